@@ -34,7 +34,7 @@ def new_batch(place: TopicPartition) -> ProducerBatch:
 
 def ours(count: int) -> Callable[[], None]:
     manager = IdempotenceManager()
-    manager.producer_id, manager.producer_epoch = 7, 0
+    manager.id_state.set_producer_id_and_epoch(7, 0)
     batches = [new_batch(TopicPartition("t", number % PARTITIONS)) for number in range(count)]
 
     def run() -> None:

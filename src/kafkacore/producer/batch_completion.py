@@ -1,8 +1,4 @@
-"""What becomes of batches on their way: acknowledged, sent again, in halves, or given up.
-
-Answers and the passing of time in; outcomes to the batches, and what goes again to the accumulator. Does not
-know: requests, connections.
-"""
+"""Complete batches in flight: acknowledge, retry, split, expire or fail them."""
 
 from __future__ import annotations
 
@@ -29,20 +25,20 @@ logger = logging.getLogger("kafkacore.producer")
 
 
 class BatchCompletion:
-    """The batches on their way, of one Sender.
+    """The batches in flight of one Sender.
 
     Parameters
     ----------
     accumulator:
-        Takes back what goes again; its manager of idempotence hears of every outcome.
+        Queues retried batches. Its ProducerManager, if it has one, handles every outcome.
     acks:
         0, 1, or -1 for all in-sync replicas.
     retries:
-        How often a batch is sent again at most.
+        How often a batch is retried at most.
     guarantee_message_order:
-        Hold a partition back while a batch of it is on its way.
+        Keep at most one batch of a partition in flight.
     metrics:
-        Told what becomes of batches.
+        Counts outcomes of batches.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ from kafkacore.clock import Clock
 from kafkacore.metrics import MetricConfig, Metrics
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.metadata_wait import MetadataWait
+from kafkacore.producer.producer_manager import ProducerManager
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.record_preparer import RecordPreparer
 from kafkacore.producer.sender import Sender
@@ -93,7 +94,7 @@ def make_components(config: Config, clock: Clock) -> ProducerComponents:
 
 
 def _accumulator(
-    config: Config, clock: Clock, client: NetworkClient, idempotence: IdempotenceManager | None
+    config: Config, clock: Clock, client: NetworkClient, idempotence: ProducerManager | None
 ) -> RecordAccumulator:
     return RecordAccumulator(
         clock,
@@ -128,8 +129,8 @@ def _metrics(config: Config, clock: Clock) -> Metrics | None:
 
 def _idempotence_of(
     config: Config, clock: Clock, api_versions: ApiVersions
-) -> tuple[IdempotenceManager | None, TransactionManager | None]:
-    """What gives a producer's records an identity, if anything; and the same if it makes transactions."""
+) -> tuple[ProducerManager | None, TransactionManager | None]:
+    """Return the manager of an idempotent producer, and the same manager if it is transactional."""
     if config["transactional_id"] is None:
         return (IdempotenceManager() if config["enable_idempotence"] else None), None
     manager = TransactionManager(

@@ -1,7 +1,6 @@
-"""Control requests on their way: from the manager that has something to ask to a node that can answer.
+"""Send the control requests of a producer's manager: one at a time, with back-off, without blocking records.
 
-One at a time, as Apache Kafka's ``Sender`` has it, with back-off and without ever waiting for it: what can be
-sent meanwhile is. Does not know: what is asked, records.
+Apache Kafka's ``Sender`` does the same in ``maybeSendAndPollTransactionalRequest``.
 """
 
 from __future__ import annotations
@@ -12,31 +11,31 @@ import math
 from kafkacore.client import ClientRequest, ClientResponse, NetworkClient
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.producer.control_request import ControlRequest
-from kafkacore.producer.idempotence import IdempotenceManager
+from kafkacore.producer.producer_manager import ProducerManager
 from kafkacore.structs import Node
 
 logger = logging.getLogger("kafkacore.producer")
 
 
 class ControlChannel:
-    """What the Sender asks for its manager.
+    """The Sender's channel for its manager's requests to brokers and coordinators.
 
     Parameters
     ----------
     client:
-        Sends; its callbacks run inside its ``poll``.
+        Runs callbacks inside its ``poll``.
     manager:
-        Says what is next, and hears the answer.
+        Queues the requests and handles their responses.
     backoff:
-        Wait before something is asked again.
+        Wait before a request is retried.
     request_timeout_ms:
-        For an answer.
+        Time limit of a response.
     """
 
     def __init__(
         self,
         client: NetworkClient,
-        manager: IdempotenceManager,
+        manager: ProducerManager,
         backoff: ExponentialBackoff,
         request_timeout_ms: float,
     ) -> None:
@@ -48,12 +47,16 @@ class ControlChannel:
 
     @property
     def is_busy(self) -> bool:
-        """Whether an answer is awaited."""
+        """Whether a request is in flight."""
         return self._in_flight is not None
 
     def turn(self, now_ms: float) -> float:
-        """Send what is next, if that can be now; milliseconds until it may be worth to look again, infinite
-        if the network will wake us.
+        """Send the next request if possible.
+
+        Returns
+        -------
+        float
+            Milliseconds until the next turn is due; infinite if only a network event can change anything.
         """
         if self._in_flight is not None:
             return math.inf
@@ -67,15 +70,15 @@ class ControlChannel:
             self.manager.requeue(request)
             return wait_ms
         if request.coordinator is None:
-            return self._ask_any(request, now_ms)
-        return self._ask_coordinator(request, request.coordinator, now_ms)
+            return self._send_to_any(request, now_ms)
+        return self._send_to_coordinator(request, request.coordinator, now_ms)
 
     def _backoff_ms(self, request: ControlRequest) -> float:
         if request.backoff_ms is not None:
             return request.backoff_ms
         return self._backoff.backoff_ms(request.attempts - 1)
 
-    def _ask_any(self, request: ControlRequest, now_ms: float) -> float:
+    def _send_to_any(self, request: ControlRequest, now_ms: float) -> float:
         node = self._client.least_loaded_node(now_ms)
         if node is None:
             self.manager.requeue(request)
@@ -86,7 +89,7 @@ class ControlChannel:
         self._send(request, node, now_ms)
         return math.inf
 
-    def _ask_coordinator(self, request: ControlRequest, kind: str, now_ms: float) -> float:
+    def _send_to_coordinator(self, request: ControlRequest, kind: str, now_ms: float) -> float:
         node = self.manager.coordinator(kind, request.key)
         if node is None:
             self.manager.lookup_coordinator(request)

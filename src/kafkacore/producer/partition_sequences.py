@@ -1,7 +1,7 @@
-"""The numbers of one partition's batches: given, on their way, acknowledged.
+"""Sequence numbers of one producer's batches in one partition: assigned, in flight, acknowledged.
 
-Numbers count records from 0 to 2^31 - 1, and on from 0. Source: KIP-98; Apache Kafka's
-``TxnPartitionEntry``. Does not know: the producer's other partitions, errors.
+Sequence numbers count records from 0 to 2^31 - 1 and then start again at 0. See KIP-98 and Apache Kafka's
+``TxnPartitionEntry``.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ MAX_SEQUENCE = INT32_MAX
 
 
 def sequence_after(sequence: int, count: int = 1) -> int:
-    """The number ``count`` places on; after -1, which is none, comes 0."""
+    """Return the sequence number ``count`` records later; 0 follows -1, which means none."""
     return (sequence + count) & MAX_SEQUENCE
 
 
 class PartitionSequences:
-    """Of one producer in one partition.
+    """The sequence numbers of one producer in one partition.
 
     Attributes
     ----------
     producer_id, producer_epoch:
-        Whose numbers these are.
+        The producer id and epoch under which the batches are numbered.
     next:
-        Number of the next new batch's first record.
+        Sequence of the next new batch's first record.
     last_acknowledged:
-        Number of the last record that the broker has; -1 before.
+        Sequence of the last acknowledged record; -1 if there is none.
     known_by_id:
-        Producer id under which the broker has taken something, whatever the epoch: from then on it insists on
-        the order of the numbers. -1 before.
+        Producer id under which the broker has acknowledged a batch, in any epoch. From then on the broker
+        enforces the order of sequences. -1 before that.
     known_at_ms:
-        Since when the broker has heard nothing new of it, by the producer's clock.
+        When the broker last acknowledged a batch, by the producer's clock.
     last_offset:
-        Its offset, -1 if it is not known.
+        Offset of the last acknowledged record; -1 if unknown.
     in_flight:
-        Numbered batches whose outcome is open, on their way or waiting to go again, in the order of their
-        numbers. That is also the order of ``batch.place``, by which their queue has them.
+        Numbered batches that are not complete, sent or waiting for a retry, in the order of their sequences.
+        Their queue has them in the same order, which is that of ``batch.place``.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class PartitionSequences:
         self.forget()
 
     def forget(self) -> None:
-        """Know of no batch any more."""
+        """Drop the producer id, the sequences and the batches in flight."""
         self.producer_id = -1
         self.producer_epoch = -1
         self.next = 0
@@ -65,16 +65,16 @@ class PartitionSequences:
 
     @property
     def expected(self) -> int:
-        """The number after the last acknowledged one."""
+        """The sequence after the last acknowledged one."""
         return sequence_after(self.last_acknowledged)
 
     @staticmethod
     def is_later(sequence: int, other: int) -> bool:
-        """Whether ``sequence`` comes after ``other``, both being near each other."""
+        """Return whether ``sequence`` comes after ``other``, modulo 2^31."""
         return 0 < (sequence - other) & MAX_SEQUENCE <= MAX_SEQUENCE // 2
 
     def number(self, batch: ProducerBatch, is_transactional: bool) -> None:
-        """Give the next numbers to a new batch, which takes no more records."""
+        """Assign the next sequence numbers to a closed batch."""
         batch.set_producer_state(self.producer_id, self.producer_epoch, self.next, is_transactional)
         self.next = sequence_after(self.next, batch.record_count)
         self.in_flight.append(batch)
@@ -83,7 +83,7 @@ class PartitionSequences:
         return bool(self.in_flight) and self.in_flight[0] is batch
 
     def remove(self, batch: ProducerBatch) -> bool:
-        """Forget a batch; whether it was known."""
+        """Remove a batch; return whether it was in flight."""
         in_flight = self.in_flight
         if in_flight and in_flight[0] is batch:
             del in_flight[0]
@@ -94,16 +94,17 @@ class PartitionSequences:
         return True
 
     def replace(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
-        """Put ``halves``, which have the numbers of ``batch``, in its place."""
+        """Replace ``batch`` by ``halves``, which have its sequence numbers."""
         if batch in self.in_flight:
             at = self.in_flight.index(batch)
             self.in_flight[at : at + 1] = halves
 
     def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
-        """The broker has the batch. Nothing moves back where answers come in another order."""
+        """Note that the broker has the batch; responses in another order than the batches are fine."""
         self.remove(batch)
         producer_id = batch.producer_id
-        if producer_id < 0 or not self.is_of(producer_id, batch.producer_epoch):
+        # is_of() without the call, which every acknowledged batch would pay.
+        if producer_id < 0 or producer_id != self.producer_id or batch.producer_epoch != self.producer_epoch:
             return
         self.known_by_id = producer_id
         self.known_at_ms = now_ms
@@ -115,7 +116,7 @@ class PartitionSequences:
             self.last_offset = last_offset
 
     def start_at_beginning(self, producer_id: int, producer_epoch: int) -> None:
-        """Number what is in flight from 0, as a new epoch begins."""
+        """Renumber the batches in flight from 0, under a new producer id or epoch."""
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
         self.next = 0
         self.last_acknowledged = NO_SEQUENCE

@@ -24,7 +24,7 @@ from kafkacore.producer._readiness import backing_off_ms, by_leader, check_ready
 from kafkacore.producer._record_appender import RecordAppender
 from kafkacore.producer._sender_wakeup import SenderWakeup
 from kafkacore.producer._topic_state import TopicState
-from kafkacore.producer.idempotence import IdempotenceManager
+from kafkacore.producer.producer_manager import ProducerManager
 from kafkacore.structs import Compression, Node, TopicPartition
 
 logger = logging.getLogger("kafkacore.producer")
@@ -92,7 +92,7 @@ class RecordAccumulator:
     ignore_keys:
         Choose the partition of a record with a key as if it had none.
     idempotence:
-        Numbers batches as they are drained, and says which may be.
+        Decides which batches may be drained, and assigns their sequence numbers.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class RecordAccumulator:
         adaptive_partitioning: bool = True,
         partition_availability_timeout_ms: float = 0.0,
         ignore_keys: bool = False,
-        idempotence: IdempotenceManager | None = None,
+        idempotence: ProducerManager | None = None,
     ) -> None:
         self.sender_wakeup = SenderWakeup(wakeup)
         # The batches that would make room may be lingering.

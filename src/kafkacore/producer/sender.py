@@ -1,8 +1,7 @@
-"""Batches to their brokers: the turns of the network thread, the requests, and who gets which answer.
+"""Send the accumulator's batches to the brokers and dispatch the responses.
 
-Batches of the accumulator in, produce requests to the NetworkClient out, answers to ``BatchCompletion``;
-beside them what the manager of idempotence has to ask. One ``run_once`` is one turn of the network thread;
-it reads no clock that is not handed in. Does not know: records, threads, what becomes of a batch.
+One ``run_once`` is one turn of the network thread: it sends produce requests and the manager's control
+requests, and passes responses to ``BatchCompletion``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from kafkacore.errors import (
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer.batch_completion import BatchCompletion
 from kafkacore.producer.control_channel import ControlChannel
-from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.produce_request import (
     BatchesRequest,
     PartitionAnswer,
@@ -32,6 +30,7 @@ from kafkacore.producer.produce_request import (
     leader_hints,
     produce_request,
 )
+from kafkacore.producer.producer_manager import ProducerManager
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender_metrics import NoSenderMetrics, SenderMetrics
 
@@ -44,22 +43,22 @@ class Sender:
     Parameters
     ----------
     client, metadata, accumulator, clock:
-        What it works with. The client's callbacks run inside its ``poll``, on the thread of ``run_once``. The
-        accumulator's manager of idempotence, if it has one, is asked before each turn.
+        The client's callbacks run inside its ``poll``, on the thread of ``run_once``. Each turn begins with
+        the accumulator's ProducerManager, if it has one.
     acks:
         0, 1, or -1 for all in-sync replicas.
     retries:
-        How often a batch is sent again at most.
+        How often a batch is retried at most.
     request_timeout_ms:
         Also how long the leader waits for its replicas.
     max_request_size:
         Bytes of the batches of one request.
     guarantee_message_order:
-        Hold a partition back while a batch of it is on its way.
+        Keep at most one batch of a partition in flight.
     retry_backoff_ms, retry_backoff_max_ms:
-        Wait before a request of the manager is repeated, doubled each time up to the maximum.
+        Wait before a request of the manager is retried, doubled each time up to the maximum.
     metrics:
-        Told of what is sent and what becomes of it.
+        Counts requests and their outcomes.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class Sender:
 
     @property
     def has_work(self) -> bool:
-        """Whether a batch is waiting or on its way, or something is asked that a close has to wait for."""
+        """Whether a batch is incomplete, or a close has to wait for the manager's requests."""
         return bool(
             self._accumulator.incomplete
             or self._outcomes.has_in_flight
@@ -128,19 +127,19 @@ class Sender:
         )
 
     def begin_close(self, now_ms: float) -> None:
-        """A close is to come: a transaction that is open is not to stay so."""
+        """Start to close: an open transaction is aborted."""
         if self._idempotence is not None:
             self._idempotence.begin_close(now_ms)
 
     def abort(self) -> None:
-        """Fail what is incomplete, because the close does not wait for it."""
+        """Fail every incomplete batch, because the close does not wait any longer."""
         if self._idempotence is not None:
             self._idempotence.close()
         closed = KafkaError("the producer was closed before this record was acknowledged")
         self._outcomes.abort(closed)
 
-    def _settle(self, manager: IdempotenceManager, now_ms: float) -> None:
-        """Let the manager settle what it has to, and fail what cannot be sent therefore."""
+    def _settle(self, manager: ProducerManager, now_ms: float) -> None:
+        """Begin the manager's turn, and fail the batches that cannot be sent because of its errors."""
         manager.begin_turn(now_ms, bool(self._accumulator.active))
         if manager.error is not None:
             self._accumulator.fail_appends(manager.error)
@@ -148,7 +147,7 @@ class Sender:
         elif manager.abortable_error is not None:
             error, manager.abortable_error = manager.abortable_error, None
             if manager.is_transactional:
-                # What has numbers goes on, or what is sent in the next transaction would leave a gap.
+                # Batches with sequence numbers are still sent, so that the next transaction has no gap.
                 self._outcomes.abort_undrained(error)
             else:
                 manager.reset_sequences()

@@ -1,8 +1,7 @@
-"""All or nothing: what a transaction begins, contains and ends with, asked of its coordinator step by step.
+"""The manager of a transactional producer: the state of its transaction and the requests to coordinators.
 
-Calls of the application's threads and answers on the network thread in; requests, in order, and whether a
-partition may be written to out. Source: Apache Kafka 4.3's ``TransactionManager`` (KIP-98, 360, 447, 654,
-890). Does not know: connections, the queues of batches.
+Application threads begin and end transactions; the network thread sends the requests and handles their
+responses. See Apache Kafka 4.3's ``TransactionManager`` (KIP-98, 360, 447, 654, 890).
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer._record_appender import RecordAppender
 from kafkacore.producer._sender_wakeup import SenderWakeup
 from kafkacore.producer.control_request import ControlRequest
-from kafkacore.producer.idempotence import NO_EPOCH, NO_PRODUCER_ID, IdempotenceManager
 from kafkacore.producer.prepared_transaction import PreparedTransaction
+from kafkacore.producer.producer_id_state import ProducerIdState
 from kafkacore.producer.transaction_requests import (
     TRANSACTION,
     AddOffsetsToTxn,
@@ -55,12 +54,12 @@ from kafkacore.structs import ConsumerGroupMetadata, Node, OffsetAndMetadata, To
 
 logger = logging.getLogger("kafkacore.producer")
 
-#: The feature of a cluster whose level says how transactions are made there (KIP-890).
+#: The cluster feature whose level is the version of the transaction protocol (KIP-890).
 FEATURE = "transaction.version"
 VERSION_2 = 2
-#: The last version of Produce that does not add its partitions to the transaction by itself.
+#: The last version of Produce that does not add its partitions to the transaction.
 PRODUCE_MAX_VERSION_V1 = 11
-#: Since when a coordinator gives the next epoch to who has the last one (KIP-360).
+#: First InitProducerId version whose coordinator bumps the epoch of the current owner (KIP-360).
 BUMPS_SINCE = 3
 #: Errors of a batch after which no transaction of this producer can succeed.
 FATAL_OF_BATCH = (
@@ -73,40 +72,46 @@ FATAL_OF_BATCH = (
 
 
 class Batches(Protocol):
-    """What the manager asks of the RecordAccumulator."""
+    """What the manager needs of the RecordAccumulator."""
 
     @property
     def records(self) -> RecordAppender: ...
     @property
     def sender_wakeup(self) -> SenderWakeup: ...
-    #: Partitions with batches that wait, and batches whose outcome is open.
+    #: Partitions with waiting batches, and batches that are not complete.
     @property
     def active(self) -> Mapping[PartitionQueue, None]: ...
     @property
     def incomplete(self) -> Mapping[ProducerBatch, None]: ...
 
 
-class TransactionManager(IdempotenceManager):
-    """The transactions of one producer.
+class TransactionManager:
+    """The ProducerManager of a transactional producer.
 
     Parameters
     ----------
     transactional_id:
-        Whose transactions these are, over all processes that ever use it.
+        Identifies the producer across process restarts.
     clock:
-        Of the callers' waits.
+        Measures the time that callers wait.
     api_versions:
-        What brokers have said they speak, and what the cluster has agreed on.
+        The versions that brokers support, and the features that the cluster has finalized.
     transaction_timeout_ms:
-        After which the coordinator aborts by itself.
+        After this time the coordinator aborts the transaction.
     max_block_ms:
-        For which a close waits for the end of a transaction.
+        How long a close waits for the end of a transaction.
 
     Attributes
     ----------
+    id_state:
+        Producer id, epoch and sequence numbers.
+    error:
+        The fatal error, which every later ``send()`` raises; ``None`` if there is none.
+    abortable_error:
+        Why the records that wait now cannot be sent. The Sender takes it and fails them.
     is_version_2:
-        Whether the current transaction is one of KIP-890: brokers add to it what is written, and each has an
-        epoch of its own.
+        Whether the current transaction uses version 2 of the protocol (KIP-890): a produce request adds its
+        partitions to the transaction, and every transaction has its own epoch.
     """
 
     is_transactional = True
@@ -120,46 +125,62 @@ class TransactionManager(IdempotenceManager):
         transaction_timeout_ms: int,
         max_block_ms: float,
     ) -> None:
-        super().__init__()
         self.transactional_id: str = transactional_id
         self.transaction_timeout_ms = transaction_timeout_ms
         self.is_version_2 = False
-        #: Held for each look and change that concerns both threads; never while anything waits, or while
-        #: callbacks of the user's run. Reentrant for a finaliser that sends.
+        self.id_state = ProducerIdState()
+        self.error: KafkaError | None = None
+        self.abortable_error: KafkaError | None = None
+        #: Protects everything that both threads use. It is never held during a wait or a user's callback. It
+        #: is reentrant because a finalizer may send.
         self.lock = RLock()
         self._clock = clock
         self._api_versions = api_versions
         self._max_block_ms = max_block_ms
         self._batches: Batches | None = None
         self._state = TransactionState(transactional_id)
-        #: The user's call that has not been seen to return.
+        #: The user's call whose outcome no caller has seen yet.
         self._pending: PendingCall | None = None
         self._requests: list[tuple[int, int, TransactionalRequest]] = []
         self._numbers = itertools.count()
         self._coordinators: dict[tuple[str, str | None], Node] = {}
         self._coordinator_bumps = False
         self._epoch_bump_required = False
-        #: Whether the coordinator knows, or may know, of the transaction.
+        #: Whether the coordinator has, or may have, started the transaction.
         self._started = False
-        #: Partitions that the coordinator is to be told of, is being told of, knows.
+        #: Partitions to be added to the transaction, in a request, added.
         self._new_partitions: dict[TopicPartition, None] = {}
         self._pending_partitions: set[TopicPartition] = set()
         self._partitions: set[TopicPartition] = set()
         self._is_late_to_close = False
+        #: Whether begin_turn() has something to do now, and when it has at the latest.
+        self._wants_turn = False
+        self._turn_due_ms = math.inf
+        self._now_ms = 0.0
+
+    @property
+    def producer_id(self) -> int:
+        """-1 until the coordinator has assigned one."""
+        return self.id_state.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        """-1 until the coordinator has assigned one."""
+        return self.id_state.producer_epoch
 
     def attach(self, batches: Batches) -> None:
-        """Have ``batches`` ask what may come in; a transaction ends after those whose outcome is open."""
+        """Make ``batches`` call :meth:`add_partition`, and end a transaction only when they are complete."""
         self._batches = batches
         batches.records.transactions = self
 
     # ---- Calls of the user's -------------------------------------------------------------------------------
 
-    # A call that waits only notes what is wanted, in one step: the network thread does it. So Ctrl-C cannot
-    # leave half of it done.
+    # A call that waits only registers the operation, in one step; the network thread performs it. So Ctrl-C
+    # cannot interrupt an operation halfway.
 
     def init_transactions(self) -> TransactionalRequestResult:
-        """Get an identity, and have what the last producer of this id left open ended."""
-        return self._take_up("init_transactions()", State.UNINITIALIZED, self._begin_initialization)
+        """Request a producer id; the coordinator aborts an open transaction of this transactional id."""
+        return self._begin_or_resume("init_transactions()", State.UNINITIALIZED, self._begin_initialization)
 
     def begin_transaction(self) -> None:
         with self.lock:
@@ -171,7 +192,7 @@ class TransactionManager(IdempotenceManager):
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
     ) -> TransactionalRequestResult:
-        """Have the group's offsets committed with the transaction (KIP-447)."""
+        """Commit the group's offsets with the transaction (KIP-447)."""
         with self.lock:
             self._refuse_outside("send_offsets_to_transaction()")
             result = self.new_result("send_offsets_to_transaction()")
@@ -183,35 +204,35 @@ class TransactionManager(IdempotenceManager):
             return result
 
     def begin_commit(self) -> TransactionalRequestResult:
-        return self._take_up("commit_transaction()", State.IN_TRANSACTION, self._begin_commit)
+        return self._begin_or_resume("commit_transaction()", State.IN_TRANSACTION, self._begin_commit)
 
     def begin_abort(self) -> TransactionalRequestResult:
-        return self._take_up("abort_transaction()", State.ABORTABLE_ERROR, self._begin_abort)
+        return self._begin_or_resume("abort_transaction()", State.ABORTABLE_ERROR, self._begin_abort)
 
     def add_partition(self, topic_partition: TopicPartition) -> None:
-        """A batch for the partition is about to wait to be sent.
+        """Add the partition of a new batch to the transaction.
 
         Raises
         ------
         IllegalStateError
             No transaction is open.
         KafkaError
-            Why the one that is has failed.
+            The transaction has failed with this error.
         """
         with self.lock:
             self._refuse_outside("send()")
             if self.is_version_2:
-                # Its first produce request tells the coordinator.
+                # The first produce request adds it at the coordinator.
                 self._started = True
                 self._partitions.add(topic_partition)
             elif topic_partition not in self._partitions and topic_partition not in self._pending_partitions:
                 self._new_partitions[topic_partition] = None
                 if self._batches is not None:
-                    # The coordinator can be told while the batch fills.
+                    # Send AddPartitionsToTxn while the batch fills.
                     self._batches.sender_wakeup.wake()
 
     def fail_transaction(self, error: KafkaError) -> None:
-        """A record of the transaction has failed before it came into a batch."""
+        """Fail the transaction because a record failed before it was in a batch."""
         with self.lock:
             if self._state.current is State.IN_TRANSACTION:
                 self._fail_by_record(error)
@@ -230,22 +251,22 @@ class TransactionManager(IdempotenceManager):
                 "that again, it takes up what it began"
             )
 
-    def _take_up(
+    def _begin_or_resume(
         self, operation: str, source: State, begin: Callable[[TransactionalRequestResult], None]
     ) -> TransactionalRequestResult:
-        """What an earlier call of the same has begun and nobody has seen the end of; else begin.
+        """Return the result of the same call if its outcome was not seen yet; else begin the call.
 
         Parameters
         ----------
         source:
-            From which state it can be; in an abortable error also from within the transaction.
+            The state in which the call may begin. An abort may also begin in an open transaction.
         """
         with self.lock:
             pending = self._pending
             if pending is None or pending.result.is_acknowledged:
                 self._check(operation, source)
                 self._pending = pending = PendingCall(self.new_result(operation), begin)
-                # From now on records are asked whether they may come in, and are not.
+                # The next record needs a new batch, which add_partition() rejects.
                 self._close_open_batches()
             elif pending.result.operation != operation:
                 self._refuse_pending(operation)
@@ -284,7 +305,7 @@ class TransactionManager(IdempotenceManager):
         self._begin_end(result, is_commit=False)
 
     def _changed_meanwhile(self, target: State, result: TransactionalRequestResult) -> bool:
-        """Whether an error, or a close, came before what was allowed when it was called."""
+        """Fail the call if an error or a close came after it was accepted."""
         if self._state.may_become(target):
             return False
         result.fail(self._state.error or KafkaError("the producer was closed"))
@@ -292,21 +313,37 @@ class TransactionManager(IdempotenceManager):
 
     def _begin_end(self, result: TransactionalRequestResult, *, is_commit: bool) -> None:
         self._add_new_partitions()
-        # In the version that the transaction has had so far.
+        # Uses the version with which the transaction began.
         self._enqueue(EndTxn(self, result, is_commit=is_commit))
         self._update_version(is_first=False)
 
-    # ---- Of the sender -------------------------------------------------------------------------------------
+    # ---- Turns of the network thread -----------------------------------------------------------------------
 
     def begin_turn(self, now_ms: float, has_batches: bool) -> None:
         with self.lock:
             self._begin_pending()
-            super().begin_turn(now_ms, has_batches)
+            self._now_ms = now_ms
+            if self.id_state.unresolved:
+                self._resolve()
+            self._wants_turn = False
             if now_ms >= self._turn_due_ms:
                 self._is_late_to_close, self._turn_due_ms, self._wants_turn = True, math.inf, True
             state = self._state
             if state.current in (State.ABORTABLE_ERROR, State.ABORTING_TRANSACTION) and has_batches:
                 self.abortable_error = self._aborted_error()
+
+    def next_turn_ms(self, now_ms: float) -> float:
+        return 0.0 if self._wants_turn else max(self._turn_due_ms - now_ms, 0.0)
+
+    def _resolve(self) -> None:
+        for topic_partition in self.id_state.resolve():
+            del self.id_state.unresolved[topic_partition]
+            self.fail_abortably_if_possible(
+                KafkaError(
+                    f"whether records for {topic_partition} are in the log was not learnt, and they cannot "
+                    "be sent again"
+                )
+            )
 
     def _aborted_error(self) -> KafkaError:
         reason = self._state.error
@@ -316,20 +353,19 @@ class TransactionManager(IdempotenceManager):
         error.__cause__ = reason
         return error
 
-    def may_send_to(self, topic_partition: TopicPartition) -> bool:
-        return topic_partition in self._partitions
+    # ---- Requests ------------------------------------------------------------------------------------------
 
     def next_request(self, now_ms: float) -> ControlRequest | None:
         with self.lock:
             self._add_new_partitions()
             while self._requests:
                 request = self._requests[0][2]
-                is_useless = self._is_useless(request)
+                is_obsolete = self._is_obsolete(request)
                 end = request if isinstance(request, EndTxn) else None
-                if end is not None and not is_useless and self._has_open_batches:
+                if end is not None and not is_obsolete and self._has_open_batches:
                     return None
                 heapq.heappop(self._requests)
-                if is_useless:
+                if is_obsolete:
                     request.result.fail(self._state.error or self._aborted_error())
                 elif end is not None and not self._started:
                     logger.debug("a transaction without records and offsets ends here")
@@ -342,19 +378,19 @@ class TransactionManager(IdempotenceManager):
     def _has_open_batches(self) -> bool:
         return self._batches is not None and bool(self._batches.incomplete)
 
-    def _is_useless(self, request: TransactionalRequest) -> bool:
-        """Whether the state is one in which it cannot help any more."""
+    def _is_obsolete(self, request: TransactionalRequest) -> bool:
+        """Whether the request is of no use in the current state."""
         if self._state.current is State.ABORTABLE_ERROR:
             return not isinstance(request, FindCoordinator)
         if self._state.current is State.ABORTING_TRANSACTION:
-            # An abort shall not wait for a group's coordinator, of which it needs nothing.
+            # An abort needs nothing of a group's coordinator, and must not wait for it.
             return (
                 isinstance(request, TxnOffsetCommit) or getattr(request, "kind", TRANSACTION) != TRANSACTION
             )
         return self._state.has_error
 
     def requeue(self, request: ControlRequest) -> None:
-        assert isinstance(request, TransactionalRequest), "all of a transactional producer's are"
+        assert isinstance(request, TransactionalRequest), "a transactional producer sends no others"
         with self.lock:
             if self._state.current is State.FATAL_ERROR:
                 assert self._state.error is not None, "an error state has an error"
@@ -362,12 +398,16 @@ class TransactionManager(IdempotenceManager):
             else:
                 self._enqueue(request)
 
+    def retry(self, request: ControlRequest) -> None:
+        request.mark_retry()
+        self.requeue(request)
+
     def coordinator(self, kind: str, key: str | None) -> Node | None:
         return self._coordinators.get((kind, key))
 
     def lookup_coordinator(self, request: ControlRequest) -> None:
-        assert request.coordinator is not None, "it asks for one"
-        assert request.key is not None, "of something"
+        assert request.coordinator is not None, "the request has a coordinator"
+        assert request.key is not None, "a coordinator has a key"
         with self.lock:
             self._coordinators.pop((request.coordinator, request.key), None)
             self._enqueue(FindCoordinator(self, request.coordinator, request.key))
@@ -385,19 +425,72 @@ class TransactionManager(IdempotenceManager):
     def new_result(self, operation: str) -> TransactionalRequestResult:
         return TransactionalRequestResult(operation, self._clock)
 
-    # ---- What becomes of batches ---------------------------------------------------------------------------
+    # ---- Batches -------------------------------------------------------------------------------------------
+
+    def may_send(self) -> bool:
+        return self.id_state.producer_id >= 0 and self.error is None
+
+    def may_drain(self, batch: ProducerBatch) -> bool:
+        return batch.topic_partition in self._partitions and self.id_state.may_drain(batch, self._now_ms)
+
+    def assign(self, batch: ProducerBatch) -> None:
+        self.id_state.assign(batch, True)
+
+    def completed(self, batch: ProducerBatch, base_offset: int) -> None:
+        self.id_state.acknowledge(batch, base_offset, self._now_ms)
+
+    def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
+        self.id_state.split(batch, halves)
+
+    def reset_sequences(self) -> None:
+        self.id_state.reset_sequences()
+
+    def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
+        """Return whether a rejected batch may be sent again if it has attempts and time left.
+
+        An error that only a new epoch can clear fails the transaction. A producer without transactions would
+        bump its epoch.
+        """
+        state = self.id_state
+        sequences = state.sequences.get(batch.topic_partition)
+        if sequences is not None and isinstance(error, OutOfOrderSequenceNumberError):
+            return batch.topic_partition not in state.unresolved and (
+                batch.sequence_has_been_reset or batch.base_sequence != sequences.expected
+            )
+        if sequences is not None and isinstance(error, UnknownProducerIdError):
+            if log_start_offset < 0 or batch.sequence_has_been_reset:
+                return True
+            if sequences.last_offset < log_start_offset:
+                # Retention deleted every batch of this producer, so the broker expects sequence 0.
+                sequences.start_at_beginning(state.producer_id, state.producer_epoch)
+                return True
+            return False
+        return error.retriable
 
     def failed(self, batch: ProducerBatch, error: KafkaError) -> None:
         with self.lock:
             self._fail_by_record(error)
-            self.take_out(batch, error, has_epochs=self._has_epochs)
+            # Without epoch bumps (Kafka before 2.5) the next batch has to reuse unsent sequence numbers.
+            if (self._has_epochs or not self._take_back(batch, error)) and self.id_state.give_up(batch):
+                self._wants_turn = True
+
+    def _take_back(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        """Remove a failed batch whose sequence numbers the next one can reuse; ``False`` if none can."""
+        sequences = self.id_state.sequences.get(batch.topic_partition)
+        if sequences is None or not batch.has_sequence:
+            return False
+        if isinstance(error, UnknownProducerIdError):
+            # The broker has no state for the other batches either: all restart at 0.
+            sequences.forget()
+            return True
+        return self.id_state.take_back(batch)
 
     def _fail_by_record(self, error: KafkaError) -> None:
         if isinstance(error, FATAL_OF_BATCH):
             self.fail_fatally(error)
             return
         if error.retriable or isinstance(error, InvalidTxnStateError):
-            # No more tries or no time left: what failed then is no reason to try the same again.
+            # The batch has no retries or time left, so the caller must not retry on this error.
             exhausted = TransactionAbortableError(f"a record of the transaction has failed for good: {error}")
             exhausted.__cause__ = error
             error = exhausted
@@ -405,25 +498,19 @@ class TransactionManager(IdempotenceManager):
             self._epoch_bump_required = True
         self.fail_abortably(error)
 
-    def _unresolvable(self, topic_partition: TopicPartition) -> None:
-        self._unresolved.pop(topic_partition, None)
-        self.fail_abortably_if_possible(
-            KafkaError(
-                f"whether records for {topic_partition} are in the log was not learnt, and they cannot be "
-                "sent again"
-            )
-        )
-
     # ---- Errors --------------------------------------------------------------------------------------------
 
     @property
     def _has_epochs(self) -> bool:
-        """Whether the next transaction can have an epoch of its own."""
+        """Whether the coordinator can bump the epoch for the next transaction."""
         return self._coordinator_bumps or self.is_version_2
 
     @property
     def _bumps_from_here(self) -> bool:
-        """Whether a new epoch after an error is asked for, and not given with each transaction's end."""
+        """Whether the producer requests a new epoch after an error.
+
+        With version 2 of the protocol every transaction ends with a new epoch.
+        """
         return self._coordinator_bumps and not self.is_version_2
 
     def fenced_error(self) -> KafkaError:
@@ -433,7 +520,7 @@ class TransactionManager(IdempotenceManager):
         )
 
     def fail_abortably(self, error: KafkaError) -> None:
-        """The transaction can only be aborted. Nothing new to one that is being aborted."""
+        """Fail the transaction, which the user can only abort; ignored while it is being aborted."""
         if self._state.current in (State.ABORTING_TRANSACTION, State.FATAL_ERROR):
             logger.debug("the transaction ends already: %s", error)
         elif self._state.may_become(State.ABORTABLE_ERROR):
@@ -443,7 +530,7 @@ class TransactionManager(IdempotenceManager):
             self.fail_fatally(error)
 
     def fail_abortably_if_possible(self, error: KafkaError) -> None:
-        """Abortable if the next transaction has an epoch of its own."""
+        """Fail the transaction if the epoch can be bumped, else the producer."""
         if not self._has_epochs:
             self.fail_fatally(error)
             return
@@ -452,11 +539,12 @@ class TransactionManager(IdempotenceManager):
         self.fail_abortably(error)
 
     def fail_fatally(self, error: KafkaError) -> None:
-        """Nothing more can be done but to close."""
+        """Fail the producer, which the user can only close."""
         if self._state.current is State.FATAL_ERROR:
             return
         self._become(State.FATAL_ERROR, error)
-        self.fail(error)
+        logger.error("the producer cannot go on: %s", error)
+        self.error = error
         self._fail_waiting(error)
 
     def _fail_waiting(self, error: KafkaError) -> None:
@@ -466,10 +554,10 @@ class TransactionManager(IdempotenceManager):
         if self._pending is not None:
             self._pending.result.fail(error)
 
-    # ---- Answers -------------------------------------------------------------------------------------------
+    # ---- Responses -----------------------------------------------------------------------------------------
 
     def coordinator_answered(self, node_id: int) -> None:
-        """Learn what the transaction's coordinator speaks."""
+        """Note whether the transaction coordinator bumps epochs."""
         versions = self._api_versions.get(node_id)
         known = None if versions is None else versions.supported_range(ApiKey.INIT_PRODUCER_ID)
         if known is not None:
@@ -480,7 +568,7 @@ class TransactionManager(IdempotenceManager):
         self._coordinators[kind, key] = node
 
     def initialized(self, producer_id: int, producer_epoch: int, is_epoch_bump: bool) -> None:
-        self._set_identity(producer_id, producer_epoch)
+        self._set_producer_id_and_epoch(producer_id, producer_epoch)
         if is_epoch_bump:
             self.reset_sequences()
         else:
@@ -488,7 +576,7 @@ class TransactionManager(IdempotenceManager):
         self._become(State.READY)
 
     def forget_initialization(self, error: KafkaError) -> None:
-        """Rights are missing, which an administrator may grant: the call may be made again."""
+        """Allow another ``init_transactions()``: an administrator may grant the missing rights."""
         self._become(State.ABORTABLE_ERROR, error)
         self._become(State.UNINITIALIZED)
         self._fail_waiting(error)
@@ -509,9 +597,9 @@ class TransactionManager(IdempotenceManager):
         self._enqueue(commit)
 
     def ended(self, end: EndTxn, producer_id: int, producer_epoch: int) -> None:
-        """The coordinator has written the transaction's end; of version 2, it gives the next one's epoch."""
+        """Complete a transaction; version 2 of the protocol brings the epoch of the next one."""
         if producer_id >= 0:
-            self._set_identity(producer_id, producer_epoch)
+            self._set_producer_id_and_epoch(producer_id, producer_epoch)
             self.reset_sequences()
         self._complete_transaction(end)
 
@@ -521,12 +609,12 @@ class TransactionManager(IdempotenceManager):
         self._pending_partitions.clear()
         self._partitions.clear()
         if self.producer_id < 0:
-            # The initialization failed, of which this is the abort.
+            # The abort of a failed initialization.
             self._become(State.READY)
             self._become(State.UNINITIALIZED)
             end.result.done()
         elif self._epoch_bump_required:
-            # The caller waits on, for the epoch.
+            # The caller waits until the new epoch is there.
             self._epoch_bump_required = False
             self._become(State.INITIALIZING)
             self._enqueue(InitProducerId(self, end.result, is_epoch_bump=True))
@@ -534,14 +622,14 @@ class TransactionManager(IdempotenceManager):
             self._become(State.READY)
             end.result.done()
 
-    def _set_identity(self, producer_id: int, producer_epoch: int) -> None:
+    def _set_producer_id_and_epoch(self, producer_id: int, producer_epoch: int) -> None:
         logger.info("%r is producer %d with epoch %d", self.transactional_id, producer_id, producer_epoch)
-        self.producer_id, self.producer_epoch = producer_id, producer_epoch
+        self.id_state.set_producer_id_and_epoch(producer_id, producer_epoch)
 
-    # ---- The end -------------------------------------------------------------------------------------------
+    # ---- Close ---------------------------------------------------------------------------------------------
 
     def begin_close(self, now_ms: float) -> None:
-        """Abort what is open; what is being ended goes on. :attr:`has_work` for ``max_block_ms`` at most."""
+        """Abort an open transaction; :attr:`has_work` stays true for at most ``max_block_ms``."""
         with self.lock:
             self._turn_due_ms = now_ms + self._max_block_ms
             self._begin_pending()
@@ -550,7 +638,7 @@ class TransactionManager(IdempotenceManager):
                 self._begin_abort(self.new_result("close()"))
 
     def close(self) -> None:
-        """Nobody asks for anything any more: whoever waits, waits in vain."""
+        """Fail every call and request that still waits."""
         closed = KafkaError("the producer was closed")
         with self.lock:
             if self._state.current is not State.FATAL_ERROR:
@@ -562,7 +650,7 @@ class TransactionManager(IdempotenceManager):
     def _become(self, target: State, error: KafkaError | None = None) -> None:
         was_open = self._state.current is State.IN_TRANSACTION
         self._state.become(target, error)
-        # What follows from it is not to wait for the next thing to happen.
+        # The network thread has to act on the new state at once.
         self._wants_turn = True
         logger.debug("transactional_id=%r is %s", self.transactional_id, target.value)
         if was_open:
@@ -586,72 +674,27 @@ class TransactionManager(IdempotenceManager):
         return None if self.is_version_2 else PRODUCE_MAX_VERSION_V1
 
     def _update_version(self, *, is_first: bool) -> None:
-        """Take over what version of transactions the cluster has agreed on.
+        """Use the version of the transaction protocol that the cluster has finalized.
 
         Parameters
         ----------
         is_first:
-            No transaction has been made before. Else the first of version 2 needs an epoch of its own.
+            There was no transaction before. Otherwise the first one of version 2 needs a new epoch.
         """
         before = self.is_version_2
         self.is_version_2 = self._api_versions.finalized_features.get(FEATURE, 0) >= VERSION_2
         if self.is_version_2 and not before and not is_first:
             self._epoch_bump_required = True
 
-    # ---- Sequence numbers: what without transactions begins a new epoch ends the transaction ---------------
-
-    def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
-        """Unlike without transactions, what only a new epoch can cure ends the transaction."""
-        sequences = self._sequences.get(batch.topic_partition)
-        if sequences is not None and isinstance(error, OutOfOrderSequenceNumberError):
-            return batch.topic_partition not in self._unresolved and (
-                batch.sequence_has_been_reset or batch.base_sequence != sequences.expected
-            )
-        if sequences is not None and isinstance(error, UnknownProducerIdError):
-            if log_start_offset < 0 or batch.sequence_has_been_reset:
-                return True
-            if sequences.last_offset < log_start_offset:
-                # Retention took all that the broker knew this producer by: it begins at 0 there.
-                sequences.start_at_beginning(self.producer_id, self.producer_epoch)
-                return True
-            return False
-        return error.retriable
-
-    def take_out(self, batch: ProducerBatch, error: KafkaError, *, has_epochs: bool) -> None:
-        """The batch is given up.
-
-        Parameters
-        ----------
-        has_epochs:
-            The next transaction can begin with numbers anew. Without (Kafka before 2.5) those that no broker
-            has seen are taken back.
-        """
-        if has_epochs or not self._leaves_no_gap(batch, error):
-            self._give_up(batch)
-
-    def _leaves_no_gap(self, batch: ProducerBatch, error: KafkaError) -> bool:
-        sequences = self._sequences.get(batch.topic_partition)
-        if sequences is None or not batch.has_sequence:
-            return False
-        if isinstance(error, UnknownProducerIdError):
-            # Nothing is known of the others either: all begin at 0 again.
-            sequences.forget()
-            return True
-        if batch.possibly_persisted or sequences.in_flight != [batch]:
-            return False
-        sequences.remove(batch)
-        sequences.next = batch.base_sequence
-        return True
-
-    # ---- Prepared transactions (KIP-939): filled by one producer, ended by another -------------------------
+    # ---- Prepared transactions (KIP-939): one producer prepares, another one ends them ---------------------
 
     def change_transactional_id(self, transactional_id: str) -> None:
-        """Be as new, under another name, to be initialized.
+        """Reset the manager to an uninitialized producer with another transactional id.
 
         Raises
         ------
         IllegalStateError
-            Something is under way.
+            A transaction is open, or requests or batches are in flight.
         """
         with self.lock:
             idle: Collection[State] = (State.UNINITIALIZED, State.READY)
@@ -661,14 +704,16 @@ class TransactionManager(IdempotenceManager):
             self._reset(transactional_id)
 
     def prepare(self) -> PreparedTransaction:
-        """Leave the open transaction as it is, for another to end. All records have been acknowledged.
+        """Release the open transaction, so that another producer can end it.
+
+        Every record must be acknowledged.
 
         Raises
         ------
         KafkaError
-            Why the transaction has failed.
+            The transaction has failed with this error.
         IllegalStateError
-            None is open, or records of it are on their way.
+            No transaction is open, or records are in flight.
         """
         with self.lock:
             self._state.raise_error()
@@ -681,7 +726,7 @@ class TransactionManager(IdempotenceManager):
             return prepared
 
     def resume(self, prepared: PreparedTransaction) -> None:
-        """Be the producer of that transaction, which is open; it can be given offsets, and ended."""
+        """Continue a prepared transaction: send offsets, then commit or abort it."""
         with self.lock:
             self.change_transactional_id(prepared.transactional_id)
             self._become(State.INITIALIZING)
@@ -697,6 +742,4 @@ class TransactionManager(IdempotenceManager):
         self._new_partitions.clear()
         self._pending_partitions.clear()
         self._partitions.clear()
-        self.producer_id, self.producer_epoch = NO_PRODUCER_ID, NO_EPOCH
-        self._sequences.clear()
-        self.reset_sequences()
+        self.id_state = ProducerIdState()

@@ -20,6 +20,7 @@ from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.partition_sequences import MAX_SEQUENCE, PartitionSequences
+from kafkacore.producer.producer_manager import ProducerManager
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import SenderMetrics
@@ -126,7 +127,7 @@ class SenderHarness:
         ordered: bool = False,
         max_in_flight: int = 5,
         leaders: dict[str, list[int | None]] | None = None,
-        idempotence: IdempotenceManager | None = None,
+        idempotence: ProducerManager | None = None,
         metrics: SenderMetrics | None = None,
         clock: VirtualClock | None = None,
         **changes: Any,
@@ -228,12 +229,18 @@ def idempotent_harness(
     harness.client.answer(message=given_id(producer_id, producer_epoch))
     harness.run()
     for topic_partition in (TP0, TP1, TP2) if next_sequence is not None else ():
-        sequences = manager._sequences[topic_partition] = PartitionSequences()
+        sequences = manager.id_state.sequences[topic_partition] = PartitionSequences()
         sequences.start_at_beginning(producer_id, producer_epoch)
         sequences.known_by_id, sequences.known_at_ms = producer_id, harness.clock.monotonic_ms()
         sequences.next = next_sequence or 0
         sequences.last_acknowledged = (sequences.next - 1) & MAX_SEQUENCE
     return harness
+
+
+def sequences_of(harness: SenderHarness, topic_partition: TopicPartition = TP0) -> PartitionSequences:
+    """The sequence numbers of a partition, of an idempotent harness."""
+    assert isinstance(harness.idempotence, IdempotenceManager)
+    return harness.idempotence.id_state.sequences[topic_partition]
 
 
 def send_each(harness: SenderHarness, *values: bytes, partition: int = 0) -> list[FutureRecordMetadata]:

@@ -190,6 +190,10 @@ class TransactionHarness(SenderHarness):
     def state(self) -> State:
         return self.manager._state.current
 
+    def has_added(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition is part of the transaction, so that its batches may be sent."""
+        return topic_partition in self.manager._partitions
+
     def initialize(self) -> None:
         result = self.manager.init_transactions()
         self.serve()

@@ -15,6 +15,7 @@ from model.producer_harness import (
     outcomes,
     send_each,
     sent,
+    sequences_of,
 )
 
 from kafkacore.producer.partition_sequences import MAX_SEQUENCE
@@ -86,8 +87,7 @@ def test_second_batch_waits_after_a_silence_in_which_a_broker_may_forget_the_pro
 
 def test_numbers_go_on_from_zero_after_the_last() -> None:
     harness = idempotent_harness(next_sequence=MAX_SEQUENCE)
-    assert harness.idempotence is not None
-    sequences = harness.idempotence._sequences[TP0]
+    sequences = sequences_of(harness)
     harness.send(b"a")
     futures = [harness.send(b"b")]
     harness.run()
@@ -213,8 +213,7 @@ def test_answer_to_the_second_before_the_first_keeps_order_and_the_last_acknowle
     futures = send_each(harness, b"a", b"b")
     harness.client.respond(base_offset=11, at=1)
     harness.run()
-    assert harness.idempotence is not None
-    sequences = harness.idempotence._sequences[TP0]
+    sequences = sequences_of(harness)
     assert (sequences.last_acknowledged, sequences.last_offset) == (1, 11)
     harness.client.respond(NOT_LEADER)
     harness.run()
@@ -241,8 +240,7 @@ def test_duplicate_is_success_and_moves_nothing_back() -> None:
     harness.client.respond(base_offset=1)
     harness.run()
     assert outcomes(futures) == [-1, 1]
-    assert harness.idempotence is not None
-    sequences = harness.idempotence._sequences[TP0]
+    sequences = sequences_of(harness)
     assert (sequences.last_acknowledged, sequences.last_offset, sequences.next) == (1, 1, 2)
     assert harness.free == BUFFER_MEMORY
 
@@ -256,8 +254,7 @@ def test_duplicate_of_what_a_later_answer_has_shown_moves_nothing_back() -> None
     harness.client.respond(DUPLICATE)
     harness.run()
     assert outcomes(futures) == [-1, 1]
-    assert harness.idempotence is not None
-    assert harness.idempotence._sequences[TP0].last_acknowledged == 1
+    assert sequences_of(harness).last_acknowledged == 1
     send_each(harness, b"c")
     assert sent(harness)[2:] == [(b"c", 0, 2)]
 

@@ -367,7 +367,7 @@ def test_an_error_of_one_partition_adds_none() -> None:
     harness, _ = add_partitions(1)
     harness.expect(AddPartitionsToTxnRequest)
     harness.answer({TP0: 0, TP1: TOPIC_DENIED})
-    assert not harness.manager.may_send_to(TP0)
+    assert not harness.has_added(TP0)
     result = harness.manager.begin_abort()
     harness.expect_nothing()
     result.wait(0)

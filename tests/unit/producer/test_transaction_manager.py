@@ -573,5 +573,5 @@ def test_partitions_are_known_by_their_batches() -> None:
     harness = TransactionHarness()
     harness.begin()
     harness.send(partition=1)
-    assert harness.manager.may_send_to(TP1)
-    assert not harness.manager.may_send_to(TP0)
+    assert harness.has_added(TP1)
+    assert not harness.has_added(TP0)

@@ -529,7 +529,7 @@ def test_partitions_of_rows_are_part_of_the_transaction(version: int) -> None:
     harness.serve()
     harness.acknowledge(base_offset=3)
     assert list(future.get(0)) == [3, 3, 3]
-    assert harness.manager.may_send_to(TP0)
+    assert harness.has_added(TP0)
 
 
 def test_rows_that_find_the_transaction_failed_in_their_middle_are_told_apart() -> None:

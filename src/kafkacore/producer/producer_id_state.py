@@ -1,0 +1,207 @@
+"""Producer id, epoch and sequence numbers of one idempotent or transactional producer.
+
+See KIP-98 and KIP-360, and Apache Kafka's ``ProducerIdAndEpoch`` and ``TxnPartitionMap``.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer.partition_sequences import NO_SEQUENCE, PartitionSequences, sequence_after
+from kafkacore.structs import TopicPartition
+
+logger = logging.getLogger("kafkacore.producer")
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+#: The last epoch of a producer id. The next bump needs a new producer id.
+LAST_EPOCH = 2**15 - 1
+#: Number of batches per producer and partition that a broker remembers; no more may be in flight.
+MAX_IN_FLIGHT = 5
+#: Brokers forget an idle producer, by default after a day (``producer.id.expiration.ms``).
+KNOWN_FOR_MS = 3_600_000.0
+
+
+class ProducerIdState:
+    """The producer id and epoch, and the sequence numbers of every partition.
+
+    Used on the network thread.
+
+    Attributes
+    ----------
+    producer_id, producer_epoch:
+        -1 until a broker has assigned them.
+    sequences:
+        Topic-partition → sequence numbers of its batches.
+    unresolved:
+        Topic-partition → sequence after the last batch that was given up there. Whether the broker has that
+        batch is unknown until the broker responds to a later one.
+    """
+
+    __slots__ = ("producer_epoch", "producer_id", "sequences", "unresolved")
+
+    def __init__(self) -> None:
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = NO_EPOCH
+        self.sequences: dict[TopicPartition, PartitionSequences] = {}
+        self.unresolved: dict[TopicPartition, int] = {}
+
+    # ---- Producer id and epoch -----------------------------------------------------------------------------
+
+    def set_producer_id_and_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Use the producer id and epoch that a broker assigned."""
+        self.producer_id, self.producer_epoch = producer_id, producer_epoch
+
+    def bump_epoch(self) -> bool:
+        """Start the next epoch without a request to the broker (KIP-360).
+
+        Returns
+        -------
+        bool
+            ``False`` after the last epoch: the producer id is then dropped, and a new one is needed.
+        """
+        if self.producer_epoch == LAST_EPOCH:
+            self.producer_id, self.producer_epoch = NO_PRODUCER_ID, NO_EPOCH
+            return False
+        self.producer_epoch += 1
+        return True
+
+    # ---- Batches -------------------------------------------------------------------------------------------
+
+    def may_drain(self, batch: ProducerBatch, now_ms: float) -> bool:
+        """Return whether the sequence numbers allow the first batch of a queue to be drained now."""
+        topic_partition = batch.topic_partition
+        sequences = self.sequences.get(topic_partition)
+        if sequences is None:
+            return True
+        in_flight = sequences.in_flight
+        if batch.has_sequence:
+            # Retries go one at a time and in order, until every batch sent before them is complete.
+            return not in_flight or in_flight[0] is batch
+        if topic_partition in self.unresolved:
+            return False
+        if not in_flight:
+            return True
+        # A broker without state for the producer accepts any first sequence. Until the broker has accepted a
+        # batch, it could take the second batch before the first. And sequence 0 of a new epoch must not
+        # overtake batches of the previous epoch.
+        return (
+            sequences.known_by_id == self.producer_id
+            and now_ms - sequences.known_at_ms < KNOWN_FOR_MS
+            and len(in_flight) < MAX_IN_FLIGHT
+            and sequences.is_of(self.producer_id, self.producer_epoch)
+        )
+
+    def assign(self, batch: ProducerBatch, is_transactional: bool) -> None:
+        """Assign sequence numbers to a batch that is drained for the first time.
+
+        A retried batch keeps its numbers, by which the broker recognizes a duplicate.
+        """
+        if batch.has_sequence:
+            return
+        sequences = self.sequences.get(batch.topic_partition)
+        if sequences is None:
+            sequences = self.sequences[batch.topic_partition] = PartitionSequences()
+        producer_id, producer_epoch = self.producer_id, self.producer_epoch
+        # is_of() without the call, which every batch would pay.
+        if not sequences.in_flight and (
+            sequences.producer_epoch != producer_epoch or sequences.producer_id != producer_id
+        ):
+            sequences.start_at_beginning(producer_id, producer_epoch)
+        sequences.number(batch, is_transactional)
+
+    def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
+        """Note that the broker has the batch, also one that was given up before the response.
+
+        Parameters
+        ----------
+        base_offset:
+            -1 if unknown: the batch is a duplicate of an old one.
+        """
+        sequences = self.sequences.get(batch.topic_partition)
+        if sequences is not None:
+            sequences.acknowledge(batch, base_offset, now_ms)
+
+    def is_next(self, batch: ProducerBatch) -> bool:
+        """Return whether ``batch`` follows the last acknowledged or the last given-up batch.
+
+        An OUT_OF_ORDER_SEQUENCE_NUMBER for such a batch means that the broker misses records that no retry
+        will bring. For any other batch, the missing records are in flight.
+        """
+        sequences = self.sequences.get(batch.topic_partition)
+        if sequences is None or batch.sequence_has_been_reset or not sequences.is_first(batch):
+            return False
+        given_up = self.unresolved.get(batch.topic_partition)
+        return batch.base_sequence in (sequences.expected, given_up)
+
+    def give_up(self, batch: ProducerBatch) -> bool:
+        """Remove a failed batch and mark its partition as unresolved.
+
+        Returns
+        -------
+        bool
+            ``False`` if the batch was not in flight; nothing changes then.
+        """
+        sequences = self.sequences.get(batch.topic_partition)
+        if sequences is None or not batch.has_sequence or not sequences.remove(batch):
+            return False
+        following = sequence_after(batch.last_sequence)
+        given_up = self.unresolved.get(batch.topic_partition, NO_SEQUENCE)
+        if given_up == NO_SEQUENCE or sequences.is_later(following, given_up):
+            self.unresolved[batch.topic_partition] = following
+        logger.debug("whether the log has %s is open until a later batch is answered", batch)
+        return True
+
+    def take_back(self, batch: ProducerBatch) -> bool:
+        """Remove a failed batch that reached no broker, and reuse its sequence numbers for the next batch.
+
+        Returns
+        -------
+        bool
+            ``False`` if that could leave a gap or a duplicate; nothing changes then.
+        """
+        sequences = self.sequences.get(batch.topic_partition)
+        if sequences is None or batch.possibly_persisted or sequences.in_flight != [batch]:
+            return False
+        sequences.remove(batch)
+        sequences.next = batch.base_sequence
+        return True
+
+    def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
+        """Replace ``batch`` by ``halves``, which have its sequence numbers."""
+        sequences = self.sequences.get(batch.topic_partition)
+        if sequences is not None:
+            sequences.replace(batch, halves)
+
+    # ---- Partitions ----------------------------------------------------------------------------------------
+
+    def resolve(self) -> list[TopicPartition]:
+        """Clear the unresolved partitions whose broker has acknowledged the given-up or a later batch.
+
+        Returns
+        -------
+        list of TopicPartition
+            Partitions that stay unresolved although no batch is in flight: no response will resolve them.
+        """
+        unresolvable = []
+        for topic_partition, following in list(self.unresolved.items()):
+            sequences = self.sequences[topic_partition]
+            if not sequences.is_later(following, sequences.expected):
+                del self.unresolved[topic_partition]
+            elif not sequences.in_flight:
+                unresolvable.append(topic_partition)
+        return unresolvable
+
+    def start_at_beginning(self, topic_partition: TopicPartition) -> None:
+        """Number the partition's batches from 0, under the current producer id and epoch."""
+        sequences = self.sequences.get(topic_partition)
+        if sequences is not None:
+            sequences.start_at_beginning(self.producer_id, self.producer_epoch)
+        self.unresolved.pop(topic_partition, None)
+
+    def reset_sequences(self) -> None:
+        """Start every partition at sequence 0 and forget the batches in flight."""
+        for sequences in self.sequences.values():
+            sequences.forget()
+        self.unresolved.clear()

@@ -1,0 +1,128 @@
+"""The interface between the network thread and the manager of an idempotent or transactional producer."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kafkacore.errors import KafkaError
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer.control_request import ControlRequest
+from kafkacore.structs import Node
+
+
+class ProducerManager(Protocol):
+    """What the Sender, the ControlChannel and the RecordAccumulator need of a manager.
+
+    IdempotenceManager and TransactionManager implement it.
+
+    Attributes
+    ----------
+    abortable_error:
+        Why the records that wait now cannot be sent. The Sender takes it and fails them; later records may
+        succeed.
+    """
+
+    abortable_error: KafkaError | None
+
+    @property
+    def error(self) -> KafkaError | None:
+        """The fatal error, which every later ``send()`` raises; ``None`` if there is none."""
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether records are sent in transactions."""
+
+    @property
+    def transactional_id(self) -> str | None:
+        """The transactional id of produce requests; ``None`` without transactions."""
+
+    @property
+    def produce_max_version(self) -> int | None:
+        """The newest version of a produce request; ``None`` for any."""
+
+    @property
+    def is_completing(self) -> bool:
+        """Whether every batch is ready to be sent at once because its transaction is ending."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a close has to wait for the manager's requests."""
+
+    # ---- Batches -------------------------------------------------------------------------------------------
+
+    def may_send(self) -> bool:
+        """Return whether batches may be drained: there is a producer id and no fatal error."""
+
+    def may_drain(self, batch: ProducerBatch) -> bool:
+        """Return whether the first batch of a queue may be drained now."""
+
+    def assign(self, batch: ProducerBatch) -> None:
+        """Assign sequence numbers to a drained batch that has none."""
+
+    def completed(self, batch: ProducerBatch, base_offset: int) -> None:
+        """Handle a batch that the broker has, even if it was given up before.
+
+        Parameters
+        ----------
+        base_offset:
+            -1 if unknown: the batch is a duplicate of an old one.
+        """
+
+    def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
+        """Return whether a rejected batch may be sent again if it has attempts and time left.
+
+        Parameters
+        ----------
+        log_start_offset:
+            Of the partition, -1 if the response does not have it.
+        """
+
+    def failed(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Handle a batch that is given up: rejected for good, expired, or out of attempts."""
+
+    def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
+        """Replace ``batch`` by ``halves``, which have its sequence numbers."""
+
+    def reset_sequences(self) -> None:
+        """Start every partition at sequence 0."""
+
+    # ---- Turns of the network thread -----------------------------------------------------------------------
+
+    def begin_turn(self, now_ms: float, has_batches: bool) -> None:
+        """Do what the last responses require, at the start of a turn.
+
+        Parameters
+        ----------
+        has_batches:
+            Whether batches wait to be sent.
+        """
+
+    def next_turn_ms(self, now_ms: float) -> float:
+        """Return the milliseconds until :meth:`begin_turn` is due, whatever happens meanwhile."""
+
+    def begin_close(self, now_ms: float) -> None:
+        """Start to close; :attr:`has_work` is true while the close has to wait."""
+
+    def close(self) -> None:
+        """Fail what is still waiting: nothing will be sent any more."""
+
+    # ---- Requests ------------------------------------------------------------------------------------------
+
+    def next_request(self, now_ms: float) -> ControlRequest | None:
+        """Take the next request to send.
+
+        The caller returns it by :meth:`requeue`, :meth:`retry` or :meth:`lookup_coordinator`, or calls its
+        ``on_response``.
+        """
+
+    def requeue(self, request: ControlRequest) -> None:
+        """Return a request that could not be sent yet."""
+
+    def retry(self, request: ControlRequest) -> None:
+        """Queue a request again, to be sent after a back-off."""
+
+    def coordinator(self, kind: str, key: str | None) -> Node | None:
+        """Return the coordinator of a ``"transaction"``'s or ``"group"``'s ``key``; ``None`` if unknown."""
+
+    def lookup_coordinator(self, request: ControlRequest) -> None:
+        """Find the coordinator of ``request``, then send the request."""
