@@ -1,75 +1,108 @@
-"""Produce requests and their answers: sealed batches in, a message out, and an answer per partition.
+"""Produce requests of sealed batches, and the outcome of each batch from the response.
 
-Source: KIP-516 (topic ids from version 13 on), KIP-467 (errors of single records). Does not know:
-connections, retries.
+See KIP-516 (topic ids since version 13), KIP-467 (errors of single records) and KIP-951 (leader hints).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import ClassVar, Self
 from uuid import UUID
 
 from kafkacore.client import Cluster
 from kafkacore.errors import InvalidRecordError, KafkaError, for_code
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._produce_codec import read_acknowledgements, write_body
-from kafkacore.protocol import ZERO_UUID, ResponseMessage
+from kafkacore.protocol import ZERO_UUID, RequestMessage, ResponseMessage
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 from kafkacore.protocol.message import unsupported_version
 from kafkacore.structs import Node, TopicPartition
 from kafkacore.wire import Cursor, Writer
 
-#: The last version that names topics by name.
+#: The last version that identifies topics by name.
 LAST_VERSION_BY_NAME = 12
 
 
 @dataclass(slots=True)
 class PartitionAnswer:
-    """What the broker said of one batch; of success, where it lies."""
+    """The outcome of one batch: where the broker appended it, or why it did not."""
 
     base_offset: int = -1
     log_append_time_ms: int = -1
     error: KafkaError | None = None
     record_errors: dict[int, KafkaError] | None = None
-    #: Id and epoch of the leader that the broker knows of instead of itself.
+    #: Id and epoch of the current leader, if the broker is not the leader.
     leader: tuple[int, int] | None = None
-    #: First offset of the partition, -1 if it is not said; of an error.
+    #: First offset of the partition, -1 if unknown; set with an error.
     log_start_offset: int = -1
 
 
-class BatchesResponse(ProduceResponse):
-    """A produce response that is mostly no more than a list of offsets.
+class BatchesResponse(ResponseMessage):
+    """A produce response without an object per topic and partition, unless a batch failed.
 
     Attributes
     ----------
     acknowledged:
-        Topic (name or id's bytes), partition, base offset and log append time of each, where all went well;
-        else ``None``, and :attr:`responses` says how it went.
+        Topic (name, or bytes of its id), partition, base offset and log append time of each batch if all of
+        them were appended; else empty.
+    detailed:
+        The generated message if a batch failed; else ``None``.
+    throttle_time_ms:
+        How long the broker throttles the producer.
     """
 
-    __slots__ = ("acknowledged",)
-    acknowledged: list[tuple[str | bytes, int, int, int]] | None
+    __slots__ = ("acknowledged", "detailed", "throttle_time_ms")
+    API_KEY: ClassVar[int] = ProduceResponse.API_KEY
+    NAME: ClassVar[str] = ProduceResponse.NAME
+    MIN_VERSION: ClassVar[int] = ProduceResponse.MIN_VERSION
+    MAX_VERSION: ClassVar[int] = ProduceResponse.MAX_VERSION
+    FLEXIBLE_FROM: ClassVar[int | None] = ProduceResponse.FLEXIBLE_FROM
+
+    def __init__(
+        self,
+        acknowledged: list[tuple[str | bytes, int, int, int]],
+        detailed: ProduceResponse | None,
+        throttle_time_ms: int,
+    ) -> None:
+        self.acknowledged = acknowledged
+        self.detailed = detailed
+        self.throttle_time_ms = throttle_time_ms
+
+    def encode(self, writer: Writer, version: int) -> None:
+        raise AssertionError("a producer writes no produce responses")
 
     @classmethod
     def decode(cls, cursor: Cursor, version: int) -> Self:
         plain = read_acknowledgements(cursor, version) if version >= cls.MIN_VERSION else None
-        if plain is None:
-            self = super().decode(cursor, version)
-            self.acknowledged = None
-            return self
-        self = cls.__new__(cls)
-        self.acknowledged, self.throttle_time_ms = plain
-        self.responses = []
-        self.node_endpoints = []
-        return self
+        if plain is not None:
+            return cls(plain[0], None, plain[1])
+        detailed = ProduceResponse.decode(cursor, version)
+        return cls([], detailed, detailed.throttle_time_ms)
 
 
-class BatchesRequest(ProduceRequest):
-    """A produce request that is written from its batches; :attr:`topic_data` is made when it is asked for."""
+class BatchesRequest(RequestMessage[BatchesResponse]):
+    """A produce request that is written from its batches, without an object per topic and partition.
 
-    __slots__ = ("topics",)
+    Parameters
+    ----------
+    acks:
+        0, 1, or -1 for all in-sync replicas.
+    timeout_ms:
+        How long the leader waits for its replicas.
+    topics:
+        Name, id and sealed batches of each topic.
+    transactional_id:
+        Of the producer, if the batches belong to a transaction.
+    """
+
+    __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
+    API_KEY: ClassVar[int] = ProduceRequest.API_KEY
+    NAME: ClassVar[str] = ProduceRequest.NAME
+    MIN_VERSION: ClassVar[int] = ProduceRequest.MIN_VERSION
+    MAX_VERSION: ClassVar[int] = ProduceRequest.MAX_VERSION
+    FLEXIBLE_FROM: ClassVar[int | None] = ProduceRequest.FLEXIBLE_FROM
+    LATEST_VERSION_UNSTABLE: ClassVar[bool] = ProduceRequest.LATEST_VERSION_UNSTABLE
     RESPONSE: ClassVar[type[ResponseMessage]] = BatchesResponse
 
     def __init__(
@@ -89,25 +122,9 @@ class BatchesRequest(ProduceRequest):
             raise unsupported_version(type(self), version)
         write_body(writer, version, self.acks, self.timeout_ms, self.topics, self.transactional_id)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name != "topic_data":
-                raise AttributeError(name)
-            self.topic_data = [
-                ProduceRequest.TopicProduceData(
-                    name=topic,
-                    topic_id=topic_id,
-                    partition_data=[
-                        ProduceRequest.PartitionProduceData(
-                            index=batch.topic_partition.partition, records=batch.payload
-                        )
-                        for batch in batches
-                    ],
-                )
-                for topic, topic_id, batches in self.topics
-            ]
-            return self.topic_data
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        raise AssertionError("a producer reads no produce requests")
 
 
 def produce_request(
@@ -118,53 +135,58 @@ def produce_request(
     transactional_id: str | None = None,
     max_version: int | None = None,
 ) -> tuple[BatchesRequest, int | None]:
-    """The request that carries sealed ``batches``, and the newest version that can (``None``: any), no newer
-    than ``max_version``.
+    """Return a request with sealed ``batches``, and its newest possible version, ``None`` for any.
+
+    Parameters
+    ----------
+    max_version:
+        Upper limit of that version; ``None`` for none.
     """
     by_topic: dict[str, list[ProducerBatch]] = {}
     for batch in batches:
         by_topic.setdefault(batch.topic_partition[0], []).append(batch)
-    topics = [(topic, cluster.topic_id(topic), of_topic) for topic, of_topic in by_topic.items()]
-    if all(topic_id for _, topic_id, _ in topics):
-        return BatchesRequest(acks, timeout_ms, cast(Any, topics), transactional_id), max_version
-    named = [(topic, topic_id or ZERO_UUID, of_topic) for topic, topic_id, of_topic in topics]
-    newest = LAST_VERSION_BY_NAME if max_version is None else min(max_version, LAST_VERSION_BY_NAME)
-    return BatchesRequest(acks, timeout_ms, named, transactional_id), newest
+    topics = [(topic, cluster.topic_id(topic) or ZERO_UUID, of_topic) for topic, of_topic in by_topic.items()]
+    request = BatchesRequest(acks, timeout_ms, topics, transactional_id)
+    if all(topic_id is not ZERO_UUID for _, topic_id, _ in topics):
+        return request, max_version
+    return request, LAST_VERSION_BY_NAME if max_version is None else min(max_version, LAST_VERSION_BY_NAME)
 
 
-def answers_of(response: ProduceResponse, sent: BatchesRequest) -> Mapping[tuple[str, int], PartitionAnswer]:
-    """Partition → answer. Topics that were not asked for are passed over."""
-    acknowledged = getattr(response, "acknowledged", None)
-    if acknowledged is not None:
-        names: dict[str | bytes, str] = {}
+def answers_of(response: BatchesResponse, sent: BatchesRequest) -> Mapping[tuple[str, int], PartitionAnswer]:
+    """Return topic and partition → outcome, and ignore topics that were not in the request."""
+    detailed = response.detailed
+    if detailed is None:
+        acknowledged = response.acknowledged
+        names: dict[str | bytes, str]
         if acknowledged and isinstance(acknowledged[0][0], bytes):
             names = {topic_id.bytes: topic for topic, topic_id, _ in sent.topics}
+        else:
+            names = {topic: topic for topic, _, _ in sent.topics}
         return {
-            (names.get(topic, topic), partition): PartitionAnswer(base_offset, log_append_time_ms)
+            (names.get(topic, ""), partition): PartitionAnswer(base_offset, log_append_time_ms)
             for topic, partition, base_offset, log_append_time_ms in acknowledged
         }
     name_of = {topic_id: topic for topic, topic_id, _ in sent.topics if topic_id != ZERO_UUID}
     return {
         (topic.name or name_of.get(topic.topic_id, ""), partition.index): _answer_of(partition)
-        for topic in response.responses
+        for topic in detailed.responses
         for partition in topic.partition_responses
     }
 
 
 def leader_hints(
-    answers: Mapping[tuple[str, int], PartitionAnswer], response: ProduceResponse
+    answers: Mapping[tuple[str, int], PartitionAnswer], response: BatchesResponse
 ) -> tuple[dict[TopicPartition, tuple[int, int]], list[Node]]:
-    """Partition → leader id and epoch that the broker named beside an error, and where those listen
-    (KIP-951).
-    """
+    """Return partition → id and epoch of its new leader, and the new leaders' addresses (KIP-951)."""
     leaders = {
         TopicPartition(*place): answer.leader
         for place, answer in answers.items()
         if answer.leader is not None
     }
-    if not leaders:
+    if not leaders or response.detailed is None:
         return leaders, []
-    nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints]
+    endpoints = response.detailed.node_endpoints
+    nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in endpoints]
     return leaders, nodes
 
 
@@ -178,7 +200,7 @@ def _answer_of(partition: ProduceResponse.PartitionProduceResponse) -> Partition
         for blamed in partition.record_errors
     }
     if record_errors:
-        # The others are as good as they were: they fell with the batch.
+        # Applies to the other records, which are valid but fail with their batch.
         error = InvalidRecordError(f"{len(record_errors)} other record(s) of the batch were refused: {error}")
     hint = partition.current_leader
     leader = (hint.leader_id, hint.leader_epoch) if hint.leader_id >= 0 else None

@@ -15,12 +15,35 @@ from model.producer_cluster import NODES, TableCluster
 
 from kafkacore.client.requests import ClientRequest, ClientResponse
 from kafkacore.errors import UnsupportedVersionError
+from kafkacore.producer.produce_request import BatchesRequest, BatchesResponse
 from kafkacore.protocol import RequestMessage
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 from kafkacore.structs import Node, TopicPartition
 from kafkacore.testing import VirtualClock
 
 OK = 0
+
+
+def generated_request(request: BatchesRequest) -> ProduceRequest:
+    """The same request as a generated message, with the bytes of now: a retried batch may be renumbered."""
+    return ProduceRequest(
+        transactional_id=request.transactional_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=[
+            ProduceRequest.TopicProduceData(
+                name=topic,
+                topic_id=topic_id,
+                partition_data=[
+                    ProduceRequest.PartitionProduceData(
+                        index=batch.topic_partition.partition, records=bytes(batch.payload)
+                    )
+                    for batch in batches
+                ],
+            )
+            for topic, topic_id, batches in request.topics
+        ],
+    )
 
 
 class TableMetadata:
@@ -99,15 +122,12 @@ class HandClient:
 
     def send(self, request: ClientRequest, now_ms: float) -> None:
         assert self.ready(Node(request.node_id, "", 0), now_ms)
-        if not isinstance(request.request, ProduceRequest):
+        if not isinstance(request.request, BatchesRequest):
             self.asked.append(request)
             return
         self.in_flight.append(request)
         self.sent.append(request)
-        for topic in request.request.topic_data:
-            for partition in topic.partition_data:
-                # As it went out: a batch that goes again may be numbered anew in place.
-                partition.records = bytes(partition.records)
+        request.request = generated_request(request.request)
         if not request.expect_response:
             self.end(request)
 
@@ -131,8 +151,11 @@ class HandClient:
         self.ended.append(ClientResponse(self.asked.pop(0), self.clock.monotonic_ms(), **how))
 
     def end(self, request: ClientRequest, **how: Any) -> None:
-        """End a produce request."""
+        """End a produce request; a generated response becomes one as the Sender decodes it."""
         self.in_flight.remove(request)
+        message = how.get("message")
+        if message is not None:
+            how["message"] = BatchesResponse([], message, message.throttle_time_ms)
         self.ended.append(ClientResponse(request, self.clock.monotonic_ms(), **how))
 
     def respond(

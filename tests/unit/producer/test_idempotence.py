@@ -302,7 +302,7 @@ def test_out_of_order_of_the_first_batch_begins_a_new_epoch_in_which_all_are_num
 def test_bytes_on_their_way_keep_their_number_and_get_the_new_one_when_they_go_again() -> None:
     harness = idempotent_harness()
     send_each(harness, b"a", b"b")
-    on_the_way = harness.client.in_flight[1].request.topics[0][2][0].payload
+    on_the_way = sequences_of(harness).in_flight[1].payload
     before = bytes(on_the_way)
     harness.client.respond(OUT_OF_ORDER)
     harness.run(2)

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from model.producer_client import generated_request
 from model.producer_harness import AccumulatorHarness
 
 from kafkacore.errors import MalformedMessageError, UnsupportedVersionError
@@ -50,9 +51,7 @@ def test_request_is_written_as_the_generated_message_writes_it(
     small, large = sealed_batches(3, 700)
     topics = [("t", ID, [small, large]), ("other", UUID(int=8), [large])]
     request = BatchesRequest(-1, 30_000, topics, transactional_id)
-    twin = ProduceRequest(
-        transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=request.topic_data
-    )
+    twin = generated_request(request)
     assert encoded(request, version) == encoded(twin, version)
     assert [part.index for part in twin.topic_data[0].partition_data] == [0, 1]
 
@@ -139,9 +138,10 @@ def test_answer_is_read_as_the_generated_message_reads_it(given: tuple[ProduceRe
     assert cursor.remaining() == 0
     assert read.throttle_time_ms == response.throttle_time_ms
     if not is_plain(response):
-        assert read.acknowledged is None
-        assert encoded(read, version) == data
+        assert read.acknowledged == []
+        assert encoded(read.detailed, version) == data
         return
+    assert read.detailed is None
     assert read.acknowledged == [
         (topic.name if version <= 12 else topic.topic_id.bytes, *offsets)
         for topic in response.responses
@@ -171,8 +171,8 @@ def test_any_bytes_are_read_or_refused_as_the_generated_message_does(data: bytes
             BatchesResponse.decode(Cursor(data), version)
         return
     read = BatchesResponse.decode(Cursor(data), version)
-    if read.acknowledged is None:
-        assert encoded(read, version) == encoded(twin, version)
+    if read.detailed is not None:
+        assert encoded(read.detailed, version) == encoded(twin, version)
     else:
         assert len(read.acknowledged) == sum(len(topic.partition_responses) for topic in twin.responses)
         assert read.throttle_time_ms == twin.throttle_time_ms
