@@ -11,10 +11,8 @@ import re
 import sys
 import textwrap
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 
-from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerSetting, as_text
 from kafkacore.broker.config.dynamic_config import DYNAMIC_NAMES
 from kafkacore.broker.config.listener_keys import LISTENER_KEYS, ListenerSetting
@@ -28,8 +26,7 @@ from kafkacore.structs import INT32_MAX, INT64_MAX
 PROJECT = Path(__file__).resolve().parents[1]
 DOCUMENT = PROJECT / "docs" / "BROKER.md"
 BEGIN, END = "<!-- {}: made by tools/settings.py -->", "<!-- end of {} -->"
-_DEFAULTS = {item.name: item.default for item in fields(BrokerConfig)}
-#: Where the field's default is not what a reader would write.
+#: Fields whose defaults readers would write in another way.
 _SHOWN_DEFAULTS = {"data_dir": "", "listeners": "PLAINTEXT://127.0.0.1:9092"}
 _NAMED = {INT32_MAX: "2³¹-1", INT64_MAX: "2⁶³-1", -INT64_MAX - 1: "-2⁶³", sys.float_info.max: "no limit"}
 
@@ -52,7 +49,7 @@ def _default(value: object) -> str:
 
 def _broker_row(key: BrokerSetting) -> str:
     default = _SHOWN_DEFAULTS.get(key.field)
-    shown = default if default is not None else _default(_DEFAULTS[key.field])
+    shown = default if default is not None else _default(key.default)
     limits = _limits(key.low, key.high, key.choices)
     dynamic = "yes" if key.name in DYNAMIC_NAMES else ""
     return (

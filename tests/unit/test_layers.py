@@ -35,7 +35,7 @@ LAYERS = {
 #: Order inside a large package, bottom first: a module imports its own sub-package and the ones before it.
 SUB_LAYERS = {
     "broker": [
-        "storage", "log_lines", "error_answer", "purgatory", "log", "config", "listeners", "requests",
+        "storage", "log_lines", "error_answer", "purgatory", "config", "log", "listeners", "requests",
         "quota", "topics", "metadata", "replica", "group", "handlers", "server", "status", "process",
         "__main__",
     ],

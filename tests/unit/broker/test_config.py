@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.config.config_keys import parse_listen
+from kafkacore.broker.config.config_keys import BROKER_KEYS, parse_listen
 from kafkacore.broker.config.topic_config import TOPIC_CONFIG, checked_topic_configs
+from kafkacore.broker.log.cleaner import CleanerConfig
+from kafkacore.broker.log.config import LogConfig
 from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
 
 
@@ -20,6 +24,18 @@ def test_defaults_are_kafkas(tmp_path: Path) -> None:
     assert config.topic_defaults()["segment.bytes"] == "1073741824"
     assert config.topic_defaults()["retention.ms"] == "604800000"
     assert config.topic_defaults().keys() == TOPIC_CONFIG.keys()
+
+
+@pytest.mark.parametrize("config", [BrokerConfig, CleanerConfig, LogConfig])
+def test_default_of_a_row_has_the_type_of_the_field(config: type) -> None:
+    hints = get_type_hints(config)
+    defaults = {each.name: each.default for each in fields(config) if each.default is not MISSING}
+    assert [name for name, value in defaults.items() if not isinstance(value, hints[name])] == []
+
+
+def test_every_row_of_the_broker_sets_a_field() -> None:
+    names = {each.name for each in fields(BrokerConfig)} - {"log_defaults", "listener_properties"}
+    assert names == {key.field for key in BROKER_KEYS}
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::", "broker.example", "10.0.0.1"])

@@ -1,20 +1,19 @@
-"""The broker's configuration: arguments or Kafka's property names in, one checked immutable object out.
+"""The broker's configuration: one checked immutable object.
 
-Field names are Kafka's property names with underscores (``num.partitions`` → ``num_partitions``). What sets
-a default of topics (``log.segment.bytes``) lands in ``log_defaults`` under the topic's key. Does not know:
-how anything is used.
+Field names are Kafka's property names with underscores (``num.partitions`` → ``num_partitions``); their
+defaults are in the rows of ``config_keys``. A property that sets a default of topics (``log.segment.bytes``)
+is in ``log_defaults`` under the topic's key.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 
-from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerSetting, as_text, resolve
-from kafkacore.broker.config.listener_keys import DEFAULT_PROTOCOL_MAP, USER_PREFIX
+from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerSetting, as_text, broker_default, resolve
+from kafkacore.broker.config.listener_keys import USER_PREFIX
 from kafkacore.broker.config.listeners import (
     EVERY_ADDRESS,
     Endpoint,
@@ -31,7 +30,6 @@ from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
 from kafkacore.security import Secret
 from kafkacore.security.loopback import is_loopback
 from kafkacore.settings.texts import InvalidTextError, check_choice, check_limits
-from kafkacore.structs import INT32_MAX
 
 #: Fields that the two properties of listeners say together.
 _ADDRESSES = frozenset(
@@ -42,12 +40,12 @@ _ADDRESSES = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerConfig:
-    """What a broker is told at start.
+    """The configuration of a broker when it starts.
 
     Parameters
     ----------
     data_dir:
-        Folder of the logs; made (mode 0700) if it is missing. One broker per folder.
+        Folder of the logs; created (mode 0700) if it is missing. One broker per folder.
     host, port:
         Where the first listener is. Port 0 takes a free one. A host that other machines can reach is refused
         unless clients have to authenticate there, or ``allow_remote`` is set.
@@ -62,11 +60,11 @@ class BrokerConfig:
     self_made_certificate:
         For development: a listener with TLS that has no key store gets a certificate of our own making.
     advertised_host:
-        What clients of the first listener are told to connect to; ``host`` if not given, and needed where
-        that is every address.
+        The host that clients of the first listener connect to; ``host`` if not given. Required if ``host`` is
+        every address.
     advertised_port:
-        The port that clients are told, where it is not the one listened on: that of a proxy in front of the
-        broker, such as ``kafkacore.testing.FaultProxy``.
+        The port that clients of the first listener connect to, if it is not the one listened on: that of a
+        proxy in front of the broker, such as ``kafkacore.testing.FaultProxy``.
     flush:
         ``"ack"``: the broker acknowledges a record, with acks=1 or acks=all, when ``fdatasync`` has returned.
         ``"os"``: when the record is written to the operating system. It then survives the death of the
@@ -79,7 +77,7 @@ class BrokerConfig:
     log_cleaner_io_buffer_load_factor, log_cleaner_io_buffer_size, log_cleaner_io_max_bytes_per_second:
         Of the compaction of logs, as in Kafka; bytes, and milliseconds.
     log_defaults:
-        Topic configuration key → text; what a topic gets that does not say otherwise.
+        Topic configuration key → text: the defaults of topics.
 
     Raises
     ------
@@ -88,65 +86,69 @@ class BrokerConfig:
     """
 
     data_dir: Path
-    host: str = "127.0.0.1"
-    port: int = 9092
-    security_protocol: str = "PLAINTEXT"
-    listeners: str = ""
-    listener_security_protocol_map: str = DEFAULT_PROTOCOL_MAP
-    advertised_listeners: str = ""
-    advertised_host: str | None = None
-    advertised_port: int | None = None
-    allow_remote: bool = False
-    self_made_certificate: bool = False
-    connection_setup_timeout_ms: int = 10_000
-    connection_failed_authentication_delay_ms: int = 100
-    authorizer_class_name: str = ""
-    super_users: str = ""
-    allow_everyone_if_no_acl_found: bool = False
-    status_port: int = -1
-    flush: str = "ack"
-    node_id: int = 1
-    rack: str | None = None
-    num_partitions: int = 1
-    auto_create_topics_enable: bool = True
-    delete_topic_enable: bool = True
-    message_max_bytes: int = 1_048_588
-    socket_request_max_bytes: int = 100 * 1024 * 1024
-    fetch_max_bytes: int = 55 * 1024 * 1024
-    max_incremental_fetch_session_cache_slots: int = 1000
-    quota_producer_default: int | None = None
-    quota_producer_overrides: str = ""
-    quota_consumer_default: int | None = None
-    quota_consumer_overrides: str = ""
-    quota_request_default: int | None = None
-    quota_request_overrides: str = ""
-    quota_window_num: int = 11
-    quota_window_size_seconds: int = 1
-    connections_max_idle_ms: int = 600_000
-    max_connections: int = 10_000
-    max_connections_per_ip: int = INT32_MAX
-    max_connections_per_ip_overrides: str = ""
-    queued_max_request_bytes: int = 256 * 1024 * 1024
-    max_partitions: int = 100_000
-    max_decompressed_batch_bytes: int = 64 * 1024 * 1024
-    group_min_session_timeout_ms: int = 6_000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_initial_rebalance_delay_ms: int = 3_000
-    group_max_size: int = INT32_MAX
-    offset_metadata_max_bytes: int = 4096
-    offsets_commit_timeout_ms: int = 5_000
-    offsets_load_buffer_size: int = 5 * 1024 * 1024
-    offsets_retention_check_interval_ms: int = 600_000
-    offsets_retention_minutes: int = 7 * 24 * 60
-    offsets_topic_compression_codec: int = 0
-    offsets_topic_num_partitions: int = 50
-    offsets_topic_segment_bytes: int = 100 * 1024 * 1024
-    log_cleaner_enable: bool = True
-    log_cleaner_backoff_ms: int = 15_000
-    log_cleaner_dedupe_buffer_size: int = 128 * 1024 * 1024
-    log_cleaner_io_buffer_load_factor: float = 0.9
-    log_cleaner_io_buffer_size: int = 512 * 1024
-    log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
+    host: str = broker_default("host")
+    port: int = broker_default("port")
+    security_protocol: str = broker_default("security_protocol")
+    listeners: str = broker_default("listeners")
+    listener_security_protocol_map: str = broker_default("listener_security_protocol_map")
+    advertised_listeners: str = broker_default("advertised_listeners")
+    advertised_host: str | None = broker_default("advertised_host")
+    advertised_port: int | None = broker_default("advertised_port")
+    allow_remote: bool = broker_default("allow_remote")
+    self_made_certificate: bool = broker_default("self_made_certificate")
+    connection_setup_timeout_ms: int = broker_default("connection_setup_timeout_ms")
+    connection_failed_authentication_delay_ms: int = broker_default(
+        "connection_failed_authentication_delay_ms"
+    )
+    authorizer_class_name: str = broker_default("authorizer_class_name")
+    super_users: str = broker_default("super_users")
+    allow_everyone_if_no_acl_found: bool = broker_default("allow_everyone_if_no_acl_found")
+    status_port: int = broker_default("status_port")
+    flush: str = broker_default("flush")
+    node_id: int = broker_default("node_id")
+    rack: str | None = broker_default("rack")
+    num_partitions: int = broker_default("num_partitions")
+    auto_create_topics_enable: bool = broker_default("auto_create_topics_enable")
+    delete_topic_enable: bool = broker_default("delete_topic_enable")
+    message_max_bytes: int = broker_default("message_max_bytes")
+    socket_request_max_bytes: int = broker_default("socket_request_max_bytes")
+    fetch_max_bytes: int = broker_default("fetch_max_bytes")
+    max_incremental_fetch_session_cache_slots: int = broker_default(
+        "max_incremental_fetch_session_cache_slots"
+    )
+    quota_producer_default: int | None = broker_default("quota_producer_default")
+    quota_producer_overrides: str = broker_default("quota_producer_overrides")
+    quota_consumer_default: int | None = broker_default("quota_consumer_default")
+    quota_consumer_overrides: str = broker_default("quota_consumer_overrides")
+    quota_request_default: int | None = broker_default("quota_request_default")
+    quota_request_overrides: str = broker_default("quota_request_overrides")
+    quota_window_num: int = broker_default("quota_window_num")
+    quota_window_size_seconds: int = broker_default("quota_window_size_seconds")
+    connections_max_idle_ms: int = broker_default("connections_max_idle_ms")
+    max_connections: int = broker_default("max_connections")
+    max_connections_per_ip: int = broker_default("max_connections_per_ip")
+    max_connections_per_ip_overrides: str = broker_default("max_connections_per_ip_overrides")
+    queued_max_request_bytes: int = broker_default("queued_max_request_bytes")
+    max_partitions: int = broker_default("max_partitions")
+    max_decompressed_batch_bytes: int = broker_default("max_decompressed_batch_bytes")
+    group_min_session_timeout_ms: int = broker_default("group_min_session_timeout_ms")
+    group_max_session_timeout_ms: int = broker_default("group_max_session_timeout_ms")
+    group_initial_rebalance_delay_ms: int = broker_default("group_initial_rebalance_delay_ms")
+    group_max_size: int = broker_default("group_max_size")
+    offset_metadata_max_bytes: int = broker_default("offset_metadata_max_bytes")
+    offsets_commit_timeout_ms: int = broker_default("offsets_commit_timeout_ms")
+    offsets_load_buffer_size: int = broker_default("offsets_load_buffer_size")
+    offsets_retention_check_interval_ms: int = broker_default("offsets_retention_check_interval_ms")
+    offsets_retention_minutes: int = broker_default("offsets_retention_minutes")
+    offsets_topic_compression_codec: int = broker_default("offsets_topic_compression_codec")
+    offsets_topic_num_partitions: int = broker_default("offsets_topic_num_partitions")
+    offsets_topic_segment_bytes: int = broker_default("offsets_topic_segment_bytes")
+    log_cleaner_enable: bool = broker_default("log_cleaner_enable")
+    log_cleaner_backoff_ms: int = broker_default("log_cleaner_backoff_ms")
+    log_cleaner_dedupe_buffer_size: int = broker_default("log_cleaner_dedupe_buffer_size")
+    log_cleaner_io_buffer_load_factor: float = broker_default("log_cleaner_io_buffer_load_factor")
+    log_cleaner_io_buffer_size: int = broker_default("log_cleaner_io_buffer_size")
+    log_cleaner_io_max_bytes_per_second: float = broker_default("log_cleaner_io_max_bytes_per_second")
     log_defaults: Mapping[str, str] = field(default_factory=dict)
     listener_properties: Mapping[str, PropertyValue] = field(default_factory=dict)
 
@@ -195,15 +197,19 @@ class BrokerConfig:
             endpoints = parse_endpoints("listeners", self.listeners)
             endpoints[0] = endpoints[0]._replace(host=self.host, port=self.port)
         text = self.advertised_listeners
-        told = {each.name: each for each in parse_endpoints("advertised.listeners", text)} if text else {}
+        parsed = parse_endpoints("advertised.listeners", text) if text else []
+        advertised = {each.name: each for each in parsed}
         first = endpoints[0].name
         if self.advertised_host or self.advertised_port:
-            known = told.get(first, Endpoint(first, endpoints[0].host, 0))
-            told[first] = Endpoint(
+            known = advertised.get(first, Endpoint(first, endpoints[0].host, 0))
+            advertised[first] = Endpoint(
                 first, self.advertised_host or known.host, self.advertised_port or known.port
             )
         made = configured_listeners(
-            endpoints, told, parse_protocol_map(self.listener_security_protocol_map), self.listener_properties
+            endpoints,
+            advertised,
+            parse_protocol_map(self.listener_security_protocol_map),
+            self.listener_properties,
         )
         return tuple(self._with_host(listener) for listener in made)
 
@@ -224,8 +230,8 @@ class BrokerConfig:
             )
         if listener.advertised_host in EVERY_ADDRESS:
             raise KafkaConfigurationError(
-                f"clients cannot connect to {listener.advertised_host}; say which of this machine's names "
-                "or addresses they are to be told with advertised.host, or advertised.listeners"
+                f"clients cannot connect to {listener.advertised_host}; set advertised.host or "
+                "advertised.listeners to a name or an address of this machine"
             )
 
     @property
@@ -280,11 +286,11 @@ class BrokerConfig:
 
     @property
     def client_host(self) -> str:
-        """The host that clients of the first listener are told."""
+        """The advertised host of the first listener."""
         return self.node_listeners[0].advertised_host
 
     def topic_defaults(self) -> dict[str, str]:
-        """Every topic configuration key with the value that a topic gets when it says nothing."""
+        """Every topic configuration key with its default for topics."""
         return {name: self.log_defaults.get(name, key.default) for name, key in TOPIC_CONFIG.items()}
 
     def properties(self) -> dict[str, PropertyValue]:
@@ -307,17 +313,14 @@ class BrokerConfig:
         return {**given, **self.listener_properties}
 
     def effective_properties(self) -> dict[str, str]:
-        """Every property that is set, by Kafka's name and as text, as a file of properties would say it.
-
-        What is secret is said to be hidden.
-        """
-        told = [
+        """Every property that is set, by Kafka's name, as text of a properties file; secrets are hidden."""
+        advertised = [
             Endpoint(each.name, each.advertised_host, each.advertised_port or each.port)
             for each in self.node_listeners
         ]
         shown = {
             "listeners": ",".join(str(each) for each in self._endpoints()),
-            "advertised.listeners": ",".join(map(str, told)),
+            "advertised.listeners": ",".join(map(str, advertised)),
         }
         for key in BROKER_KEYS:
             value = getattr(self, key.field)

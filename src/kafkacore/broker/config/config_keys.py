@@ -1,7 +1,7 @@
-"""The properties that this broker knows: names, types, limits, what they mean; properties in, fields out.
+"""The rows of the broker's properties, and the resolution of properties to fields of ``BrokerConfig``.
 
-A new property is a field of ``BrokerConfig`` and a row of :data:`BROKER_KEYS`; docs/BROKER.md's table is made
-of both. Does not know: how anything is used. Source of names and syntax: Kafka's ``KafkaConfig``.
+A new property is a row of :data:`BROKER_KEYS`, which has its default, and a field of ``BrokerConfig``, which
+has its type. Names and syntax are those of Kafka's ``KafkaConfig``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafkacore.broker.config.kafka_keys import (
     REPLICATION_FACTORS,
@@ -19,6 +19,7 @@ from kafkacore.broker.config.kafka_keys import (
 )
 from kafkacore.broker.config.listener_keys import (
     CLIENT_AUTH,
+    DEFAULT_PROTOCOL_MAP,
     LISTENER_KEYS,
     LISTENER_PREFIX,
     USER_PREFIX,
@@ -33,6 +34,7 @@ from kafkacore.broker.config.listeners import (
 )
 from kafkacore.broker.config.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE
 from kafkacore.settings import SECURITY_PROTOCOLS, Config, Setting, SettingType, suggestion, table
 from kafkacore.settings.texts import InvalidTextError, read, words
 from kafkacore.structs import INT32_MAX, INT64_MAX, Compression
@@ -49,7 +51,7 @@ class BrokerSetting(Setting):
     Parameters
     ----------
     field:
-        The field of ``BrokerConfig`` that it sets, which has its default.
+        The field of ``BrokerConfig`` that it sets.
     """
 
     field: str = ""
@@ -59,15 +61,16 @@ def _key(
     name: str,
     field: str,
     kind: SettingType,
-    documentation: str,
+    default: object,
     low: float | None = None,
     high: float | None = None,
-    choices: tuple[str, ...] = (),
     *,
+    documentation: str,
+    choices: tuple[str, ...] = (),
     is_dynamic: bool = False,
 ) -> BrokerSetting:
     return BrokerSetting(
-        name, kind, None, documentation, low, high, choices, is_dynamic=is_dynamic, field=field
+        name, kind, default, documentation, low, high, choices, is_dynamic=is_dynamic, field=field
     )
 
 
@@ -76,129 +79,154 @@ _D = SettingType.DOUBLE
 
 # fmt: off
 BROKER_KEYS: Final = (
-    _key("log.dirs", "data_dir", _S, "The folder of the logs; made, with mode 0700, if it is missing. "
-         "One folder, and one broker per folder."),
-    _key("listeners", "listeners", _S, "Where clients connect: `NAME://host:port`, several separated by "
-         "commas. Port 0 takes a free one. Without a host it is this machine alone, unless clients "
-         "authenticate there or `allow.remote` is set."),
-    _key("host", "host", _S, "The first listener's host alone, instead of `listeners`."),
-    _key("port", "port", _I, "The first listener's port alone, instead of `listeners`.", 0, 65535),
-    _key("security.protocol", "security_protocol", _S, "What is spoken on the one listener, where "
-         "`listeners` is not given.", choices=SECURITY_PROTOCOLS),
-    _key("listener.security.protocol.map", "listener_security_protocol_map", _S, "What is spoken on "
-         "listeners whose names do not say it: `OUTSIDE:SASL_SSL,INSIDE:PLAINTEXT`."),
-    _key("advertised.listeners", "advertised_listeners", _S, "What clients are told to connect to, if "
-         "not `listeners`: `NAME://host:port`, each for those that came by the listener of that name. "
-         "Port 0 is the one listened on."),
-    _key("advertised.host", "advertised_host", _S, "The host alone that clients of the first listener "
-         "are told."),
-    _key("advertised.port", "advertised_port", _I, "The port alone that clients of the first listener "
-         "are told, where a proxy stands in front of the broker.", 1, 65535),
-    _key("allow.remote", "allow_remote", _B, "Listen where other machines can connect, although they "
-         "are not asked who they are."),
-    _key("self.made.certificate", "self_made_certificate", _B, "For development: a listener with TLS "
-         "and without a key store gets a certificate that the broker makes (that needs the package "
-         "cryptography); clients trust `tls/ca.pem` in the data folder."),
-    _key("connection.setup.timeout.ms", "connection_setup_timeout_ms", _I, "How long TLS and "
-         "authentication together may take, and a first request from its first byte to its last.",
-         1, INT32_MAX),
-    _key("connection.failed.authentication.delay.ms", "connection_failed_authentication_delay_ms", _I,
-         "How long the answer to a failed authentication is kept back.", 0, INT32_MAX),
-    _key("authorizer.class.name", "authorizer_class_name", _S, "What decides who may do what: Kafka's "
-         "`org.apache.kafka.metadata.authorizer.StandardAuthorizer`, by access control entries. Without "
-         "it everybody may do everything.", choices=("", STANDARD_AUTHORIZER)),
-    _key("super.users", "super_users", _S, "Who may do everything, whatever the entries say: "
-         "`User:admin;User:alice`."),
-    _key("allow.everyone.if.no.acl.found", "allow_everyone_if_no_acl_found", _B, "Whether everybody may "
-         "do everything to a resource that no entry is about."),
-    _key("status.port", "status_port", _I, "Where the status page and the metrics are, on 127.0.0.1; "
-         "0 takes a free port, -1 is nowhere. `kafkacore broker` says 0.", -1, 65535),
-    _key("flush", "flush", _S, "When the broker acknowledges a record: when it is on the disk "
-         "(`ack`), or when it is written to the operating system (`os`).", choices=("ack", "os")),
-    _key("node.id", "node_id", _I, "The number of this node; a folder keeps that of its first start.",
-         0, INT32_MAX),
-    _key("broker.rack", "rack", _S, "The rack that clients are told."),
-    _key("num.partitions", "num_partitions", _I, "Partitions of a topic that says nothing else.",
-         1, INT32_MAX),
-    _key("auto.create.topics.enable", "auto_create_topics_enable", _B, "Whether a topic is made when "
-         "somebody asks for it."),
-    _key("delete.topic.enable", "delete_topic_enable", _B, "Whether topics can be deleted."),
-    _key("message.max.bytes", "message_max_bytes", _I, "The largest batch of a topic that says nothing "
-         "else.", 0, INT32_MAX),
-    _key("socket.request.max.bytes", "socket_request_max_bytes", _I, "The largest request; a larger one "
-         "costs its sender the connection. "
-         "So does one with more than 100,000 elements in its arrays, of any size.", 1, INT32_MAX),
-    _key("fetch.max.bytes", "fetch_max_bytes", _I, "Most bytes of records in one answer to a Fetch.",
-         1024, INT32_MAX),
+    _key("log.dirs", "data_dir", _S, None,
+         documentation="The folder of the logs; created, with mode 0700, if it is missing. One folder, and "
+                       "one broker per folder."),
+    _key("listeners", "listeners", _S, "",
+         documentation="Where clients connect: `NAME://host:port`, several separated by commas. Port 0 takes "
+                       "a free one. Without a host it is this machine alone, unless clients authenticate "
+                       "there or `allow.remote` is set."),
+    _key("host", "host", _S, "127.0.0.1",
+         documentation="The first listener's host alone, instead of `listeners`."),
+    _key("port", "port", _I, 9092, 0, 65535,
+         documentation="The first listener's port alone, instead of `listeners`."),
+    _key("security.protocol", "security_protocol", _S, "PLAINTEXT", choices=SECURITY_PROTOCOLS,
+         documentation="The protocol of the one listener, if `listeners` is not given."),
+    _key("listener.security.protocol.map", "listener_security_protocol_map", _S, DEFAULT_PROTOCOL_MAP,
+         documentation="Protocols of listeners that are not named after theirs: "
+                       "`OUTSIDE:SASL_SSL,INSIDE:PLAINTEXT`."),
+    _key("advertised.listeners", "advertised_listeners", _S, "",
+         documentation="The addresses that clients connect to, if not `listeners`: `NAME://host:port`, each "
+                       "for the clients of the listener of that name. Port 0 is the port listened on."),
+    _key("advertised.host", "advertised_host", _S, None,
+         documentation="The first listener's advertised host alone."),
+    _key("advertised.port", "advertised_port", _I, None, 1, 65535,
+         documentation="The first listener's advertised port alone, for a proxy in front of the broker."),
+    _key("allow.remote", "allow_remote", _B, False,
+         documentation="Listen where other machines can connect without authentication."),
+    _key("self.made.certificate", "self_made_certificate", _B, False,
+         documentation="For development: a listener with TLS and without a key store gets a certificate that "
+                       "the broker makes (that needs the package cryptography); clients trust `tls/ca.pem` "
+                       "in the data folder."),
+    _key("connection.setup.timeout.ms", "connection_setup_timeout_ms", _I, 10_000, 1, INT32_MAX,
+         documentation="How long TLS and authentication together may take, and a first request from its "
+                       "first byte to its last."),
+    _key("connection.failed.authentication.delay.ms", "connection_failed_authentication_delay_ms", _I, 100,
+         0, INT32_MAX,
+         documentation="How long the broker delays the response to a failed authentication."),
+    _key("authorizer.class.name", "authorizer_class_name", _S, "", choices=("", STANDARD_AUTHORIZER),
+         documentation="The authorizer: Kafka's "
+                       "`org.apache.kafka.metadata.authorizer.StandardAuthorizer`, which decides by access "
+                       "control entries. Without it everybody may do everything."),
+    _key("super.users", "super_users", _S, "",
+         documentation="Principals that may do everything, whatever the ACLs are: `User:admin;User:alice`."),
+    _key("allow.everyone.if.no.acl.found", "allow_everyone_if_no_acl_found", _B, False,
+         documentation="Whether everybody may do everything to a resource without an entry."),
+    _key("status.port", "status_port", _I, -1, -1, 65535,
+         documentation="Port of the status page and the metrics, on 127.0.0.1; 0 takes a free port, -1 turns "
+                       "them off. `kafkacore broker` uses 0."),
+    _key("flush", "flush", _S, "ack", choices=("ack", "os"),
+         documentation="When the broker acknowledges a record: when it is on the disk (`ack`), or when it is "
+                       "written to the operating system (`os`)."),
+    _key("node.id", "node_id", _I, 1, 0, INT32_MAX,
+         documentation="The number of this node; a data folder keeps the number of its first start."),
+    _key("broker.rack", "rack", _S, None,
+         documentation="The rack of this broker, which clients see in the metadata."),
+    _key("num.partitions", "num_partitions", _I, 1, 1, INT32_MAX,
+         documentation="Partitions of a topic whose creator does not set the number."),
+    _key("auto.create.topics.enable", "auto_create_topics_enable", _B, True,
+         documentation="Whether a request for an unknown topic creates it."),
+    _key("delete.topic.enable", "delete_topic_enable", _B, True,
+         documentation="Whether topics can be deleted."),
+    _key("message.max.bytes", "message_max_bytes", _I, int(TOPIC_CONFIG["max.message.bytes"].default), 0,
+         INT32_MAX,
+         documentation="The largest batch of a topic without a `max.message.bytes` of its own."),
+    _key("socket.request.max.bytes", "socket_request_max_bytes", _I, 100 * 1024 * 1024, 1, INT32_MAX,
+         documentation="The largest request. The broker closes the connection of a larger one, and of one "
+                       "with more than 100,000 elements in its arrays."),
+    _key("fetch.max.bytes", "fetch_max_bytes", _I, 55 * 1024 * 1024, 1024, INT32_MAX,
+         documentation="Most bytes of records in one Fetch response."),
     _key("max.incremental.fetch.session.cache.slots", "max_incremental_fetch_session_cache_slots", _I,
-         "Clients whose fetches are remembered, so that both sides say only what is new.", 0, INT32_MAX),
-    _key("quota.producer.default", "quota_producer_default", _L, "Bytes of Produce requests a second "
-         "that a client id may send; beyond, it pauses.", 1, INT64_MAX),
-    _key("quota.producer.overrides", "quota_producer_overrides", _S, "Client ids with another limit: "
-         "`client=limit, client=limit`."),
-    _key("quota.consumer.default", "quota_consumer_default", _L, "Bytes of records a second that a "
-         "client id may fetch; beyond, it pauses.", 1, INT64_MAX),
-    _key("quota.consumer.overrides", "quota_consumer_overrides", _S, "Client ids with another limit: "
-         "`client=limit, client=limit`."),
-    _key("quota.request.default", "quota_request_default", _L, "Percent of the network thread's time "
-         "that a client id may have; beyond, it pauses.", 1, INT64_MAX),
-    _key("quota.request.overrides", "quota_request_overrides", _S, "Client ids with another limit: "
-         "`client=limit, client=limit`."),
-    _key("quota.window.num", "quota_window_num", _I, "Samples that a client's rate is of.", 2, 3600),
-    _key("quota.window.size.seconds", "quota_window_size_seconds", _I, "Seconds of such a sample.",
-         1, 3600),
-    _key("connections.max.idle.ms", "connections_max_idle_ms", _L, "A connection that says nothing for "
-         "so long is closed; -1 for never.", -1, INT32_MAX),
-    _key("max.connections", "max_connections", _I, "Connections at a time; one more is closed at once.",
-         1, INT32_MAX, is_dynamic=True),
-    _key("max.connections.per.ip", "max_connections_per_ip", _I, "Connections from one address at a "
-         "time; one more is closed at once.", 0, INT32_MAX, is_dynamic=True),
-    _key("max.connections.per.ip.overrides", "max_connections_per_ip_overrides", _S, "Addresses with "
-         "another limit: `127.0.0.1:100,::1:200`.", is_dynamic=True),
-    _key("queued.max.request.bytes", "queued_max_request_bytes", _L, "Most bytes of requests that are "
-         "read and not yet answered; beyond, nothing is read until some are. -1 for no limit.",
-         -1, INT64_MAX),
-    _key("group.min.session.timeout.ms", "group_min_session_timeout_ms", _I, "The shortest "
-         "`session.timeout.ms` that a member of a group may ask for.", 0, INT32_MAX),
-    _key("group.max.session.timeout.ms", "group_max_session_timeout_ms", _I, "The longest "
-         "`session.timeout.ms` that a member of a group may ask for.", 0, INT32_MAX),
-    _key("group.initial.rebalance.delay.ms", "group_initial_rebalance_delay_ms", _I, "How long the "
-         "first members of an empty group wait for more; once more for each that comes.", 0, INT32_MAX),
-    _key("group.max.size", "group_max_size", _I, "Members of a group; one more is refused.", 1,
-         INT32_MAX),
-    _key("max.partitions", "max_partitions", _I, "Partitions of all topics together.", 1, INT32_MAX),
-    _key("log.cleaner.enable", "log_cleaner_enable", _B, "Whether topics with the policy `compact` are "
-         "compacted."),
-    _key("log.cleaner.backoff.ms", "log_cleaner_backoff_ms", _L, "How long the log cleaner waits when "
-         "there is nothing to clean.", 0, INT64_MAX, is_dynamic=True),
-    _key("log.cleaner.dedupe.buffer.size", "log_cleaner_dedupe_buffer_size", _L, "Most memory for the "
-         "keys of a log that is being cleaned, 24 bytes a key; it is there only as long as that takes.",
-         24 * 1024, INT64_MAX, is_dynamic=True),
-    _key("log.cleaner.io.buffer.load.factor", "log_cleaner_io_buffer_load_factor", _D, "How full that "
-         "memory may become; fuller is slower.", 0.01, 0.99, is_dynamic=True),
-    _key("log.cleaner.io.buffer.size", "log_cleaner_io_buffer_size", _I, "How much of a log the cleaner "
-         "reads at once.", 4096, INT32_MAX, is_dynamic=True),
-    _key("log.cleaner.io.max.bytes.per.second", "log_cleaner_io_max_bytes_per_second", _D, "Most that "
-         "the cleaner reads and writes in a second.", 1, sys.float_info.max, is_dynamic=True),
-    _key("max.decompressed.batch.bytes", "max_decompressed_batch_bytes", _I, "Most bytes that a "
-         "producer's compressed batch may have in it; one with more is refused as too large.",
-         1, INT32_MAX),
-    _key("offset.metadata.max.bytes", "offset_metadata_max_bytes", _I, "The longest note of a committed "
-         "offset, in characters.", 0, INT32_MAX),
-    _key("offsets.commit.timeout.ms", "offsets_commit_timeout_ms", _I, "How long a commit waits for the "
-         "disk before its client is told to try again.", 1, INT32_MAX),
-    _key("offsets.load.buffer.size", "offsets_load_buffer_size", _I, "Bytes of `__consumer_offsets` "
-         "that are read at a time at the start.", 1, INT32_MAX),
-    _key("offsets.retention.check.interval.ms", "offsets_retention_check_interval_ms", _L, "How often "
-         "old offsets are looked for.", 1, INT32_MAX),
-    _key("offsets.retention.minutes", "offsets_retention_minutes", _I, "For how long offsets are kept "
-         "that nobody uses.", 1, INT32_MAX),
-    _key("offsets.topic.compression.codec", "offsets_topic_compression_codec", _I, "The codec of "
-         f"`__consumer_offsets`: {_CODEC_NUMBERS}.", 0, max(Compression).value),
-    _key("offsets.topic.num.partitions", "offsets_topic_num_partitions", _I, "Partitions of "
-         "`__consumer_offsets`, when it is made.", 1, INT32_MAX),
-    _key("offsets.topic.segment.bytes", "offsets_topic_segment_bytes", _I, "Size of a segment of "
-         "`__consumer_offsets`, when it is made.", 14, INT32_MAX),
+         1000, 0, INT32_MAX,
+         documentation="Most fetch sessions at a time. In a session, client and broker send only changes."),
+    _key("quota.producer.default", "quota_producer_default", _L, None, 1, INT64_MAX,
+         documentation="Bytes of Produce requests a second above which a client id is throttled."),
+    _key("quota.producer.overrides", "quota_producer_overrides", _S, "",
+         documentation="Client ids with another limit: `client=limit, client=limit`."),
+    _key("quota.consumer.default", "quota_consumer_default", _L, None, 1, INT64_MAX,
+         documentation="Bytes of fetched records a second above which a client id is throttled."),
+    _key("quota.consumer.overrides", "quota_consumer_overrides", _S, "",
+         documentation="Client ids with another limit: `client=limit, client=limit`."),
+    _key("quota.request.default", "quota_request_default", _L, None, 1, INT64_MAX,
+         documentation="Percent of the network thread's time above which a client id is throttled."),
+    _key("quota.request.overrides", "quota_request_overrides", _S, "",
+         documentation="Client ids with another limit: `client=limit, client=limit`."),
+    _key("quota.window.num", "quota_window_num", _I, 11, 2, 3600,
+         documentation="Number of samples kept to compute a client's rate."),
+    _key("quota.window.size.seconds", "quota_window_size_seconds", _I, 1, 1, 3600,
+         documentation="Length of a sample, in seconds."),
+    _key("connections.max.idle.ms", "connections_max_idle_ms", _L, 600_000, -1, INT32_MAX,
+         documentation="Idle time after which the broker closes a connection; -1 for never."),
+    _key("max.connections", "max_connections", _I, 10_000, 1, INT32_MAX, is_dynamic=True,
+         documentation="Most connections at a time; the broker closes a further one at once."),
+    _key("max.connections.per.ip", "max_connections_per_ip", _I, INT32_MAX, 0, INT32_MAX, is_dynamic=True,
+         documentation="Most connections from one address; the broker closes a further one at once."),
+    _key("max.connections.per.ip.overrides", "max_connections_per_ip_overrides", _S, "", is_dynamic=True,
+         documentation="Addresses with another limit: `127.0.0.1:100,::1:200`."),
+    _key("queued.max.request.bytes", "queued_max_request_bytes", _L, 256 * 1024 * 1024, -1, INT64_MAX,
+         documentation="Most bytes of requests that the broker has read and not answered. At the limit it "
+                       "reads nothing until it has sent a response. -1 for no limit."),
+    _key("group.min.session.timeout.ms", "group_min_session_timeout_ms", _I, 6_000, 0, INT32_MAX,
+         documentation="The shortest `session.timeout.ms` that a member of a group may ask for."),
+    _key("group.max.session.timeout.ms", "group_max_session_timeout_ms", _I, 1_800_000, 0, INT32_MAX,
+         documentation="The longest `session.timeout.ms` that a member of a group may ask for."),
+    _key("group.initial.rebalance.delay.ms", "group_initial_rebalance_delay_ms", _I, 3_000, 0, INT32_MAX,
+         documentation="How long the first members of an empty group wait for more; each new member extends "
+                       "the wait."),
+    _key("group.max.size", "group_max_size", _I, INT32_MAX, 1, INT32_MAX,
+         documentation="Most members of a group; the broker refuses a further one."),
+    _key("max.partitions", "max_partitions", _I, 100_000, 1, INT32_MAX,
+         documentation="Partitions of all topics together."),
+    _key("log.cleaner.enable", "log_cleaner_enable", _B, True,
+         documentation="Whether topics with the policy `compact` are compacted."),
+    _key("log.cleaner.backoff.ms", "log_cleaner_backoff_ms", _L, 15_000, 0, INT64_MAX, is_dynamic=True,
+         documentation="How long the log cleaner waits when there is nothing to clean."),
+    _key("log.cleaner.dedupe.buffer.size", "log_cleaner_dedupe_buffer_size", _L, 128 * 1024 * 1024,
+         24 * 1024, INT64_MAX, is_dynamic=True,
+         documentation="Most memory for the keys of a log that is being cleaned, 24 bytes a key; allocated "
+                       "only while a log is cleaned."),
+    _key("log.cleaner.io.buffer.load.factor", "log_cleaner_io_buffer_load_factor", _D, 0.9, 0.01, 0.99,
+         is_dynamic=True,
+         documentation="How full `log.cleaner.dedupe.buffer.size` may become; fuller is slower."),
+    _key("log.cleaner.io.buffer.size", "log_cleaner_io_buffer_size", _I, 512 * 1024, 4096, INT32_MAX,
+         is_dynamic=True,
+         documentation="How much of a log the cleaner reads at once."),
+    _key("log.cleaner.io.max.bytes.per.second", "log_cleaner_io_max_bytes_per_second", _D,
+         sys.float_info.max, 1, sys.float_info.max, is_dynamic=True,
+         documentation="Most bytes that the cleaner reads and writes in a second."),
+    _key("max.decompressed.batch.bytes", "max_decompressed_batch_bytes", _I, DEFAULT_MAX_DECOMPRESSED_SIZE,
+         1, INT32_MAX,
+         documentation="Most bytes of a producer's compressed batch after decompression; the broker "
+                       "refuses a larger one as too large."),
+    _key("offset.metadata.max.bytes", "offset_metadata_max_bytes", _I, 4096, 0, INT32_MAX,
+         documentation="The longest metadata of a committed offset, in characters."),
+    _key("offsets.commit.timeout.ms", "offsets_commit_timeout_ms", _I, 5_000, 1, INT32_MAX,
+         documentation="How long a commit waits for the disk before its client has to retry."),
+    _key("offsets.load.buffer.size", "offsets_load_buffer_size", _I, 5 * 1024 * 1024, 1, INT32_MAX,
+         documentation="Bytes of `__consumer_offsets` that the broker reads at a time when it starts."),
+    _key("offsets.retention.check.interval.ms", "offsets_retention_check_interval_ms", _L, 600_000, 1,
+         INT32_MAX,
+         documentation="How often the broker looks for expired offsets."),
+    _key("offsets.retention.minutes", "offsets_retention_minutes", _I, 7 * 24 * 60, 1, INT32_MAX,
+         documentation="How long the offsets of an unused group are kept."),
+    _key("offsets.topic.compression.codec", "offsets_topic_compression_codec", _I, 0, 0,
+         max(Compression).value,
+         documentation=f"The codec of `__consumer_offsets`: {_CODEC_NUMBERS}."),
+    _key("offsets.topic.num.partitions", "offsets_topic_num_partitions", _I, 50, 1, INT32_MAX,
+         documentation="Partitions of `__consumer_offsets`; used when the topic is created."),
+    _key("offsets.topic.segment.bytes", "offsets_topic_segment_bytes", _I, 100 * 1024 * 1024, 14,
+         INT32_MAX,
+         documentation="Size of a segment of `__consumer_offsets`; used when the topic is created."),
 )
 # fmt: on
 
@@ -210,6 +238,7 @@ _SHOWN_AS: Final = {
     "advertised_host": "advertised.listeners",
     "advertised_port": "advertised.listeners",
 }
+_DEFAULTS: Final = {key.field: key.default for key in BROKER_KEYS}
 _BY_NAME: Final = table(*BROKER_KEYS) | {key.field.replace("_", "."): key for key in BROKER_KEYS}
 #: Kafka's properties in other units: the topic's key, milliseconds of one.
 _UNITS: Final = {
@@ -248,6 +277,11 @@ def resolve(layers: Iterable[tuple[str, Mapping[str, object]]]) -> ResolvedPrope
     for origin, properties in layers:
         resolver.take(origin, {_dotted(name): value for name, value in properties.items()})
     return resolver.resolved()
+
+
+def broker_default(field: str) -> Any:
+    """Return the default of a field of ``BrokerConfig``. A test compares its type with the annotation."""
+    return _DEFAULTS[field]
 
 
 def shown_name(field: str) -> str:
@@ -434,12 +468,14 @@ class _Resolver:
             if not endpoint.host:
                 raise KafkaConfigurationError(f"{name}={value} must have a host, for clients to connect to")
         # The port that is listened on anyway is no port of its own: it follows when a flag says another.
-        told = [each._replace(port=0) if ports.get(each.name) == each.port else each for each in endpoints]
-        if len(told) == 1 and told[0].name == "PLAINTEXT":
-            self._set("advertised_host", told[0].host)
-            self._set("advertised_port", told[0].port or None)
-        elif told:
-            self._set("advertised_listeners", ",".join(map(str, told)))
+        advertised = [
+            each._replace(port=0) if ports.get(each.name) == each.port else each for each in endpoints
+        ]
+        if len(advertised) == 1 and advertised[0].name == "PLAINTEXT":
+            self._set("advertised_host", advertised[0].host)
+            self._set("advertised_port", advertised[0].port or None)
+        elif advertised:
+            self._set("advertised_listeners", ",".join(map(str, advertised)))
 
     def _client_endpoints(self, name: str, text: str) -> list[Endpoint]:
         """Those that are not a controller's."""
@@ -485,7 +521,7 @@ class _Resolver:
         return ResolvedProperties(arguments, self._origins, list(self._notes.values()))
 
     def _is_closed_to_others(self) -> bool:
-        """Whether a listener without a host is taken for this machine's alone, since it asks nobody."""
+        """Whether a listener without a host and without authentication is open to this machine alone."""
         return not self._arguments.get("allow_remote", False) and any(
             not each.host and protocol == "PLAINTEXT" for each, protocol in self._endpoints()
         )

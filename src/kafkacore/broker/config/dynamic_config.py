@@ -36,11 +36,13 @@ logger = logging.getLogger(__name__)
 FILE_NAME = "dynamic-configs.json"
 _VERSION = 1
 
-#: Told as ``listeners`` and ``advertised.listeners``.
+#: Shown as ``listeners`` and ``advertised.listeners``.
 _ADDRESSES: Final = frozenset(
     {"listeners", "host", "port", "security.protocol"}
     | {"advertised.listeners", "advertised.host", "advertised.port"}
 )
+#: Each node and folder has its own, so that a value of them is never a default.
+_WITHOUT_DEFAULT: Final = _ADDRESSES | {"log.dirs", "node.id"}
 _KEYS: Final = table(*(key for key in BROKER_KEYS if key.name not in BROKER_SYNONYMS))
 #: Those of them, and of topics' defaults, that are obeyed from the moment they are changed.
 DYNAMIC_NAMES: Final = BROKER_SYNONYMS.keys() | {key.name for key in _KEYS.values() if key.is_dynamic}
@@ -94,7 +96,7 @@ class DynamicConfigs:
         #: The configuration in force.
         self.current = self._in_force(self._given)
         self._static_values = _static_values(static)
-        self._defaults = _default_values(static)
+        self._defaults = _default_values()
 
     # ---- Changes --------------------------------------------------------------------------------------
 
@@ -258,7 +260,7 @@ def _node_name(node_id: int | None) -> str:
 
 
 def _static_values(static: BrokerConfig) -> dict[str, str | None]:
-    """What the broker was started with that is not the default, by the names that are told; no secrets."""
+    """Return the properties the broker was started with that are not defaults; ``None`` for a secret."""
     given = {
         name: None if isinstance(value, Secret) else value for name, value in static.properties().items()
     }
@@ -268,10 +270,9 @@ def _static_values(static: BrokerConfig) -> dict[str, str | None]:
     return given | named | {"node.id": str(static.node_id), "log.dirs": str(static.data_dir)}
 
 
-def _default_values(static: BrokerConfig) -> dict[str, str]:
-    """Property → its default, for those that have one."""
-    defaults = property_values(BrokerConfig(data_dir=static.data_dir))
-    del defaults["log.dirs"], defaults["node.id"]
+def _default_values() -> dict[str, str]:
+    """Return the default of each property that has one."""
+    defaults = {name: _shown(key.default) for name, key in _KEYS.items() if name not in _WITHOUT_DEFAULT}
     for name, key in BROKER_SYNONYMS.items():
         if key.fallback is None:
             defaults[name] = key.default
@@ -284,10 +285,10 @@ def _default_values(static: BrokerConfig) -> dict[str, str]:
 def property_values(config: BrokerConfig) -> dict[str, str | None]:
     """Property → its value as text, but for addresses and what topics get by default."""
     values = {key.name: getattr(config, key.field) for key in _KEYS.values() if key.name not in _ADDRESSES}
-    return {name: _told(value) for name, value in values.items()}
+    return {name: _shown(value) for name, value in values.items()}
 
 
-def _told(value: object) -> str | None:
+def _shown(value: object) -> str | None:
     if value is None:
         return None
     return java_double(value) if isinstance(value, float) else as_text(value)

@@ -92,7 +92,7 @@ class Listener:
     host, port:
         Where it listens; port 0 takes a free one.
     advertised_host, advertised_port:
-        What clients that come by it are told; port ``None`` is the one listened on.
+        Where its clients connect; port ``None`` is the one listened on.
     settings:
         Its properties by the names of :data:`LISTENER_KEYS`, those that have a value.
     by_mechanism:
@@ -170,7 +170,7 @@ def configured_listeners(
     endpoints:
         Where they listen.
     advertised:
-        Name → what is told of it instead; port 0 is the one listened on.
+        Name → advertised address; port 0 is the one listened on.
     protocols:
         Name → protocol, of names that are none themselves.
     properties:
@@ -196,15 +196,15 @@ def configured_listeners(
                 f"what the listener {endpoint.name} speaks is not said; add it to "
                 f"listener.security.protocol.map, for example {endpoint.name}:SASL_SSL"
             )
-        told = advertised.get(endpoint.name, Endpoint(endpoint.name, endpoint.host, 0))
+        address = advertised.get(endpoint.name, Endpoint(endpoint.name, endpoint.host, 0))
         made.append(
             Listener(
                 name=endpoint.name,
                 protocol=protocol,
                 host=endpoint.host,
                 port=endpoint.port,
-                advertised_host=told.host,
-                advertised_port=told.port or None,
+                advertised_host=address.host,
+                advertised_port=address.port or None,
                 settings=_settings(protocol, shared, own[endpoint.name]),
                 by_mechanism=_by_mechanism(own[endpoint.name]),
                 jaas=_jaas(endpoint.name, own[endpoint.name]),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kafkacore.broker.config.config_keys import broker_default
 from kafkacore.broker.log._batch_filter import BatchFilter
 from kafkacore.broker.log._indexes import MAX_RELATIVE_OFFSET
 from kafkacore.broker.log._key_walk import STOPPED_AT_BATCH, STOPPED_FULL, map_batch, map_keys
@@ -48,12 +49,12 @@ _LEAST_SLOTS = 1024
 class CleanerConfig:
     """Kafka's ``log.cleaner.*``. Sizes in bytes."""
 
-    enable: bool = True
-    dedupe_buffer_size: int = 128 * 2**20
-    io_buffer_load_factor: float = 0.9
-    io_buffer_size: int = 512 * 1024
-    io_max_bytes_per_second: float = float("inf")
-    backoff_ms: int = 15_000
+    enable: bool = broker_default("log_cleaner_enable")
+    dedupe_buffer_size: int = broker_default("log_cleaner_dedupe_buffer_size")
+    io_buffer_load_factor: float = broker_default("log_cleaner_io_buffer_load_factor")
+    io_buffer_size: int = broker_default("log_cleaner_io_buffer_size")
+    io_max_bytes_per_second: float = broker_default("log_cleaner_io_max_bytes_per_second")
+    backoff_ms: int = broker_default("log_cleaner_backoff_ms")
 
 
 class CleaningAbortedError(Exception):

@@ -1,7 +1,4 @@
-"""What a log is told: Kafka's topic configuration, as text in and as numbers out.
-
-Does not know: topics, files, which keys a client may set (the broker checks that).
-"""
+"""The configuration of a log: the part of a topic's configuration that a log acts on, as numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +7,10 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
+from kafkacore.broker.config.topic_config import TOPIC_CONFIG
 from kafkacore.errors import InvalidConfigurationError
 from kafkacore.record.compression import CODECS, DEFAULT_MAX_DECOMPRESSED_SIZE
-from kafkacore.structs import INT64_MAX, TimestampType
-
-WEEK_MS = 7 * 24 * 3600 * 1000
-HOUR_MS = 3600 * 1000
-DAY_MS = 24 * HOUR_MS
+from kafkacore.structs import TimestampType
 
 _TIMESTAMP_TYPES = {
     "CreateTime": TimestampType.CREATE_TIME,
@@ -32,6 +26,25 @@ _LEVEL_KEYS = {
     for codec in CODECS.values()
     if codec.levels is not None
 }
+#: Keys whose values are texts, and those that are fractions; the others are whole numbers.
+_TEXTS = ("cleanup.policy", "compression.type")
+_FRACTIONS = ("min.cleanable.dirty.ratio",)
+
+
+def _typed(key: str, text: str) -> object:
+    if key in _TEXTS:
+        return text
+    try:
+        if key == "message.timestamp.type":
+            return _TIMESTAMP_TYPES[text]
+        return float(text) if key in _FRACTIONS else int(text)
+    except (KeyError, ValueError):
+        raise InvalidConfigurationError(f"Invalid value {text} for configuration {key}") from None
+
+
+def _default(key: str) -> Any:
+    """Return the default that a topic's configuration key has."""
+    return _typed(key, TOPIC_CONFIG[key].default)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,25 +55,25 @@ class LogConfig:
     with underscores, but for ``compression_levels``.
     """
 
-    segment_bytes: int = 2**30
-    segment_ms: int = WEEK_MS
-    segment_index_bytes: int = 10 * 2**20
-    index_interval_bytes: int = 4096
-    retention_ms: int = WEEK_MS
-    retention_bytes: int = -1
-    max_message_bytes: int = 1_048_588
-    message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    message_timestamp_before_max_ms: int = INT64_MAX
-    message_timestamp_after_max_ms: int = HOUR_MS
-    cleanup_policy: str = "delete"
-    compression_type: str = "producer"
+    segment_bytes: int = _default("segment.bytes")
+    segment_ms: int = _default("segment.ms")
+    segment_index_bytes: int = _default("segment.index.bytes")
+    index_interval_bytes: int = _default("index.interval.bytes")
+    retention_ms: int = _default("retention.ms")
+    retention_bytes: int = _default("retention.bytes")
+    max_message_bytes: int = _default("max.message.bytes")
+    message_timestamp_type: TimestampType = _TIMESTAMP_TYPES[TOPIC_CONFIG["message.timestamp.type"].default]
+    message_timestamp_before_max_ms: int = _default("message.timestamp.before.max.ms")
+    message_timestamp_after_max_ms: int = _default("message.timestamp.after.max.ms")
+    cleanup_policy: str = _default("cleanup.policy")
+    compression_type: str = _default("compression.type")
     #: By codec, from ``compression.<codec>.level``. A codec at its default level is not in it.
     compression_levels: Mapping[int, int] = field(default_factory=dict, hash=False)
-    min_cleanable_dirty_ratio: float = 0.5
-    min_compaction_lag_ms: int = 0
-    max_compaction_lag_ms: int = INT64_MAX
-    delete_retention_ms: int = DAY_MS
-    #: The broker's, not a topic's: what a compressed batch may have in it.
+    min_cleanable_dirty_ratio: float = _default("min.cleanable.dirty.ratio")
+    min_compaction_lag_ms: int = _default("min.compaction.lag.ms")
+    max_compaction_lag_ms: int = _default("max.compaction.lag.ms")
+    delete_retention_ms: int = _default("delete.retention.ms")
+    #: The broker's, not a topic's: most bytes of a compressed batch after decompression.
     max_decompressed_batch_bytes: int = DEFAULT_MAX_DECOMPRESSED_SIZE
 
     @property
@@ -108,19 +121,3 @@ class LogConfig:
                 arguments["segment_bytes"] = _typed(_INTERNAL_SEGMENT_BYTES, text)
         arguments["compression_levels"] = levels
         return cls(**arguments) if base is None else replace(base, **arguments)
-
-
-#: Keys whose values are texts, and those that are fractions; the others are whole numbers.
-_TEXTS = ("cleanup.policy", "compression.type")
-_FRACTIONS = ("min.cleanable.dirty.ratio",)
-
-
-def _typed(key: str, text: str) -> object:
-    if key in _TEXTS:
-        return text
-    try:
-        if key == "message.timestamp.type":
-            return _TIMESTAMP_TYPES[text]
-        return float(text) if key in _FRACTIONS else int(text)
-    except (KeyError, ValueError):
-        raise InvalidConfigurationError(f"Invalid value {text} for configuration {key}") from None
