@@ -20,11 +20,11 @@ from kafkacore.security.java_names import PREFIXES, security_arguments
 from kafkacore.security.references import (
     ALLOWED_PATHS,
     ALLOWED_VARIABLES,
-    SECRET_SETTINGS,
     allow,
     read_secret,
     resolved,
 )
+from kafkacore.security.settings import SECRET_SETTINGS
 from kafkacore.settings import SECURITY_PROTOCOLS, Config
 
 #: Where a password is looked for first.

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.jaas import JaasEntry, parse_jaas
-from kafkacore.security.references import REFERENCE, SECRET_SETTINGS, refuse_reference
+from kafkacore.security.references import REFERENCE, refuse_reference
 from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider
+from kafkacore.security.settings import OTHER_NAMES, SECRET_SETTINGS
 from kafkacore.security.tls_contexts import TLS_VERSIONS
 
 #: Looks the references in a text up; the name is for the message.
@@ -24,20 +25,6 @@ Lookup = Callable[[str, str], str]
 
 #: What all of these settings begin with.
 PREFIXES: Final = ("security.protocol", "ssl.", "sasl.")
-#: Names that are not ours with dots in them, Java's and librdkafka's.
-_RENAMED: Final = {
-    "ssl.key.password": "ssl_password",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.ca.pem": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.certificate.pem": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.pem": "ssl_keyfile",
-    "ssl.crl.location": "ssl_crlfile",
-}
 #: Of Java's own machinery, or of brokers: without effect here.
 _WITHOUT_EFFECT: Final = frozenset(
     {
@@ -100,7 +87,7 @@ _MODULES: Final = {
 }
 #: All that are understood and are not ours with dots in them.
 JAVA_NAMES: Final = (
-    *_RENAMED, *_CLASSES, "security.protocol", "sasl.jaas.config", "sasl.kerberos.service.name",
+    *OTHER_NAMES, *_CLASSES, "security.protocol", "sasl.jaas.config", "sasl.kerberos.service.name",
     "sasl.mechanism", "sasl.oauthbearer.client.credentials.client.id",
     "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.scope",
     "sasl.oauthbearer.token.endpoint.url", "ssl.cipher.suites", "ssl.enabled.protocols",
@@ -159,7 +146,7 @@ class _Translation:
             if name in _WITHOUT_EFFECT:
                 self._ignored.append(self._prefix + name)
             else:
-                self._arguments[_RENAMED.get(name, name.replace(".", "_"))] = self._value(name)
+                self._arguments[OTHER_NAMES.get(name, name.replace(".", "_"))] = self._value(name)
         return self._arguments, self._ignored
 
     def _value(self, name: str) -> str:

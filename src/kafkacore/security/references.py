@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.settings import OTHER_NAMES, SECRET_SETTINGS
 
 #: Environment variables, set by the operator. The names of the variables that a reference may name, ...
 ALLOWED_VARIABLES: Final = "KAFKACORE_SECRETS_VARIABLES"
@@ -22,30 +23,19 @@ ALLOWED_PATHS: Final = "KAFKACORE_SECRETS_PATHS"
 MAX_FILE_BYTES: Final = 64 * 1024
 REFERENCE: Final = re.compile(r"\$\{(\w+):([^{}]*)\}")
 
-#: The arguments of a client that hold a secret.
-SECRET_SETTINGS: Final = frozenset(
-    {
-        "ssl_password",
-        "ssl_keyfile",
-        "sasl_plain_password",
-        "sasl_oauth_token_provider",
-        "sasl_oauthbearer_client_credentials_client_secret",
-    }
-)
-#: The same by the names of Java's clients and librdkafka, and a schema registry's user and password.
+#: The names of secrets with dots. ``ssl.key.location`` is a path, unlike the other names of ``ssl_keyfile``.
 _SECRET_PROPERTIES: Final = frozenset(
     {
         *(name.replace("_", ".") for name in SECRET_SETTINGS),
+        *(name for name, ours in OTHER_NAMES.items() if ours in SECRET_SETTINGS),
+        # Java's, without an argument of ours, and a schema registry's user and password.
         "sasl.jaas.config",
-        "sasl.password",
         "schema.registry.auth",
-        "ssl.key.password",
-        "ssl.key.pem",
         "ssl.keystore.key",
         "ssl.keystore.password",
         "ssl.truststore.password",
     }
-)
+) - {"ssl.key.location"}
 #: The last part of the name of a ``storage.*`` option that holds a secret. The names are fsspec's and
 #: deltalake's, which differ from one kind of storage to the next.
 _SECRET_OF_STORAGE: Final = re.compile(

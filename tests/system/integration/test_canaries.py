@@ -19,7 +19,7 @@ from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from kafkacore.errors import KafkaError
 from kafkacore.security import Secret
-from kafkacore.security.references import SECRET_SETTINGS
+from kafkacore.security.settings import SECRET_SETTINGS
 
 #: Nothing else is spelled so.
 MARK = "hunter2-zq7"

@@ -21,8 +21,8 @@ from kafkacore.consumer.config import CONSUMER_SETTINGS
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.config import PRODUCER_SETTINGS
 from kafkacore.security import Secret
-from kafkacore.security.references import SECRET_SETTINGS
 from kafkacore.security.sasl import SaslConfig
+from kafkacore.security.settings import SECRET_SETTINGS
 from kafkacore.settings import table
 from kafkacore.settings.checks import anything, at_least, setting, text_or_none
 

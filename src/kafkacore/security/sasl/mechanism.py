@@ -17,6 +17,7 @@ from kafkacore.errors import (
     UnsupportedSaslMechanismError,
 )
 from kafkacore.security.secret import Secret
+from kafkacore.security.settings import SECURITY_SETTINGS, secret_or_none
 
 if TYPE_CHECKING:
     import gssapi as gss
@@ -26,6 +27,18 @@ class Login(Protocol):
     """State that the mechanisms of one client share, such as a token that is renewed."""
 
     def close(self) -> None: ...
+
+
+#: Fields of :class:`SaslConfig` whose setting is not ``sasl_`` and their name.
+_OTHER_NAMES: Final = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
+
+
+def _setting_of(field_name: str) -> str:
+    return _OTHER_NAMES.get(field_name, "sasl_" + field_name)
+
+
+def _default(field_name: str) -> Any:
+    return SECURITY_SETTINGS[_setting_of(field_name)].default
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +62,7 @@ class SaslConfig:
     password: Secret | None = None
     allow_plain_over_plaintext: bool = False
     kerberos_name: str | gss.Name | None = None
-    kerberos_service_name: str = "kafka"
+    kerberos_service_name: str = _default("kerberos_service_name")
     kerberos_domain_name: str | None = None
     kerberos_principal: str | None = None
     kerberos_keytab: str | None = None
@@ -61,14 +74,14 @@ class SaslConfig:
     oauthbearer_scope: str | None = None
     oauthbearer_header_urlencode: bool = False
     oauthbearer_https_cafile: str | None = None
-    login_connect_timeout_ms: float = 10_000.0
-    login_read_timeout_ms: float = 10_000.0
-    login_retry_backoff_ms: float = 100.0
-    login_retry_backoff_max_ms: float = 10_000.0
-    login_refresh_window_factor: float = 0.8
-    login_refresh_window_jitter: float = 0.05
-    login_refresh_min_period_seconds: float = 60.0
-    login_refresh_buffer_seconds: float = 300.0
+    login_connect_timeout_ms: float = _default("login_connect_timeout_ms")
+    login_read_timeout_ms: float = _default("login_read_timeout_ms")
+    login_retry_backoff_ms: float = _default("login_retry_backoff_ms")
+    login_retry_backoff_max_ms: float = _default("login_retry_backoff_max_ms")
+    login_refresh_window_factor: float = _default("login_refresh_window_factor")
+    login_refresh_window_jitter: float = _default("login_refresh_window_jitter")
+    login_refresh_min_period_seconds: float = _default("login_refresh_min_period_seconds")
+    login_refresh_buffer_seconds: float = _default("login_refresh_buffer_seconds")
     login: Login | None = field(default=None, repr=False)
 
     @classmethod
@@ -87,13 +100,11 @@ class SaslConfig:
                 f"one of {', '.join(sasl_mechanisms())}"
             )
         values = {
-            one.name: config[setting]
-            for one in fields(cls)
-            if (setting := _OTHER_NAMES.get(one.name, "sasl_" + one.name)) in config
+            one.name: config[setting] for one in fields(cls) if (setting := _setting_of(one.name)) in config
         }
-        for secret in _SECRETS:
-            if values.get(secret) is not None:
-                values[secret] = Secret(values[secret])
+        for name, value in values.items():
+            if value is not None and SECURITY_SETTINGS[_setting_of(name)].check is secret_or_none:
+                values[name] = Secret(value)
         own = cls(**values, is_encrypted=config["security_protocol"] == "SASL_SSL")
         try:
             entry = _entry(own.mechanism)
@@ -111,17 +122,9 @@ class SaslConfig:
             self.login.close()
 
 
-#: Fields whose setting is not ``sasl_`` and their name.
-_OTHER_NAMES: Final = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
-#: Fields that are a :class:`Secret` whatever the setting was.
-_SECRETS: Final = ("password", "oauthbearer_client_credentials_client_secret")
-
-
 def settings_of(config: SaslConfig) -> dict[str, object]:
     """The settings as the user gave them, by kafka-python's names, secrets revealed, for user's code."""
-    values = {
-        _OTHER_NAMES.get(one.name, "sasl_" + one.name): getattr(config, one.name) for one in fields(config)
-    }
+    values = {_setting_of(one.name): getattr(config, one.name) for one in fields(config)}
     encrypted = values.pop("sasl_is_encrypted")
     del values["sasl_login"]
     values = {name: value.text() if isinstance(value, Secret) else value for name, value in values.items()}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from kafkacore.client.config import all_settings
 from kafkacore.client.text_settings import typed
 from kafkacore.consumer.config import CONSUMER_SETTINGS
-from kafkacore.security.references import SECRET_SETTINGS
+from kafkacore.security.settings import SECRET_SETTINGS
 from kafkacore.settings import Config, Setting
 from kafkacore.spark.options.java_configs import is_of_security, option_name, secure_arguments
 from kafkacore.spark.secrets import resolved
