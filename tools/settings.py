@@ -1,7 +1,8 @@
 """Write what is generated from the tables of settings: typed signatures of the clients, and documentation.
 
-``config_types.py`` of ``client``, ``producer``, ``consumer`` and ``admin``, the tables in docs/BROKER.md, and
-docs/SETTINGS.md. ``--check`` writes nothing and fails if one of them is out of date.
+``config_types.py`` of ``client``, ``producer``, ``consumer`` and ``admin``, the tables of options in
+docs/BROKER.md and docs/SPARK.md, and docs/SETTINGS.md. ``--check`` writes nothing and fails if one of them is
+out of date.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerSetting, as_text
@@ -20,11 +21,16 @@ from kafkacore.broker.config.topic_config import TOPIC_CONFIG, TopicSetting
 from kafkacore.client.config import CLIENT_SETTINGS
 from kafkacore.consumer.config import CONSUMER_SETTINGS
 from kafkacore.producer.config import PRODUCER_SETTINGS
-from kafkacore.settings import Setting
+from kafkacore.settings import Setting, SettingType
+from kafkacore.spark.log_files.options import OPTIONS as LOG_OPTIONS
+from kafkacore.spark.options.option import SparkOption
+from kafkacore.spark.reader.options import OPTIONS as SOURCE_OPTIONS
+from kafkacore.spark.sink.options import LOADING, SINK_OPTIONS
+from kafkacore.spark.typed.options import FORMAT_OPTIONS
 from kafkacore.structs import INT32_MAX, INT64_MAX
 
 PROJECT = Path(__file__).resolve().parents[1]
-DOCUMENT = PROJECT / "docs" / "BROKER.md"
+BROKER_DOCUMENT, SPARK_DOCUMENT = PROJECT / "docs" / "BROKER.md", PROJECT / "docs" / "SPARK.md"
 BEGIN, END = "<!-- {}: made by tools/settings.py -->", "<!-- end of {} -->"
 #: Fields whose defaults readers would write in another way.
 _SHOWN_DEFAULTS = {"data_dir": "", "listeners": "PLAINTEXT://127.0.0.1:9092"}
@@ -77,8 +83,8 @@ def _listener_row(key: ListenerSetting) -> str:
     )
 
 
-def tables() -> dict[str, list[str]]:
-    """Name of each table → its lines."""
+def broker_tables() -> dict[str, list[str]]:
+    """Return the tables of docs/BROKER.md by name."""
     return {
         "properties of the broker": [
             "| property | type | default | may be | while it runs | |",
@@ -98,14 +104,52 @@ def tables() -> dict[str, list[str]]:
     }
 
 
-def written(text: str) -> str:
-    """Return docs/BROKER.md with its tables replaced."""
-    for name, lines in tables().items():
+# ---- Spark ---------------------------------------------------------------------------------------------
+
+
+def _spark_default(row: SparkOption) -> str:
+    return row.shown_default or ("" if row.default is None else f"`{as_text(row.default)}`")
+
+
+def _spark_table(rows: Iterable[SparkOption], *, has_scope: bool = False) -> list[str]:
+    head = ["option", "default", *(["for"] if has_scope else []), ""]
+    lines = [f"| {' | '.join(head)} |".replace("|  |", "| |"), "|---" * len(head) + "|"]
+    for row in rows:
+        scope = [row.scope or "both"] if has_scope else []
+        lines.append(f"| {' | '.join([f'`{row.name}`', _spark_default(row), *scope, row.documentation])} |")
+    return lines
+
+
+def _producer_row() -> str:
+    """Return the row of the producer's settings, with the defaults that the sink changes."""
+    own = PRODUCER_SETTINGS | CLIENT_SETTINGS
+    changed = ", ".join(
+        f"`{name.replace('_', '.')}` {value}"
+        for name, value in LOADING.items()
+        if own[name].type is not SettingType.BOOLEAN
+    )
+    return f"| `kafka.*` | | Settings of the producer. The sink has other defaults: {changed}. |"
+
+
+def spark_tables() -> dict[str, list[str]]:
+    """Return the tables of docs/SPARK.md by name."""
+    return {
+        "options of the source": _spark_table(SOURCE_OPTIONS.values(), has_scope=True),
+        "options of keys and values": _spark_table(FORMAT_OPTIONS.values()),
+        "options of the sink": [*_spark_table(SINK_OPTIONS.values()), _producer_row()],
+        "options of segment files": _spark_table(LOG_OPTIONS.values()),
+    }
+
+
+def written(document: Path, tables: Mapping[str, list[str]]) -> str:
+    """Return the text of a document with its tables replaced."""
+    text = document.read_text(encoding="utf-8")
+    for name, lines in tables.items():
         begin, end = BEGIN.format(name), END.format(name)
         before, _, rest = text.partition(begin)
         _, found, after = rest.partition(end)
         if not found:
-            raise SystemExit(f"{DOCUMENT.name} has no place for the {name}")
+            raise SystemExit(f"{document.name} has no place for the {name}")
         text = f"{before}{begin}\n{chr(10).join(lines)}\n{end}{after}"
     return text
 
@@ -236,7 +280,8 @@ def outputs() -> dict[Path, str]:
         for package, name, table, base in _CLIENTS
     }
     documents = {
-        DOCUMENT: written(DOCUMENT.read_text(encoding="utf-8")),
+        BROKER_DOCUMENT: written(BROKER_DOCUMENT, broker_tables()),
+        SPARK_DOCUMENT: written(SPARK_DOCUMENT, spark_tables()),
         PROJECT / "docs" / "SETTINGS.md": client_document(),
     }
     return modules | documents

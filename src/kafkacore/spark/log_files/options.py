@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.settings import Setting, SettingType, table
+from kafkacore.settings import SettingType, table
 from kafkacore.spark.log_files.files import StorageValue
+from kafkacore.spark.options.option import spark_option
 from kafkacore.spark.options.values import integer, known_options, listed, one_of, positive, refuse_unknown
 from kafkacore.spark.reader.options import Bound, parse_offsets
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
@@ -24,24 +25,50 @@ ISOLATIONS = ("read_uncommitted", "read_committed")
 STORAGE_PREFIX = "storage."
 
 _S, _I, _L = SettingType.STRING, SettingType.INT, SettingType.LONG
-#: What each option does: docs/SPARK.md.
+# fmt: off
 OPTIONS: Final = table(
-    Setting("path", _S),
-    Setting("paths", _S),
-    Setting("topic", _S),
-    Setting("partition", _I),
-    Setting("subscribe", _S),
-    Setting("subscribePattern", _S),
-    Setting("startingOffsets", _S),
-    Setting("endingOffsets", _S),
-    Setting("startingTimestamp", _L),
-    Setting("endingTimestamp", _L),
-    Setting("isolation", _S, ISOLATIONS[0], choices=ISOLATIONS),
-    Setting("mode", _S, "FAILFAST", choices=MODES),
-    Setting("columnNameOfCorruptRecord", _S, CORRUPT_RECORD),
-    Setting("minPartitions", _I),
-    Setting("maxBytesPerPartition", _L),
+    spark_option("path", _S,
+                 documentation="A file, a folder or a glob, as given to `load`."),
+    spark_option("paths", _S,
+                 documentation='Several of them, as given to `load`, in JSON: `["a", "b"]`.'),
+    spark_option("topic", _S, shown_default="of the folder's name",
+                 documentation="Topic of all files, whatever their folders are called; the column is null "
+                               "if neither gives it."),
+    spark_option("partition", _I, shown_default="of the folder's name",
+                 documentation="Partition of all files; the column is null if neither gives it."),
+    spark_option("subscribe", _S, shown_default="all",
+                 documentation="Read only these topics of the files found: a list with commas."),
+    spark_option("subscribePattern", _S, shown_default="all",
+                 documentation="Read only these topics of the files found: a regular expression of the "
+                               "whole name."),
+    spark_option("startingOffsets", _S, shown_default="`earliest`",
+                 documentation='Start at these offsets, `{"orders":{"0":23}}`. Partitions that are not '
+                               "named are read whole."),
+    spark_option("endingOffsets", _S, shown_default="`latest`",
+                 documentation="End at these offsets. Partitions that are not named are read whole."),
+    spark_option("startingTimestamp", _L,
+                 documentation="Start at the first record with this time or a later one, in ms since "
+                               "1970. A log without one is left out."),
+    spark_option("endingTimestamp", _L,
+                 documentation="End before the first record with this time or a later one, in ms since "
+                               "1970. A log without one is read whole."),
+    spark_option("isolation", _S, ISOLATIONS[0], choices=ISOLATIONS,
+                 documentation="`read_committed` leaves out aborted transactions and ends at the first "
+                               "one that is open. Damage that may hide how a transaction ended fails the "
+                               "read unless `mode` is set otherwise."),
+    spark_option("mode", _S, "FAILFAST", choices=MODES,
+                 documentation="Treatment of a corrupt batch. `FAILFAST` ends the query with file, "
+                               "position and reason; `DROPMALFORMED` leaves the batch out; `PERMISSIVE` "
+                               "leaves it out and gives a row, all null, with that sentence in "
+                               "`_corrupt_record` if the schema names it."),
+    spark_option("columnNameOfCorruptRecord", _S, CORRUPT_RECORD,
+                 documentation="Name of that column, a STRING."),
+    spark_option("minPartitions", _I,
+                 documentation="Least number of tasks, a hint as in `kafkacore`."),
+    spark_option("maxBytesPerPartition", _L, shown_default="16 to 128 MiB, for about 64 tasks",
+                 documentation="Bytes of a file that one task reads."),
 )
+# fmt: on
 OPTION_NAMES: Final = tuple(OPTIONS)
 
 

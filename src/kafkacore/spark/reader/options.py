@@ -14,9 +14,10 @@ from typing import Final
 
 from kafkacore.consumer.config import DEFAULTS as CONSUMER_ARGUMENTS
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.settings import Setting, SettingType, table
+from kafkacore.settings import SettingType, table
 from kafkacore.spark.options.java_configs import client_configs
 from kafkacore.spark.options.java_regex import compile_java_pattern
+from kafkacore.spark.options.option import spark_option
 from kafkacore.spark.options.values import (
     boolean,
     duration_ms,
@@ -47,31 +48,67 @@ OWNED_BY_THE_SOURCE = {
 }
 
 SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
-BATCH_ONLY = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 #: A stream of Spark's own source refuses these, and ignores ``endingTimestamp``.
 REFUSED_IN_STREAMS = ("endingOffsetsByTimestamp", "endingOffsets")
-STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _B, _S, _I, _L = SettingType.BOOLEAN, SettingType.STRING, SettingType.INT, SettingType.LONG
-#: What each option does: docs/SPARK.md.
+# fmt: off
 OPTIONS: Final = table(
-    *(Setting(name, _S) for name in SUBSCRIPTIONS),
-    Setting("startingTimestamp", _L),
-    Setting("startingOffsetsByTimestamp", _S),
-    Setting("startingOffsets", _S),
-    Setting("startingOffsetsByTimestampStrategy", _S, "error", choices=("error", "latest")),
-    *(Setting(name, _S) for name in BATCH_ONLY),
-    Setting("failOnDataLoss", _B, True),
-    Setting("kafkaConsumer.pollTimeoutMs", _L, 120_000),
-    Setting("fetchOffset.numRetries", _I, 3, low=0),
-    Setting("fetchOffset.retryIntervalMs", _L, 1_000, low=0),
-    Setting("maxOffsetsPerTrigger", _L),
-    Setting("minOffsetsPerTrigger", _L, low=0),
-    Setting("maxTriggerDelay", _S, "15m"),
-    Setting("minPartitions", _I),
-    Setting("maxRecordsPerPartition", _L),
-    Setting("groupIdPrefix", _S),
-    Setting("includeHeaders", _B, False),
+    spark_option("assign", _S,
+                 documentation='The partitions to read, `{"orders":[0,1]}`. Partitions that do not exist '
+                               "are left out."),
+    spark_option("subscribe", _S,
+                 documentation="The topics to read, `orders,returns`."),
+    spark_option("subscribePattern", _S,
+                 documentation="The topics to read: a regular expression of Java's, found anywhere in a "
+                               "topic's name."),
+    spark_option("startingTimestamp", _L,
+                 documentation="Start at this time, in ms since 1970. Wins over "
+                               "`startingOffsetsByTimestamp` and `startingOffsets`."),
+    spark_option("startingOffsetsByTimestamp", _S,
+                 documentation='Start at these times, `{"orders":{"0":1700000000000}}`. Wins over '
+                               "`startingOffsets`."),
+    spark_option("startingOffsets", _S, shown_default="stream `latest`, batch `earliest`",
+                 documentation='Start at `earliest`, `latest` (streams), or `{"orders":{"0":23,"1":-2}}`, '
+                               "where -2 is earliest and -1 latest."),
+    spark_option("startingOffsetsByTimestampStrategy", _S, "error", choices=("error", "latest"),
+                 documentation="If no record has the starting time or a later one: `error` fails the "
+                               "query, `latest` starts at the end."),
+    spark_option("endingTimestamp", _L, scope="batch",
+                 documentation="End at this time, in ms since 1970. Wins over `endingOffsetsByTimestamp` "
+                               "and `endingOffsets`."),
+    spark_option("endingOffsetsByTimestamp", _S, scope="batch",
+                 documentation="End at these times. Wins over `endingOffsets`."),
+    spark_option("endingOffsets", _S, scope="batch", shown_default="`latest`",
+                 documentation="End at `latest` or at these offsets."),
+    spark_option("failOnDataLoss", _B, True,
+                 documentation="Whether the query fails if records were lost; `false` logs a warning and "
+                               "continues with the remaining records."),
+    spark_option("kafkaConsumer.pollTimeoutMs", _L, 120_000,
+                 documentation="How long a task waits for records, in ms."),
+    spark_option("fetchOffset.numRetries", _I, 3, low=0,
+                 documentation="How often, in all, brokers are asked for offsets."),
+    spark_option("fetchOffset.retryIntervalMs", _L, 1_000, low=0,
+                 documentation="Pause before brokers are asked for offsets again, in ms."),
+    spark_option("maxOffsetsPerTrigger", _L, scope="stream",
+                 documentation="Most offsets of a micro-batch, shared over the partitions by their "
+                               "backlog."),
+    spark_option("minOffsetsPerTrigger", _L, low=0, scope="stream",
+                 documentation="A micro-batch waits for that many offsets, at most for `maxTriggerDelay`."),
+    spark_option("maxTriggerDelay", _S, "15m", scope="stream",
+                 documentation="How long a micro-batch waits for `minOffsetsPerTrigger`."),
+    spark_option("minPartitions", _I,
+                 documentation="Least number of tasks; large ranges are cut into several."),
+    spark_option("maxRecordsPerPartition", _L,
+                 documentation="Most records of a task; large ranges are cut into several."),
+    spark_option("groupIdPrefix", _S,
+                 documentation="Name of the client, as is `kafka.group.id`. The source joins no group and "
+                               "commits nothing."),
+    spark_option("includeHeaders", _B, False,
+                 documentation="Whether there is a column `headers`."),
 )
+# fmt: on
+BATCH_ONLY: Final = tuple(name for name, row in OPTIONS.items() if row.scope == "batch")
+STREAM_ONLY: Final = tuple(name for name, row in OPTIONS.items() if row.scope == "stream")
 OPTION_NAMES: Final = tuple(OPTIONS)
 
 
@@ -101,16 +138,16 @@ class SourceOptions:
     starting: Bound = field(default_factory=Bound)
     ending: Bound = field(default_factory=Bound)
     timestamp_strategy_latest: bool = False
-    fail_on_data_loss: bool = True
-    poll_timeout_ms: int = 120_000
-    fetch_retries: int = 3
-    fetch_retry_interval_ms: int = 1_000
+    fail_on_data_loss: bool = boolean({}, OPTIONS["failOnDataLoss"])
+    poll_timeout_ms: int = integer({}, OPTIONS["kafkaConsumer.pollTimeoutMs"])
+    fetch_retries: int = integer({}, OPTIONS["fetchOffset.numRetries"])
+    fetch_retry_interval_ms: int = integer({}, OPTIONS["fetchOffset.retryIntervalMs"])
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
-    max_trigger_delay_ms: int = 15 * 60_000
+    max_trigger_delay_ms: int = duration_ms({}, OPTIONS["maxTriggerDelay"])
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
-    include_headers: bool = False
+    include_headers: bool = boolean({}, OPTIONS["includeHeaders"])
     #: Whether the user has named a group: Spark's source then says more when partitions are gone.
     group_id_is_given: bool = False
 

@@ -13,9 +13,10 @@ from kafkacore.client.config import all_settings
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.config import PRODUCER_SETTINGS, resolve_producer
 from kafkacore.record.compression import CODECS
-from kafkacore.settings import Config, Setting, SettingType, table
+from kafkacore.settings import Config, SettingType, table
 from kafkacore.spark.options.client_arguments import typed_arguments
 from kafkacore.spark.options.java_configs import client_configs
+from kafkacore.spark.options.option import spark_option
 from kafkacore.spark.options.values import boolean, known_options, refuse_unknown
 from kafkacore.spark.reader.options import OPTION_NAMES as SOURCE_OPTION_NAMES
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
@@ -29,14 +30,21 @@ OWNED_BY_THE_SINK = {
 }
 #: Where the names of transactions and of the group that holds the progress begin.
 DEFAULT_PREFIX = "kafkacore-spark-"
-#: What each option does: docs/SPARK.md.
+# fmt: off
 SINK_OPTIONS: Final = table(
-    Setting("topic", SettingType.STRING),
-    Setting("includeHeaders", SettingType.BOOLEAN, False),
-    Setting("exactly.once", SettingType.BOOLEAN, False),
-    Setting("exactly.once.prefix", SettingType.STRING, DEFAULT_PREFIX),
-    Setting("exactly.once.topic", SettingType.STRING),
+    spark_option("topic", SettingType.STRING,
+                 documentation="Topic of all rows; wins over the column."),
+    spark_option("includeHeaders", SettingType.BOOLEAN, False,
+                 documentation="No effect, as in the built-in sink: a column `headers` is written."),
+    spark_option("exactly.once", SettingType.BOOLEAN, False,
+                 documentation="Streaming only: write in transactions, see [below](#exactly-once)."),
+    spark_option("exactly.once.prefix", SettingType.STRING, DEFAULT_PREFIX,
+                 documentation="Prefix of the names of transactions and of the group that holds the "
+                               "progress."),
+    spark_option("exactly.once.topic", SettingType.STRING, shown_default="the option `topic`",
+                 documentation="Topic under whose name the progress is kept; it must exist."),
 )
+# fmt: on
 SINK_OPTION_NAMES: Final = tuple(SINK_OPTIONS)
 #: What Spark itself hands over with a writer's options.
 SET_BY_SPARK = ("checkpointLocation", "queryName", "path")

@@ -12,7 +12,8 @@ from typing import Final, Literal
 
 from kafkacore.decode.json_option_names import JSON_OPTION_NAMES
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.settings import Setting, SettingType
+from kafkacore.settings import SettingType, table
+from kafkacore.spark.options.option import spark_option
 from kafkacore.spark.options.values import boolean, known_options
 from kafkacore.spark.secrets import resolved
 
@@ -42,23 +43,66 @@ NOT_SUPPORTED = {
     "csv": "read the value as string and use from_csv on it",
     "xml": "read the value as string and use from_xml on it",
 }
-#: Options that ``key.`` or ``value.`` may stand before.
-SIDE_OPTION_NAMES = (
-    "schema.registry.url",
-    "schema.registry.auth",
-    "schema.registry.ssl.cafile",
-    *JSON_OPTION_NAMES,
+_B, _S = SettingType.BOOLEAN, SettingType.STRING
+# fmt: off
+#: Options that ``key.`` or ``value.`` may stand before; of a schema registry, and of JSON.
+SIDE_OPTIONS: Final = table(
+    spark_option("schema.registry.url", _S,
+                 documentation="Avro: values are framed as Confluent's serializers do it, and name their "
+                               "schema. Several addresses with commas."),
+    spark_option("schema.registry.auth", SettingType.PASSWORD,
+                 documentation="`user:password`; better a reference, `${env:REGISTRY_AUTH}` "
+                               "([Secrets](#secrets))."),
+    spark_option("schema.registry.ssl.cafile", _S,
+                 documentation="PEM file of the certificates to trust, on each machine."),
+    spark_option("timeZone", _S, "UTC",
+                 documentation="JSON: time zone of times without one. `from_json` takes the session's, "
+                               "which a Python source cannot see."),
+    *(spark_option(name, _S,
+                   documentation=f"JSON: the pattern of a {kind}; the forms that Spark takes if not given.")
+      for name, kind in (("dateFormat", "DATE"), ("timestampFormat", "TIMESTAMP"),
+                         ("timestampNTZFormat", "TIMESTAMP_NTZ"))),
+    spark_option("allowNonNumericNumbers", _B, True,
+                 documentation="JSON: as in Spark's JSON reader."),
+    spark_option("allowSingleQuotes", _B, True,
+                 documentation="JSON: as in Spark's JSON reader."),
+    spark_option("enableDateTimeParsingFallback", _B, shown_default="`true` without a pattern",
+                 documentation="JSON: as in Spark's JSON reader."),
 )
-FLATTEN: Final = Setting("value.flatten", SettingType.BOOLEAN, True)
-INCLUDE_HEADERS: Final = Setting("includeHeaders", SettingType.BOOLEAN, False)
 #: Options of keys and values, which every source that gives records takes.
-FORMAT_OPTION_NAMES = (
-    INCLUDE_HEADERS.name,
-    "mode",
-    "columnNameOfCorruptRecord",
-    FLATTEN.name,
-    *(f"{side}.{name}" for side in ("key", "value") for name in ("format", "schema", "subject")),
-    *SIDE_OPTION_NAMES,
+FORMAT_OPTIONS: Final = table(
+    *(spark_option(f"{side}.format", _S, BINARY, choices=FORMATS,
+                   documentation=f"Format of the {side}; the next table has them.")
+      for side in ("value", "key")),
+    spark_option("mode", _S, MODES[0], choices=MODES,
+                 documentation="Treatment of a record whose key or value cannot be decoded. `PERMISSIVE` "
+                               "makes null the part that is wrong, `DROPMALFORMED` leaves the record out, "
+                               "`FAILFAST` ends the query with an error that has topic, partition, offset "
+                               "and reason."),
+    spark_option("columnNameOfCorruptRecord", _S, CORRUPT_RECORD,
+                 documentation="The column of the raw value of a malformed record (or its raw key, if the "
+                               "value is sound), if the schema names it: STRING, or BINARY for the exact "
+                               "bytes. Only with PERMISSIVE."),
+    spark_option("value.flatten", _B, True,
+                 documentation="`false`: columns have Kafka's own names, and `value` is a STRUCT."),
+    spark_option("includeHeaders", _B, False,
+                 documentation="Whether there is a column `headers`."),
+    *(spark_option(f"{side}.schema", _S,
+                   documentation=f"Avro: the schema of the {side} in JSON. JSON: its fields in DDL, for "
+                                 "reads without `.schema(...)`.")
+      for side in ("value", "key")),
+    *(spark_option(f"{side}.subject", _S, shown_default=f"`<topic>-{side}`",
+                   documentation="Avro: the subject whose latest schema gives the columns of a read "
+                                 "without `.schema(...)`; of several topics the first.")
+      for side in ("value", "key")),
+    *SIDE_OPTIONS.values(),
+)
+# fmt: on
+#: Spark's other options of JSON are known, and have one value each.
+SIDE_OPTION_NAMES: Final = tuple(dict.fromkeys((*SIDE_OPTIONS, *JSON_OPTION_NAMES)))
+FORMAT_OPTION_NAMES: Final = (
+    *FORMAT_OPTIONS,
+    *(name for name in JSON_OPTION_NAMES if name not in FORMAT_OPTIONS),
     *(f"{side}.{name}" for side in ("key", "value") for name in SIDE_OPTION_NAMES),
 )
 
@@ -133,14 +177,15 @@ def parse_format_options(options: Mapping[str, str]) -> FormatOptions:
     mode = given.get("mode", MODES[0]).upper()
     if mode not in MODES:
         raise KafkaConfigurationError(f"mode must be one of {', '.join(MODES)}, not {given['mode']!r}")
-    known = known_options(given, (FLATTEN.name, INCLUDE_HEADERS.name))
+    flatten, include_headers = FORMAT_OPTIONS["value.flatten"], FORMAT_OPTIONS["includeHeaders"]
+    known = known_options(given, (flatten.name, include_headers.name))
     parsed = FormatOptions(
         key=_side("key", given),
         value=_side("value", given),
         mode=mode,
         corrupt_record=given.get("columnnameofcorruptrecord", CORRUPT_RECORD),
-        flatten=boolean(known, FLATTEN),
-        include_headers=boolean(known, INCLUDE_HEADERS),
+        flatten=boolean(known, flatten),
+        include_headers=boolean(known, include_headers),
     )
     if "value.flatten" in given and parsed.flatten and parsed.value.format not in STRUCTURED:
         raise KafkaConfigurationError(

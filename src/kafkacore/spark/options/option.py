@@ -1,0 +1,42 @@
+"""The row of an option of a Spark source or sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kafkacore.settings import Setting, SettingType
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOption(Setting):
+    """An option of a source or of the sink.
+
+    ``tools/settings.py`` writes the tables of docs/SPARK.md from these rows.
+
+    Parameters
+    ----------
+    scope:
+        The kind of read that the option is for; empty for both.
+    shown_default:
+        The default in the documentation, if it is not a constant.
+    """
+
+    scope: Literal["", "batch", "stream"] = ""
+    shown_default: str = ""
+
+
+def spark_option(
+    name: str,
+    kind: SettingType,
+    default: object = None,
+    *,
+    documentation: str,
+    low: float | None = None,
+    choices: tuple[str, ...] = (),
+    scope: Literal["", "batch", "stream"] = "",
+    shown_default: str = "",
+) -> SparkOption:
+    return SparkOption(
+        name, kind, default, documentation, low, choices=choices, scope=scope, shown_default=shown_default
+    )
