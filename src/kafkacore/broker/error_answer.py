@@ -1,4 +1,4 @@
-"""What a client is told of an exception: an exception in, Kafka's code and a sentence out.
+"""The error of a response: Kafka's code and a sentence for an exception.
 
 Does not know: requests, where the exception came from.
 """
@@ -13,11 +13,11 @@ from kafkacore.errors import BrokerResponseError, KafkaStorageError, UnknownErro
 logger = logging.getLogger(__name__)
 
 #: A name in it may be as long as a field can be, and then the sentence would not fit the answer's.
-LONGEST_MESSAGE = 1000
+MAX_MESSAGE_LENGTH = 1000
 
 
 def error_code(error: Exception) -> int:
-    """What the client is told about ``error``. A surprise of ours is logged with its traceback."""
+    """Return the code of ``error``. An unexpected exception is logged with its traceback."""
     if isinstance(error, BrokerResponseError):
         return error.errno
     if isinstance(error, OSError):
@@ -31,7 +31,7 @@ def error_message(error: Exception) -> str:
     """The sentence for the client: the error's own, else the name of its code. Nothing of our inside."""
     if isinstance(error, BrokerResponseError):
         text = str(error.args[0]) if error.args and error.args[0] else error.message
-        return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"
+        return text if len(text) <= MAX_MESSAGE_LENGTH else text[:MAX_MESSAGE_LENGTH] + "…"
     if isinstance(error, OSError):
         if error.errno in DISK_FULL:
             return "The broker's disk is full; make room on it and try again."

@@ -17,11 +17,11 @@ from typing import Any, TextIO
 from kafkacore.structs import printable
 
 #: Of one message so many in so long; the rest is counted.
-MOST_OF_A_KIND = 20
+MAX_OF_A_KIND = 20
 WINDOW_S = 10.0
 #: Kinds that are remembered at a time.
-MOST_KINDS = 1000
-_LONGEST_LINE = 2000
+MAX_KINDS = 1000
+_MAX_LINE_LENGTH = 2000
 
 
 class LineHandler(logging.Handler):
@@ -43,7 +43,7 @@ class LineHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._tell_left_out(record.created)
+            self._report_suppressed(record.created)
             if self._is_one_too_many(record):
                 return
             self._write(record)
@@ -64,22 +64,22 @@ class LineHandler(logging.Handler):
     def _is_one_too_many(self, record: logging.LogRecord) -> bool:
         # The message before its arguments are put in: what differs only in the client's address is one kind.
         kind = (record.name, record.levelno, str(record.msg))
-        if kind not in self._kinds and len(self._kinds) >= MOST_KINDS:
+        if kind not in self._kinds and len(self._kinds) >= MAX_KINDS:
             return False
         began, count = self._kinds.get(kind, (record.created, 0))
         self._kinds[kind] = (began, count + 1)
-        return count >= MOST_OF_A_KIND
+        return count >= MAX_OF_A_KIND
 
-    def _tell_left_out(self, now: float) -> None:
+    def _report_suppressed(self, now: float) -> None:
         ended = [kind for kind, (began, _) in self._kinds.items() if not 0 <= now - began < WINDOW_S]
         for kind in ended:
             self._write_left_out(kind, self._kinds.pop(kind)[1])
 
     def _write_left_out(self, kind: tuple[str, int, str], count: int) -> None:
-        if count <= MOST_OF_A_KIND:
+        if count <= MAX_OF_A_KIND:
             return
         name, level, message = kind
-        said = f"{count - MOST_OF_A_KIND} more lines like this one were left out: {message}"
+        said = f"{count - MAX_OF_A_KIND} more lines like this one were left out: {message}"
         self._write(logging.LogRecord(name, level, "", 0, said.replace("%", "%%"), None, None))
 
     def _write(self, record: logging.LogRecord) -> None:
@@ -97,13 +97,13 @@ class NameLogger(logging.LoggerAdapter[logging.Logger]):
         if self.isEnabledFor(level):
             # The caller's place in the sources, not this one.
             kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
-            told = [printable(each) if isinstance(each, str) else each for each in args]
-            super().log(level, msg, *told, **kwargs)
+            escaped = [printable(each) if isinstance(each, str) else each for each in args]
+            super().log(level, msg, *escaped, **kwargs)
 
 
 def one_line(text: str) -> str:
     """``text`` as one line that is not too long."""
-    return printable(text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…")
+    return printable(text if len(text) <= _MAX_LINE_LENGTH else text[:_MAX_LINE_LENGTH] + "…")
 
 
 def _as_text(record: logging.LogRecord) -> str:
@@ -144,7 +144,7 @@ def event(name: str, **fields: object) -> dict[str, object]:
 
 
 @contextmanager
-def said_on(stream: TextIO, level: str, *, as_json: bool = False) -> Iterator[None]:
+def logging_to(stream: TextIO, level: str, *, as_json: bool = False) -> Iterator[None]:
     """Let kafkacore's loggers, and no others, say what is of ``level`` or above on ``stream``."""
     ours = logging.getLogger("kafkacore")
     handler, former = LineHandler(stream, as_json=as_json), (ours.level, ours.propagate)

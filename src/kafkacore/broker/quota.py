@@ -229,7 +229,7 @@ class Quotas:
                 (QuotaKind.REQUEST, "request", config.quota_request_default, config.quota_request_overrides),
             )
         }
-        #: Answers that told a client to pause.
+        #: Responses with a throttle time.
         self.throttled_count = 0
         #: Whether any client has a limit of any kind.
         self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
@@ -248,9 +248,9 @@ class Quotas:
         self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
 
     def on_response(self, request: Request, response: object) -> None:
-        """An answer is about to be sent, or would be if one were wanted: how long is the pause after it?
+        """Record a response, also one that the client does not want, and throttle the client if need be.
 
-        The answer is told, where its API has a field for that; ``request.throttle_ms`` tells the server.
+        The throttle time is in the response, if its API has a field for it, and in ``request.throttle_ms``.
         """
         now_ms = self._clock.monotonic_ms()
         throttle_ms = 0.0

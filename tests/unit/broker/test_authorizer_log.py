@@ -12,7 +12,7 @@ from model.granted import Granted
 
 from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
 from kafkacore.broker.handlers.services import Request, RequestContext
-from kafkacore.broker.requests.authorizer_log import MOST_LINES, WINDOW_MS, AuthorizerLog
+from kafkacore.broker.requests.authorizer_log import MAX_LINES, WINDOW_MS, AuthorizerLog
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
@@ -83,7 +83,7 @@ def test_denials_have_few_lines_however_many_they_are(log: pytest.LogCaptureFixt
         for number in range(100):
             denials.add(request_of("eve"), Granted(), READ, TOPIC, f"t{number}" * 10_000)
         lines = said(log)
-        assert len(lines) == MOST_LINES
+        assert len(lines) == MAX_LINES
         assert max(map(len, lines)) < 400
         clock.advance(WINDOW_MS)
         denials.add(request_of("eve\r\nINFO"), Granted(), READ, TOPIC, "t")

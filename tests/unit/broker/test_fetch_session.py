@@ -384,7 +384,7 @@ def test_fetch_of_a_large_session_looks_at_what_has_changed_and_a_few(
     client.fetch()
     assert {key[1] for key in client.last} == {7, 11}
     assert {7, 11} <= set(looked_at)
-    assert len(looked_at) <= 2 + fetch_session.LOOKED_AT_IN_TURN
+    assert len(looked_at) <= 2 + fetch_session.CHECKED_IN_TURN
 
 
 def test_log_that_loses_its_beginning_is_told_of_in_turn(broker: BrokerHarness) -> None:
@@ -480,7 +480,7 @@ def test_session_of_a_replica_takes_a_clients_place_and_not_the_other_way_round(
 def test_more_partitions_than_are_remembered_get_no_session_and_take_nobodys(
     broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_session, "MOST_PARTITIONS", 100)
+    monkeypatch.setattr(fetch_session, "MAX_PARTITIONS", 100)
     cache = Cache(broker, 10)
     first, second = cache.begin(50), cache.begin(50)
     assert cache.begin(1) == 0
@@ -497,7 +497,7 @@ def test_more_partitions_than_are_remembered_get_no_session_and_take_nobodys(
 def test_session_that_grows_beyond_what_is_remembered_is_over(
     broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_session, "MOST_PARTITIONS", 4)
+    monkeypatch.setattr(fetch_session, "MAX_PARTITIONS", 4)
     clients = [a_client(broker, 0), a_client(broker, 0, 1)]
     for client in clients:
         client.fetch()

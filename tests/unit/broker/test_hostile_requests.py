@@ -12,7 +12,7 @@ from model.broker_harness import BrokerHarness, batch
 
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import CloseConnectionError
-from kafkacore.broker.server.kafka_apis import MOST_ELEMENTS
+from kafkacore.broker.server.kafka_apis import MAX_ELEMENTS
 from kafkacore.errors import KafkaProtocolError, MalformedMessageError
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
@@ -155,7 +155,7 @@ def metadata_of(topics: int) -> bytes:
 
 
 def test_request_of_very_many_names_is_refused_before_they_are_read(hostile: BrokerHarness) -> None:
-    payload = metadata_of(MOST_ELEMENTS + 1)
+    payload = metadata_of(MAX_ELEMENTS + 1)
     tracemalloc.start()
     try:
         with pytest.raises(MalformedMessageError, match="100001 elements or more"):
@@ -168,11 +168,11 @@ def test_request_of_very_many_names_is_refused_before_they_are_read(hostile: Bro
 def test_request_of_very_many_tagged_fields_is_refused_before_they_are_read(hostile: BrokerHarness) -> None:
     # A hundred megabytes of them took the network thread, and so everybody, eight seconds.
     writer = Writer()
-    for number in range(MOST_ELEMENTS + 1):
+    for number in range(MAX_ELEMENTS + 1):
         writer.write_unsigned_varint(1000 + number)
         writer.write_unsigned_varint(0)
     count = Writer()
-    count.write_unsigned_varint(MOST_ELEMENTS + 1)
+    count.write_unsigned_varint(MAX_ELEMENTS + 1)
     body = encoded(MetadataRequest(topics=[]))
     assert body[-1] == 0
     payload = b"".join([body[:-1], *count.pieces(), *writer.pieces()])
@@ -182,9 +182,9 @@ def test_request_of_very_many_tagged_fields_is_refused_before_they_are_read(host
 
 def test_elements_of_all_arrays_of_a_request_are_counted_together(hostile: BrokerHarness) -> None:
     topic = ListOffsetsRequest.ListOffsetsTopic(
-        name="t", partitions=[ListOffsetsRequest.ListOffsetsPartition(timestamp=-1)] * (MOST_ELEMENTS // 2)
+        name="t", partitions=[ListOffsetsRequest.ListOffsetsPartition(timestamp=-1)] * (MAX_ELEMENTS // 2)
     )
-    with pytest.raises(MalformedMessageError, match=f"may have {MOST_ELEMENTS}, ask for less"):
+    with pytest.raises(MalformedMessageError, match=f"may have {MAX_ELEMENTS}, ask for less"):
         hostile.apis.handle(
             hostile.context, memoryview(encoded(ListOffsetsRequest(topics=[topic, topic]))), lambda *_: None
         )
@@ -192,15 +192,15 @@ def test_elements_of_all_arrays_of_a_request_are_counted_together(hostile: Broke
 
 def test_large_request_with_as_many_elements_as_may_be_is_answered(hostile: BrokerHarness) -> None:
     answers: list[Any] = []
-    payload = memoryview(metadata_of(MOST_ELEMENTS))
+    payload = memoryview(metadata_of(MAX_ELEMENTS))
     hostile.apis.handle(hostile.context, payload, lambda _, pieces: answers.append(pieces))
     answer = b"".join(bytes(piece) for piece in answers[0])
-    assert len(decode_response(answer, MetadataRequest, 13)[1].topics) == MOST_ELEMENTS
+    assert len(decode_response(answer, MetadataRequest, 13)[1].topics) == MAX_ELEMENTS
 
 
 def test_large_produce_request_is_answered(hostile: BrokerHarness) -> None:
     message = samples(hostile)[0]
-    message.topic_data[0].partition_data[0].records = batch(b"x" * (MOST_ELEMENTS + 1))
+    message.topic_data[0].partition_data[0].records = batch(b"x" * (MAX_ELEMENTS + 1))
     answers: list[Any] = []
     hostile.apis.handle(
         hostile.context, memoryview(encoded(message)), lambda _, pieces: answers.append(pieces)

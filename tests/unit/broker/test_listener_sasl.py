@@ -77,6 +77,6 @@ def test_property_of_one_mechanism_comes_before_that_of_the_listener() -> None:
 def test_listener_that_nobody_can_log_in_at_says_so(
     caplog: pytest.LogCaptureFixture, mechanism: str, properties: dict[str, str], is_warned: bool
 ) -> None:
-    sasl(mechanism, **properties).warn_if_nobody_gets_in()
+    sasl(mechanism, **properties).warn_without_users()
     said = "nobody can log in at listener SASL_PLAINTEXT, because there is no user: name one with --user NAME"
     assert (said in caplog.text) is is_warned

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkacore.broker.log_lines import MOST_OF_A_KIND, WINDOW_S, LineHandler, event, one_line, said_on
+from kafkacore.broker.log_lines import MAX_OF_A_KIND, WINDOW_S, LineHandler, event, logging_to, one_line
 
 logger = logging.getLogger("kafkacore.broker.test")
 
@@ -17,7 +17,7 @@ logger = logging.getLogger("kafkacore.broker.test")
 @pytest.fixture
 def stream() -> Iterator[io.StringIO]:
     stream = io.StringIO()
-    with said_on(stream, "INFO"):
+    with logging_to(stream, "INFO"):
         yield stream
 
 
@@ -66,15 +66,15 @@ def test_long_text_is_cut() -> None:
 def test_flood_of_one_kind_is_counted_and_told_in_the_end() -> None:
     stream = io.StringIO()
     handler = LineHandler(stream)
-    for number in range(MOST_OF_A_KIND + 30):
+    for number in range(MAX_OF_A_KIND + 30):
         handler.handle(at(100.0, "refused %s", number))
         handler.handle(at(100.0, "something else")) if number == 40 else None
-    assert len(stream.getvalue().splitlines()) == MOST_OF_A_KIND + 1
+    assert len(stream.getvalue().splitlines()) == MAX_OF_A_KIND + 1
     handler.handle(at(100.0 + WINDOW_S, "refused %s", "later"))
     *_, left_out, later = stream.getvalue().splitlines()
     assert "30 more lines like this one were left out: refused %s" in left_out
     assert later.endswith("refused later")
-    for number in range(MOST_OF_A_KIND + 5):
+    for number in range(MAX_OF_A_KIND + 5):
         handler.handle(at(101.0 + WINDOW_S, "refused %s", number))
     handler.close()
     assert "6 more lines" in stream.getvalue().splitlines()[-1]
@@ -82,7 +82,7 @@ def test_flood_of_one_kind_is_counted_and_told_in_the_end() -> None:
 
 def test_json_line_is_an_event_with_what_it_has() -> None:
     stream = io.StringIO()
-    with said_on(stream, "INFO", as_json=True):
+    with logging_to(stream, "INFO", as_json=True):
         logger.info("all of %s", "it", extra=event("loaded", topics=3))
         logger.info("at 100%")
         try:
@@ -99,6 +99,6 @@ def test_json_line_is_an_event_with_what_it_has() -> None:
 def test_loggers_are_as_before_afterwards() -> None:
     ours = logging.getLogger("kafkacore")
     before = (ours.level, ours.propagate, list(ours.handlers))
-    with said_on(io.StringIO(), "DEBUG"):
+    with logging_to(io.StringIO(), "DEBUG"):
         assert (ours.level, ours.propagate) == (logging.DEBUG, False)
     assert (ours.level, ours.propagate, ours.handlers) == before

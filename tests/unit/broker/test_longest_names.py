@@ -15,7 +15,7 @@ from model.authorisation_requests import Names, made
 from model.broker_in_hand import BrokerInHand, broker_in_hand, frame_of
 from model.granted import Granted
 
-from kafkacore.broker.error_answer import LONGEST_MESSAGE, error_message
+from kafkacore.broker.error_answer import MAX_MESSAGE_LENGTH, error_message
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.errors import IllegalArgumentError, InvalidRequestError, KafkaError
 from kafkacore.protocol import decode_response
@@ -96,5 +96,5 @@ def answer_of(broker: BrokerInHand, frame: bytes) -> Any:
 
 
 def test_sentence_is_cut_where_it_would_not_fit() -> None:
-    assert error_message(InvalidRequestError("x" * LONGEST_MESSAGE)) == "x" * LONGEST_MESSAGE
-    assert error_message(InvalidRequestError("x" * 40_000)) == "x" * LONGEST_MESSAGE + "…"
+    assert error_message(InvalidRequestError("x" * MAX_MESSAGE_LENGTH)) == "x" * MAX_MESSAGE_LENGTH
+    assert error_message(InvalidRequestError("x" * 40_000)) == "x" * MAX_MESSAGE_LENGTH + "…"

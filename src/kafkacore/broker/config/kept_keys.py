@@ -31,14 +31,14 @@ def _key(name: str, kind: SettingType, low: float = 0, high: float | None = None
     return TopicSetting(name, kind, low=low, high=high)
 
 
-_SMALLEST_BUFFER: Final = 512 * 1024
+_MIN_BUFFER_BYTES: Final = 512 * 1024
 _FOR_ALL_OR_ONE: Final = (
     _key("background.threads", _I, 1),
     _key("config.providers", _LIST),
     _key("follower.fetch.last.tiered.offset.enable", _B),
     _key("follower.replication.throttled.rate", _L),
     _key("group.consumer.assignment.interval.ms", _I),
-    _key("group.coordinator.cached.buffer.max.bytes", _I, _SMALLEST_BUFFER),
+    _key("group.coordinator.cached.buffer.max.bytes", _I, _MIN_BUFFER_BYTES),
     _key("group.share.assignment.interval.ms", _I),
     _key("group.streams.assignment.interval.ms", _I),
     _key("leader.replication.throttled.rate", _L),
@@ -59,7 +59,7 @@ _FOR_ALL_OR_ONE: Final = (
     _key("remote.log.manager.follower.thread.pool.size", _I, 1),
     _key("remote.log.reader.threads", _I, 1),
     _key("replica.alter.log.dirs.io.max.bytes.per.second", _L),
-    _key("share.coordinator.cached.buffer.max.bytes", _I, _SMALLEST_BUFFER),
+    _key("share.coordinator.cached.buffer.max.bytes", _I, _MIN_BUFFER_BYTES),
     _key("transaction.partition.verification.enable", _B),
 )
 #: As in Apache Kafka, limits of the properties below are not checked at run time.

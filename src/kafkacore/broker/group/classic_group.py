@@ -48,7 +48,7 @@ logger = NameLogger(__name__)
 #: ``type`` of these groups in ListGroups (KIP-848).
 CLASSIC: Final = "classic"
 #: Characters of a client's name in the id of its member. All of 32 KiB would fit no answer, and no record.
-LONGEST_NAME: Final = 255
+MAX_NAME_LENGTH: Final = 255
 
 
 class GroupState(Enum):
@@ -364,7 +364,7 @@ class ClassicGroup:
     # ---- Who may do what ------------------------------------------------------------------------------
 
     def validate_member(self, member_id: str, group_instance_id: str | None, operation: str) -> None:
-        """Raises what a request of somebody who is no member, or fenced, is told.
+        """Raise the error of a request whose sender is no member, or fenced.
 
         Raises
         ------
@@ -395,7 +395,7 @@ class ClassicGroup:
         *,
         is_transactional: bool = False,
     ) -> None:
-        """Raises what a commit of somebody who may not is told; an empty group takes anybody's.
+        """Raise the error of a commit that is not allowed; an empty group accepts every commit.
 
         Raises
         ------
@@ -450,4 +450,4 @@ class ClassicGroup:
     def new_member_id(self, client_id: str, group_instance_id: str | None, random_bits: int) -> str:
         """A name for who joins without one: what it calls itself, and something that nobody else has."""
         name = client_id if group_instance_id is None else group_instance_id
-        return f"{name[:LONGEST_NAME]}-{UUID(int=random_bits, version=4)}"
+        return f"{name[:MAX_NAME_LENGTH]}-{UUID(int=random_bits, version=4)}"

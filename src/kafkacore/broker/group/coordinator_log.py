@@ -1,12 +1,11 @@
-"""``__consumer_offsets`` as the group coordinator's log: the only one who writes it, and who applies it.
+"""``__consumer_offsets`` as the group coordinator's log: it alone appends records and applies them.
 
-Records in; batches in the log, records applied in memory and callers told when they are safe, out. What is in
-memory is what is in the log: a record is applied right after it has been appended, and not otherwise, at run
-time and in the replay of a partition alike. It may be taken back only until the high watermark has passed it,
-so nobody is told of it before. A partition whose log fails, or whose leader changes, is unloaded: what it had
-in memory is forgotten, and whoever waits is sent away. Used by the network thread alone; partitions are
-loaded by a thread of their own, into memory of their own. Does not know: requests, what a group is.
-Source of the behaviour: Kafka's ``CoordinatorRuntime``, without its snapshots: a reader waits instead.
+The state in memory is always that of the log: a record is applied right after its append, at run time and in
+the replay of a partition alike. An append may fail until the high watermark has passed it, so it is
+acknowledged only then. A partition whose log fails, or whose leader changes, is unloaded: its state in memory
+is dropped, and requests that wait for it fail. Used by the network thread alone; a thread of its own loads
+partitions, into memory of its own. The behaviour is that of Kafka's ``CoordinatorRuntime``, without its
+snapshots: a reader waits instead.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ logger = logging.getLogger(__name__)
 
 #: Groups that become known in one turn of the network thread: a few milliseconds.
 GROUPS_PER_TURN = 200
-#: What a client is told of an append that failed (``CoordinatorOperationExceptionHelper``).
-_TOLD = {
+#: Error of an append → the error of the response (``CoordinatorOperationExceptionHelper``).
+_CLIENT_ERRORS = {
     UnknownTopicOrPartitionError.errno: CoordinatorNotAvailableError.errno,
     NotEnoughReplicasError.errno: CoordinatorNotAvailableError.errno,
     RequestTimedOutError.errno: CoordinatorNotAvailableError.errno,
@@ -231,12 +230,14 @@ class CoordinatorLog:
             return
 
         def on_loaded(outcome: LoadedPartition | KafkaError) -> None:
-            self._replica_manager.call_soon(lambda: self._take_over(number, partition, outcome))
+            self._replica_manager.call_soon(lambda: self._apply_loaded(number, partition, outcome))
 
         self._loader.load(LoadJob(place, log, lambda: partition.is_gone, on_loaded))
 
-    def _take_over(self, number: int, partition: _Partition, outcome: LoadedPartition | KafkaError) -> None:
-        """The network thread gets what the loader has made."""
+    def _apply_loaded(
+        self, number: int, partition: _Partition, outcome: LoadedPartition | KafkaError
+    ) -> None:
+        """Apply the state that the loader has read, on the network thread."""
         if partition.is_gone:
             return
         if not isinstance(outcome, LoadedPartition):
@@ -244,12 +245,12 @@ class CoordinatorLog:
             return
         partition.offsets = outcome.offsets
         simple = outcome.offsets.groups.keys() - outcome.groups.keys()
-        self._take_groups(number, partition, outcome, iter([*outcome.groups, *simple]))
+        self._apply_groups(number, partition, outcome, iter([*outcome.groups, *simple]))
 
-    def _take_groups(
+    def _apply_groups(
         self, number: int, partition: _Partition, outcome: LoadedPartition, names: Iterator[str]
     ) -> None:
-        """Some groups more; those that are not in ``outcome.groups`` only have offsets."""
+        """Apply the next groups; a group that is not in ``outcome.groups`` has only offsets."""
         if partition.is_gone:
             return
         some = list(islice(names, GROUPS_PER_TURN))
@@ -258,14 +259,14 @@ class CoordinatorLog:
                 self.groups.apply_group(group_id, outcome.groups[group_id])
         self.groups.load(some)
         if some:
-            self._replica_manager.call_soon(lambda: self._take_groups(number, partition, outcome, names))
+            self._replica_manager.call_soon(lambda: self._apply_groups(number, partition, outcome, names))
             return
         partition.is_loading = False
         logger.info("%s: loaded %d records", partition_name(partition.topic_partition), outcome.record_count)
         self.on_loaded(number)
 
     def _unload(self, number: int) -> None:
-        """Forget a partition; whoever waits for it is sent to look for its new coordinator."""
+        """Drop a partition; requests that wait for it fail with NOT_COORDINATOR."""
         partition, self._partitions[number] = self._partitions[number], None
         if partition is None or partition.is_gone:
             return
@@ -274,7 +275,7 @@ class CoordinatorLog:
         partition.pending.fail(NotCoordinatorError.errno)
 
     def _fail(self, number: int, reason: str) -> None:
-        """What is in memory may not be what is in the log: nobody is to hear of it until the next start."""
+        """Unload a partition until the next start, because its memory may differ from its log."""
         partition = self._partitions[number]
         assert partition is not None
         logger.error("its groups are not available until the next start: %s", reason)
@@ -299,7 +300,7 @@ class CoordinatorLog:
             if partition.log.failure is not None:
                 self._fail(number, partition.log.failure)
             code = error_code(error)
-            on_safe(_TOLD.get(code, code))
+            on_safe(_CLIENT_ERRORS.get(code, code))
             return
         try:
             for offset, (key, value) in enumerate(batch, info.first_offset):

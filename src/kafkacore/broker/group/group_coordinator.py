@@ -101,7 +101,7 @@ class GroupCoordinator:
         self._admission = Admission(self.rebalancer, config, clock)
 
     def _check(self, group_id: str, node_id: int) -> None:
-        """Raises what a member is told whose group has no name, or is not coordinated by ``node_id``."""
+        """Raise an error if the group has no name, or another node than ``node_id`` coordinates it."""
         if not group_id:
             raise InvalidGroupIdError
         self._log.check(group_id, node_id)
@@ -149,7 +149,7 @@ class GroupCoordinator:
         Raises
         ------
         BrokerResponseError
-            What the member is told instead.
+            The error of the response.
         """
         self._check(syncing.group_id, node_id)
         group = self._group_of_member(syncing.group_id, syncing.member_id, syncing.group_instance_id, "sync")
@@ -217,12 +217,12 @@ class GroupCoordinator:
         node_id: int,
         on_left: Callable[[int, list[int]], None],
     ) -> None:
-        """Members leave; ``on_left`` is told the code of the whole and of each, once that is safe.
+        """Remove members; ``on_left`` gets the code of the request and of each member, once that is durable.
 
         Raises
         ------
         BrokerResponseError
-            What the request as a whole is told.
+            The error of the request as a whole.
         """
         self._check(group_id, node_id)
         group = self.registry.get(group_id)
@@ -304,7 +304,7 @@ class GroupCoordinator:
     def delete(
         self, group_ids: Sequence[str], node_id: int, on_deleted: Callable[[dict[str, int]], None]
     ) -> None:
-        """Delete groups that have no members, with their offsets; ``on_deleted`` is told the code of each."""
+        """Delete groups that have no members, with their offsets; ``on_deleted`` gets the code of each."""
         codes: dict[str, int] = {}
 
         def on_safe(group_id: str, code: int) -> None:

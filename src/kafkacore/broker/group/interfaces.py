@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from kafkacore.broker.group.records import CoordinatorRecord
 from kafkacore.protocol.generated.group_records import GroupMetadataValue
 
-#: ``on_safe`` of an append: called once with 0, or the code of the error that the client is to be told.
+#: ``on_safe`` of an append: called once with 0, or the error code of the response.
 OnSafe = Callable[[int], None]
 
 

@@ -40,7 +40,7 @@ class Joining:
     must_know_its_id:
         A dynamic member is given an id first and joins with it (version 4, KIP-394).
     may_skip_assignment:
-        A static leader that comes back may be told to assign nothing (version 9, KIP-814).
+        A static leader that comes back may skip the assignment (version 9, KIP-814).
     """
 
     group_id: str
@@ -189,14 +189,14 @@ class Admission:
     @staticmethod
     def _reason_to_rebalance(group: ClassicGroup, member: ClassicGroupMember, joining: Joining) -> str | None:
         """Why the member's rejoining takes a rebalance; ``None`` if it does not."""
-        told = f"; reason: {joining.reason}"
+        given_reason = f"; reason: {joining.reason}"
         if group.is_in(GroupState.PREPARING_REBALANCE):
-            return f"member {member.member_id} rejoins{told}"
+            return f"member {member.member_id} rejoins{given_reason}"
         if group.is_in(GroupState.STABLE) and group.is_leader(member.member_id):
             # So the leader has changes assigned that are no member's, as of topics.
-            return f"leader {member.member_id} rejoins{told}"
+            return f"leader {member.member_id} rejoins{given_reason}"
         if not group.is_in(GroupState.EMPTY) and member.protocols != joining.protocols:
-            return f"member {member.member_id} has changed its subscription{told}"
+            return f"member {member.member_id} has changed its subscription{given_reason}"
         return None
 
     def _rejoin(self, group: ClassicGroup, member: ClassicGroupMember, joining: Joining, reason: str) -> None:
@@ -223,15 +223,17 @@ class Admission:
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         self._update(group, member, joining)
         self._rebalancer.touch(group, member)
-        told = f"; reason: {joining.reason}"
+        given_reason = f"; reason: {joining.reason}"
         if group.is_in(GroupState.COMPLETING_REBALANCE):
             # The leader may be assigning to the old id by now.
-            self._rebalancer.prepare(group, f"static member {joining.group_instance_id} is back{told}")
+            self._rebalancer.prepare(
+                group, f"static member {joining.group_instance_id} is back{given_reason}"
+            )
         elif not group.is_in(GroupState.STABLE):
             self._rebalancer.maybe_complete(group)
         elif group.select_protocol() != group.protocol_name:
             self._rebalancer.prepare(
-                group, f"static member {joining.group_instance_id} is back, by another protocol{told}"
+                group, f"static member {joining.group_instance_id} is back, by another protocol{given_reason}"
             )
         else:
             self._keep_generation(group, joining, member, old_id, before, leader_before)
@@ -263,7 +265,7 @@ class Admission:
                 result = group.current_generation(member.member_id, skip_assignment=skips)
                 group.answer_join(member, result)
             else:
-                # It hears of the leader that was: were it told that it leads, it would assign.
+                # The response names the former leader: a member that is the leader would assign.
                 result = group.current_generation(member.member_id)
                 group.answer_join(member, result._replace(leader=leader_before, members=()))
 

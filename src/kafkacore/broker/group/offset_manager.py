@@ -124,7 +124,7 @@ class OffsetManager:
     ) -> None:
         """All offsets of a group as they are now, or an error code.
 
-        ``on_done`` is called when what it is told cannot be lost. What it gets is not to be changed.
+        ``on_done`` is called when the offsets are durable. It must not change its argument.
         """
         try:
             self._log.check(group_id, node_id)

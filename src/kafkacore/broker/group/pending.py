@@ -111,7 +111,7 @@ class PendingAppends:
             else:
                 break
             self._waiting.popleft()
-            _tell(first.on_safe, code)
+            _notify(first.on_safe, code)
         self._keep_watch()
 
     def fail(self, code: int) -> None:
@@ -121,10 +121,10 @@ class PendingAppends:
             self._purgatory.cancel(watch)
         waiting, self._waiting = self._waiting, deque()
         for one in waiting:
-            _tell(one.on_safe, code)
+            _notify(one.on_safe, code)
 
 
-def _tell(on_safe: OnSafe, code: int) -> None:
+def _notify(on_safe: OnSafe, code: int) -> None:
     try:
         on_safe(code)
     except Exception:

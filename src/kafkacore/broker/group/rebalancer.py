@@ -99,7 +99,7 @@ class Rebalancer:
                 self._complete_if_all_joined(group)
 
     def forget_member(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
-        """Take a member out; if it waits for its JoinGroup, it is told to begin from the start."""
+        """Remove a member; a JoinGroup that waits fails with UNKNOWN_MEMBER_ID, so that it joins again."""
         self.end_session(group, member.member_id)
         group.answer_join(member, JoinResult(UnknownMemberIdError.errno))
         group.remove(member.member_id)
@@ -251,11 +251,11 @@ class Rebalancer:
                 self._refuse_assignments(group, error_code)
                 self.prepare(group, f"the assignment could not be written: error {error_code}")
             else:
-                self._hand_out(group, given)
+                self._send_assignments(group, given)
 
         self.store(group, given, on_safe)
 
-    def _hand_out(self, group: ClassicGroup, given: Mapping[str, bytes]) -> None:
+    def _send_assignments(self, group: ClassicGroup, given: Mapping[str, bytes]) -> None:
         group.transition_to(GroupState.STABLE)
         logger.info(
             "group %s: stable in generation %d, %d members of which %d static",
@@ -301,8 +301,8 @@ class Rebalancer:
 
     # ---- Its end --------------------------------------------------------------------------------------
 
-    def bury(self, group: ClassicGroup, error_code: int) -> None:
-        """The group is not ours any more: whoever waits is told ``error_code``; nothing waits afterwards."""
+    def transition_to_dead(self, group: ClassicGroup, error_code: int) -> None:
+        """Make a group dead that this node no longer has: waiting requests fail with ``error_code``."""
         group.transition_to(GroupState.DEAD)
         self._stop_waiting_for_syncs(group)
         if group.delayed_join is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = NameLogger(__name__)
 
-#: From this version of OffsetCommit on, a group that does not exist is told by its own error.
+#: From this version of OffsetCommit on, a group that does not exist has an error of its own.
 FIRST_COMMIT_VERSION_WITH_NOT_FOUND = 9
 
 
@@ -82,12 +82,12 @@ class GroupRegistry:
         return group
 
     def remove(self, group_id: str, error_code: int = NotCoordinatorError.errno) -> None:
-        """Forget a group; whoever waits for it is told ``error_code``."""
+        """Remove a group; requests that wait for it fail with ``error_code``."""
         group = self._groups.pop(group_id, None)
         if group is not None:
             del self._of_partition[self._partition_for(group_id)][group_id]
             with self._rebalancer.delayed_responses:
-                self._rebalancer.bury(group, error_code)
+                self._rebalancer.transition_to_dead(group, error_code)
 
     # ---- Asked by the log -----------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ cdef class ProduceAppend:
         self._budget = ValidationBudget()
 
     def append_all(self):
-        """Append each partition's batch; what is refused is told in its place."""
+        """Append the batch of each partition; the response has the error of a batch that is refused."""
         cdef ProduceTopic topic
         cdef ProducePartition partition
         for topic in self.call.topics:

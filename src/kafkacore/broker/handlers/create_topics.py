@@ -37,7 +37,7 @@ from kafkacore.structs import ACLOperation, ResourceType
 
 USE_DEFAULT = -1
 #: Of all topics of a request, as of Kafka's controller.
-MOST_PARTITIONS = 10_000
+MAX_PARTITIONS = 10_000
 
 _Result = CreateTopicsResponse.CreatableTopicResult
 _Config = CreateTopicsResponse.CreatableTopicConfigs
@@ -54,7 +54,7 @@ def handle(
     )
     create = ACLOperation.CREATE
     creates_all = allowed_on_cluster(request, services, create, is_asked_for=False)
-    is_too_large = sum(_wanted_partitions(topic, services) for topic in topics) > MOST_PARTITIONS
+    is_too_large = sum(_wanted_partitions(topic, services) for topic in topics) > MAX_PARTITIONS
     for index, topic in enumerate(topics):
         answer = responses.place(index)
         try:
@@ -87,8 +87,8 @@ def _refused(name: str, error: Exception) -> _Result:
     return _Result(name=name, topic_id=ZERO_UUID, error_code=code, error_message=text)
 
 
-def _made_unseen(name: str, topic_id: UUID) -> _Result:
-    """It is made, for whoever may not be told how it is configured."""
+def _created_without_configs(name: str, topic_id: UUID) -> _Result:
+    """Return the result for a client that may not describe the topic's configuration."""
     return _Result(
         name=name,
         topic_id=topic_id,
@@ -106,10 +106,10 @@ def _create(
     partition_count, replication_factor, assigned = wanted_replicas(topic, services)
     configs = {config.name: config.value for config in topic.configs}
 
-    def told(topic_id: UUID, checked: Mapping[str, str]) -> _Result:
+    def result_of(topic_id: UUID, checked: Mapping[str, str]) -> _Result:
         describe = ACLOperation.DESCRIBE_CONFIGS
         if not allowed(request, services, describe, ResourceType.TOPIC, topic.name, is_asked_for=False):
-            return _made_unseen(topic.name, topic_id)
+            return _created_without_configs(topic.name, topic_id)
         return _Result(
             name=topic.name,
             topic_id=topic_id,
@@ -132,10 +132,10 @@ def _create(
         if isinstance(outcome, Exception):
             answer(_refused(topic.name, outcome))
         else:
-            answer(told(outcome.topic_id, outcome.configs))
+            answer(result_of(outcome.topic_id, outcome.configs))
 
     if request.message.validate_only:
-        answer(told(ZERO_UUID, services.topics.check_new(topic.name, partition_count, configs)))
+        answer(result_of(ZERO_UUID, services.topics.check_new(topic.name, partition_count, configs)))
         return
     partitions = range(partition_count)
     services.topics.create_soon(

@@ -56,7 +56,9 @@ def _planned(
         if isinstance(each, AclFilter):
             matching = acls.matching(each)
             removed += matching
-            results.append(_Result(error_message=None, matching_acls=[_told(acl) for acl in matching]))
+            results.append(
+                _Result(error_message=None, matching_acls=[_matching_acl(acl) for acl in matching])
+            )
         else:
             results.append(_failed(each))
     return acls.removals(removed), results
@@ -69,7 +71,7 @@ def _checked(wanted: DeleteAclsRequest.DeleteAclsFilter) -> AclFilter | BrokerRe
         return error
 
 
-def _told(acl: Acl) -> DeleteAclsResponse.DeleteAclsMatchingAcl:
+def _matching_acl(acl: Acl) -> DeleteAclsResponse.DeleteAclsMatchingAcl:
     return DeleteAclsResponse.DeleteAclsMatchingAcl(
         error_message=None,
         resource_type=acl.resource_type,

@@ -69,7 +69,7 @@ def _deleted(topic_partition: TopicPartition, offset: int, node_id: int, service
     before = high_watermark if offset == ALL else offset
     if not 0 <= before <= high_watermark:
         raise OffsetOutOfRangeError(f"offset {offset} is outside 0..{high_watermark}")
-    # By the catalog, which writes it down: what a client was told is deleted must not come back with a crash.
+    # By the catalog, which persists the start offset: acknowledged deletions must survive a crash.
     low_watermark = services.topics.delete_records(topic_partition, before)
     services.replica_manager.partition_changed(topic_partition)
     return low_watermark

@@ -92,7 +92,7 @@ def _check_may_delete(name: str, topic_id: UUID, request: Request, services: Top
 
 
 def _check_may_delete_named(name: str, request: Request, services: TopicServices) -> None:
-    """Who may not describe a topic is not told whether there is one of that name."""
+    """Check the rights; a client that may not describe the topic does not learn whether it exists."""
     if not allowed_on_cluster(request, services, ACLOperation.DELETE, is_asked_for=False):
         require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, name)
         if services.topics.get(name) is not None:

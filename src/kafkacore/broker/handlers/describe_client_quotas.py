@@ -1,6 +1,6 @@
 """DescribeClientQuotas: the limits of users and client ids that a filter means (KIP-546).
 
-Versions 0 to 1. Gaps: what the configuration gives to client ids is not told; nothing is of addresses.
+Versions 0 to 1. Gaps: the quotas of the broker's configuration are not returned; there are none of addresses.
 """
 
 from __future__ import annotations

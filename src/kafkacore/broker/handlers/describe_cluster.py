@@ -29,7 +29,7 @@ def handle(request: Request[DescribeClusterRequest], services: TopicServices) ->
             DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack
             )
-            for node in services.cluster.nodes_seen_by(request.context.listener_name)
+            for node in services.cluster.alive_nodes(request.context.listener_name)
         ],
     )
     if message.include_cluster_authorized_operations:

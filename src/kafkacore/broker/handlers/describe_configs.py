@@ -1,7 +1,7 @@
 """DescribeConfigs: what is configured, where each value comes from, and what it is for.
 
 Versions 1 to 4, resources topic and broker. A broker without a name has what was given for all brokers at run
-time. The value of what is secret is told to nobody. A resource that is named again has one answer with all
+time. The value of a secret is never returned. A resource that is named again has one answer with all
 keys that are asked for: one takes kilobytes, and a request can name it 100,000 times. Gaps: loggers, groups,
 client metrics.
 """

@@ -1,7 +1,7 @@
 """DescribeGroups: state, protocol and members of groups of the classic protocol.
 
-Versions 0 to 6. A group that does not exist is dead, and from 6 on an error (KIP-1043). What members said
-and were assigned is told of a stable group. Gaps: none known.
+Versions 0 to 6. A group that does not exist is dead, and from 6 on an error (KIP-1043). The metadata
+and assignments of members are returned for a stable group. Gaps: none known.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ def handle(request: Request[ElectLeadersRequest], services: TopicServices) -> El
     for name, partitions in _asked(message.topic_partitions, services):
         elections = [_elect(TopicPartition(name, partition), kind, services) for partition in partitions]
         not_needed = ElectionNotNeededError.errno
-        told = [one for one in elections if not (is_of_all and one.error_code == not_needed)]
-        results.append(_Topic(topic=name, partition_result=told))
+        reported = [one for one in elections if not (is_of_all and one.error_code == not_needed)]
+        results.append(_Topic(topic=name, partition_result=reported))
     return ElectLeadersResponse(replica_election_results=results)
 
 

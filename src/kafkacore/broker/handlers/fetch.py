@@ -1,8 +1,8 @@
 """Fetch: records from an offset on, waiting for ``min_bytes`` no longer than ``max_wait_ms``.
 
 Versions 0 to 18, topics by name (to 12) and by id (from 13). Sessions from 7 on (KIP-227). From 12 on a
-client that says which epoch it has read last is told where the log parts from that (KIP-595), from 16 on
-one that asks the wrong node is told the right one (KIP-951). The first batch comes whole, however small the
+response has the diverging epoch for a client that sends its last fetched epoch (KIP-595), from 16 on the
+current leader for a client that asks another node (KIP-951). The first batch comes whole, however small the
 limits are (KIP-74); before version 3 what is larger than a partition's limit is cut there, as it was then.
 
 Versions 0 to 3, which Kafka 4 has removed, get messages of format 0 (0 and 1) or 1, without headers and in
@@ -124,7 +124,7 @@ class _Fetch:
             size = sum(len(result.records) for _, result in results)
             throttle_ms = quotas.fetch_throttle_ms(self.request, size)
             if throttle_ms:
-                # The client asks for the same again after the pause, and its session has been told nothing.
+                # The client sends the same request again after the pause; its session has not changed.
                 self.request.respond(
                     FetchResponse(throttle_time_ms=throttle_ms, session_id=self.context.session_id)
                 )
@@ -154,15 +154,15 @@ class _Fetch:
 
     def _response(self, results: PartitionResults) -> FetchResponse:
         try:
-            told = self.context.taken(results)
+            included = self.context.update_and_generate(results)
         except InvalidFetchSessionEpochError as error:
             return FetchResponse(error_code=error.errno, session_id=self.context.session_id)
         leaders = CurrentLeaders(self.services.cluster)
         responses: list[_TopicResponse] = []
-        if any(result.error in _NOT_LOOKED_FOR for _, result in told):
+        if any(result.error in _NOT_LOOKED_FOR for _, result in included):
             # As in Kafka, which does not look for them in the logs.
-            told = sorted(told, key=lambda each: each[1].error in _NOT_LOOKED_FOR)
-        for partition, result in told:
+            included = sorted(included, key=lambda each: each[1].error in _NOT_LOOKED_FOR)
+        for partition, result in included:
             if not responses or (responses[-1].topic_id, responses[-1].topic) != (
                 partition.topic_id,
                 partition.name,

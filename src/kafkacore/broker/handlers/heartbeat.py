@@ -23,7 +23,7 @@ def handle(request: Request[HeartbeatRequest], services: GroupServices) -> Heart
             message.generation_id,
             request.node_id,
         )
-    except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
         return HeartbeatResponse(error_code=error_code(error))
     return HeartbeatResponse()
 

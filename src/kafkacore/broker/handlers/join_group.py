@@ -1,7 +1,7 @@
 """JoinGroup: a member joins its group, and is answered when the group's next generation begins.
 
 Versions 0 to 9. A dynamic member is given its id first (4, KIP-394), a static one keeps its place (5,
-KIP-345), reasons are logged (8, KIP-800), a static leader that comes back may be told to assign nothing (9,
+KIP-345), reasons are logged (8, KIP-800), a static leader that comes back may skip the assignment (9,
 KIP-814). Gaps: none known.
 """
 
@@ -62,8 +62,8 @@ def handle(request: Request[JoinGroupRequest], services: GroupServices) -> JoinG
     try:
         require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.join(joining, request.node_id)
-    except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
-        # Whoever may not join is not told that anybody has looked for it among the members.
+    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
+        # Without the right to join, the response must not show that the member was looked up.
         member_id = "" if isinstance(error, AuthorizationError) else message.member_id
         return _response(JoinResult(error_code(error), member_id), version)
     return ANSWERED_LATER

@@ -39,7 +39,7 @@ def handle(
     try:
         require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.leave(message.group_id, leaving, request.node_id, on_left)
-    except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
         return LeaveGroupResponse(error_code=error_code(error))
     return ANSWERED_LATER
 

@@ -1,6 +1,6 @@
 """ListGroups: the groups that the node coordinates, with their states (4, KIP-518) and types (5, KIP-848).
 
-Versions 0 to 5. Whoever may not describe the cluster is told of the groups that it may
+Versions 0 to 5. A client that may not describe the cluster gets only the groups that it may
 describe. Gaps: none known; all groups are of the classic type.
 """
 
@@ -20,7 +20,7 @@ def handle(request: Request[ListGroupsRequest], services: GroupServices) -> List
     sees_all = allowed_on_cluster(request, services, describe, is_asked_for=False)
     try:
         groups = services.groups.groups(request.node_id, message.states_filter, message.types_filter)
-    except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
         return ListGroupsResponse(error_code=error_code(error))
     return ListGroupsResponse(
         groups=[

@@ -41,7 +41,7 @@ def handle(request: Request[MetadataRequest], services: TopicServices) -> Metada
     response = MetadataResponse(
         brokers=[
             _Broker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in services.cluster.nodes_seen_by(request.context.listener_name)
+            for node in services.cluster.alive_nodes(request.context.listener_name)
         ],
         cluster_id=services.cluster_id,
         controller_id=services.cluster.controller_id,

@@ -155,8 +155,8 @@ class _Produce:
                     partition.current_leader = leaders.returned_with(
                         partition.error_code, TopicPartition(name, partition.index)
                     )
-        told = leaders.endpoints(self.request.context.listener_name)
-        self.call.node_endpoints = [(node.node_id, node.host, node.port, node.rack) for node in told]
+        nodes = leaders.endpoints(self.request.context.listener_name)
+        self.call.node_endpoints = [(node.node_id, node.host, node.port, node.rack) for node in nodes]
         return self.call
 
     def _name(self, topic: ProduceTopic) -> str | None:

@@ -43,7 +43,7 @@ def handle(request: Request[SyncGroupRequest], services: GroupServices) -> SyncG
     try:
         require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.sync(syncing, request.node_id)
-    except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
         return SyncGroupResponse(error_code=error_code(error))
     return ANSWERED_LATER
 

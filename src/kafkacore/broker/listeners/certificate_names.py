@@ -33,7 +33,7 @@ _LONG, _LONG_TAG = 0x80, 0x1F
 #: Parts before the subject: number, algorithm, issuer, validity. Mostly there is a version before them.
 _BEFORE_SUBJECT: Final = 4
 #: Bytes of a subject; real ones have some hundred. Its name goes into tables, answers and lines of the log.
-_LONGEST_SUBJECT: Final = 8 * 1024
+_MAX_SUBJECT_LENGTH: Final = 8 * 1024
 
 
 class _Element(NamedTuple):
@@ -53,10 +53,10 @@ def distinguished_name(certificate: bytes) -> str:
     """
     try:
         subject = _subject(memoryview(certificate))
-        if len(subject) > _LONGEST_SUBJECT:
+        if len(subject) > _MAX_SUBJECT_LENGTH:
             raise SslAuthenticationError(
                 f"the client's certificate has a subject of {len(subject)} bytes, "
-                f"and {_LONGEST_SUBJECT} are allowed"
+                f"and {_MAX_SUBJECT_LENGTH} are allowed"
             )
         names = [
             "+".join(_attribute(each) for each in _elements(name.content, _SEQUENCE))

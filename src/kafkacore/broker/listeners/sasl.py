@@ -93,7 +93,7 @@ class ListenerSasl:
             max_receive_size=listener.number("sasl.server.max.receive.size"),
         )
 
-    def warn_if_nobody_gets_in(self) -> None:
+    def warn_without_users(self) -> None:
         """Say in the log that no user is known, where users have to be."""
         by_password = {"PLAIN", *SCRAM_MECHANISMS}.intersection(self._listener.mechanisms)
         if by_password == set(self._listener.mechanisms) and not self._credentials.has_users(by_password):

@@ -140,8 +140,8 @@ cdef class BatchFilter:
                 or self.now_ms < batch.base_timestamp)
 
     @cython.nonecheck(False)
-    cdef int judge(self, const Batch *batch, const uint8_t *pos, const uint8_t *end,
-                   bint all_stay) noexcept nogil:
+    cdef int select_records(self, const Batch *batch, const uint8_t *pos, const uint8_t *end,
+                            bint all_stay) noexcept nogil:
         """Find the records of a batch that stay."""
         cdef RecordFields fields
         cdef Span *spans
@@ -250,7 +250,7 @@ cdef class BatchFilter:
 
     cdef int filter_plain(self, Batch *batch) noexcept nogil:
         cdef int64_t later, start
-        cdef int code = self.judge(batch, batch.at + RECORDS_AT, batch.at + batch.size, False)
+        cdef int code = self.select_records(batch, batch.at + RECORDS_AT, batch.at + batch.size, False)
         if code != PARSE_OK:
             return code
         code = self.begin(batch, False, &later)
@@ -326,7 +326,7 @@ cdef class BatchFilter:
         if not none_stay:
             batch.open()
             with nogil:
-                code = self.judge(&fields, batch.records_at, batch.records_end, all_stay)
+                code = self.select_records(&fields, batch.records_at, batch.records_end, all_stay)
         if code == PARSE_OK:
             code = self.begin(&fields, has_marker, &later)
         if code != WRITE:

@@ -32,7 +32,7 @@ cdef enum:
     # Entries that one read of the file brings: those of 2 MiB of batches or more.
     WINDOW_ENTRIES = 512
     # Entries that wait in memory: those of 1 MiB of batches of 16 KiB.
-    MOST_WAITING = 64
+    MAX_WAITING = 64
 
 
 @cython.final
@@ -120,7 +120,7 @@ cdef class IndexFile:
     cdef uint8_t *add(self) except NULL:
         """Where the next entry, which counts from now on, is to be put."""
         cdef uint8_t *at
-        if self._waiting_size >= MOST_WAITING * self._entry_size:
+        if self._waiting_size >= MAX_WAITING * self._entry_size:
             self.write()
         at = self._waiting + self._waiting_size
         self._waiting_size += self._entry_size

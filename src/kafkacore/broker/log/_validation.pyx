@@ -28,7 +28,7 @@ from kafkacore.structs import Compression, TimestampType, partition_name
 
 cdef object LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 
-#: Records of one batch that a client is told of one by one; of more only their number.
+#: Most records of a batch that a response lists one by one; of more it has only the number.
 MAX_RECORD_ERRORS = 1000
 _SHOWN_IN_MESSAGE = 3
 
@@ -137,7 +137,7 @@ cpdef tuple validate_append(
         # A batch that is refused has cost something, too: nothing is left for those after it.
         budget.plain_bytes = 0
     try:
-        max_timestamp = judge(batch, config, now_ms, topic_partition)
+        max_timestamp = validate_records(batch, config, now_ms, topic_partition)
     except DecompressedTooLargeError:
         return None
     if cost:
@@ -167,8 +167,8 @@ cdef int check_size(Py_ssize_t size, config) except -1:
     return 0
 
 
-cdef int64_t judge(RecordBatch batch, config, int64_t now_ms, topic_partition) except? -1:
-    """The timestamp for the header, once every record has been looked at."""
+cdef int64_t validate_records(RecordBatch batch, config, int64_t now_ms, topic_partition) except? -1:
+    """Check every record, and return the timestamp for the header."""
     cdef bint is_append_time = config.message_timestamp_type is LOG_APPEND_TIME
     cdef int64_t earliest_ms = -INT64_MAX
     cdef int64_t latest_ms = INT64_MAX

@@ -42,7 +42,7 @@ from kafkacore.record import RecordBatch, read_batches
 logger = logging.getLogger(__name__)
 
 #: The smallest map that is made: a few keys cost no more than this.
-_LEAST_SLOTS = 1024
+_MIN_SLOTS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +241,7 @@ class Cleaner:
         aborted: Sequence[AbortedTransaction],
     ) -> OffsetMap:
         # No more memory than the offsets can need, that of the smallest map being nothing.
-        slots = max(int((end - start) / self.config.io_buffer_load_factor) + 2, _LEAST_SLOTS)
+        slots = max(int((end - start) / self.config.io_buffer_load_factor) + 2, _MIN_SLOTS)
         offsets = OffsetMap(
             min(slots * BYTES_PER_ENTRY, self.config.dedupe_buffer_size),
             self.config.io_buffer_load_factor,

@@ -61,7 +61,7 @@ def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPos
     Returns
     -------
     SegmentRange, None
-        ``None`` if that cannot be told without looking at the batches.
+        ``None`` if the batches must be read to find that.
     """
     positions = segment.positions
     position = 0 if start_offset == segment.base_offset else positions.position_of(start_offset)
@@ -115,7 +115,7 @@ def _taken(segment: LogSegment, place: SegmentRange, may_slice: bool) -> Records
     if may_slice and place.size >= MIN_SLICE_SIZE:
         return RecordsSlice(segment.slice(place.position, place.size), place.next_offset)
     records = segment.records(place.position, place.size)
-    # A file that has become shorter is looked at, and the damage told.
+    # A file that has become shorter is damaged: the caller reads it and reports the damage.
     return RecordsSlice(records, place.next_offset) if len(records) == place.size else None
 
 

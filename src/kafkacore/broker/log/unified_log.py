@@ -130,7 +130,7 @@ class UnifiedLog:
             now_ms=clock.wall_ms(),
             is_same_boot=is_same_boot,
         )
-        self._take_over(loaded, recovery_point)
+        self._apply_loaded(loaded, recovery_point)
         # A log without records has no files that say what it is: thousands of them are soon made.
         self._has_identity = False
         if self.log_end_offset > 0:
@@ -140,7 +140,7 @@ class UnifiedLog:
                 self.close()
                 raise
 
-    def _take_over(self, loaded: LoadedLog, recovery_point: int) -> None:
+    def _apply_loaded(self, loaded: LoadedLog, recovery_point: int) -> None:
         self._local = LocalLog(loaded.segments, loaded.log_end_offset)
         self._producers = loaded.producers
         self._epochs = loaded.epochs

@@ -33,9 +33,9 @@ _IMPLY: Final = {
     ACLOperation.DESCRIBE_CONFIGS: frozenset({ACLOperation.DESCRIBE_CONFIGS, ACLOperation.ALTER_CONFIGS}),
 }
 #: Decisions that are remembered; a client that asks for ever new names costs no more than that.
-MOST_REMEMBERED: Final = 10_000
+MAX_CACHED: Final = 10_000
 #: As long as the name of a topic. A group may have one of 32 KiB; what is decided of that is not remembered.
-LONGEST_REMEMBERED: Final = 249
+MAX_CACHED_LENGTH: Final = 249
 #: Kafka's: a name that has no entries of its own, so that super users and defaults are asked for.
 _NO_NAME: Final = "hardcode"
 
@@ -78,8 +78,8 @@ class StandardAuthorizer:
         decision = self._decisions.get(asked)
         if decision is None:
             decision = self._decide(principal, _address(context.host), operation, resource_type, name)
-            if len(name) <= LONGEST_REMEMBERED:
-                if len(self._decisions) >= MOST_REMEMBERED:
+            if len(name) <= MAX_CACHED_LENGTH:
+                if len(self._decisions) >= MAX_CACHED:
                     self._decisions.clear()
                 self._decisions[asked] = decision
         return decision

@@ -48,7 +48,7 @@ class ClusterMetadata:
     changes:
         Has the log written on a thread of its own.
     on_quota:
-        Is told the limits, those that are loaded too.
+        Gets each limit, also those that are loaded.
     configured_users:
         Names of the users of the configuration.
     """

@@ -1,7 +1,6 @@
-"""How far the metadata log is on disk for certain: a small file beside it, written before an answer.
+"""The end of the durable part of the metadata log: a small file beside it, written before a response.
 
-An offset in, durable on return; the last of them out, at a start. A log that ends before it was damaged; of
-what lies behind it nobody was told. Does not know: records.
+A log that ends before that offset is damaged. A record after it was not acknowledged.
 """
 
 from __future__ import annotations

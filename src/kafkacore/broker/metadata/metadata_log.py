@@ -121,11 +121,11 @@ class MetadataLog:
                 ) from None
 
     def _cut(self, data: bytes, marked: int, was_clean: bool) -> None:
-        """Take away what a crash has left half written; damage is left as it is, and told."""
+        """Truncate a change that a crash has left half written; raise an error for damage."""
         behind = f", behind offset {self._next_offset - 1}" if self._next_offset else ""
         where = f"{self.path} is damaged at byte {self._end}{behind}"
-        is_told = self._next_offset < marked if marked else was_clean
-        if is_told or _has_sound_batch(data, self._end):
+        was_acknowledged = self._next_offset < marked if marked else was_clean
+        if was_acknowledged or _has_sound_batch(data, self._end):
             raise KafkaStorageError(
                 f"{where}; restore it, or, to go on without the access control entries, users and quotas "
                 f"that were changed later, cut it there and remove {self._checkpoint.path.name}"
@@ -139,7 +139,7 @@ class MetadataLog:
             self._disk.close(fd)
 
     def _confirm(self, data: bytes, position: int) -> None:
-        """What nobody was told of is obeyed from now on, and so must not go with the power."""
+        """Make durable a change that was not acknowledged, because it is in force from now on."""
         fd = self._disk.open(self.path)
         try:
             # Written again: a sync that has failed lets the system take for clean what is not on the disk.

@@ -53,7 +53,7 @@ class QuotaEntities:
     Parameters
     ----------
     on_changed:
-        Is told each change: kind, entity, limit or ``None``.
+        Called with each change: kind, entity, limit or ``None``.
     """
 
     def __init__(self, on_changed: OnChanged) -> None:

@@ -286,12 +286,12 @@ def _run(
     on_ready: Callable[[KafkaBroker], None] | None,
     stop_on_stdin_eof: bool,
 ) -> int:
-    from kafkacore.broker.log_lines import said_on
+    from kafkacore.broker.log_lines import logging_to
     from kafkacore.broker.process.run import run_broker
 
     with ExitStack() as stack:
         level = arguments.broker_log_level or default_level
-        stack.enter_context(said_on(sys.stderr, level, as_json=arguments.json))
+        stack.enter_context(logging_to(sys.stderr, level, as_json=arguments.json))
         return run_broker(
             config,
             stop_on_stdin_eof=stop_on_stdin_eof,

@@ -1,4 +1,4 @@
-"""The broker as a process of its own: it runs until it is told to stop, and says where it is.
+"""The broker as a process of its own: it prints its address and runs until a signal stops it.
 
 Configuration in; an exit status out. Does not know: what a broker does.
 """
@@ -111,7 +111,7 @@ def run_broker(
             if ready_file is not None:
                 _write_ready_file(ready_file, broker)
         except KafkaError as error:
-            _say_failed(error)
+            _log_failure(error)
             return EXIT_FAILED
         (on_ready or _print_ready_line)(broker)
         reason = _wait_for_end(read_end, watch_stdin=stop_on_stdin_eof)
@@ -130,7 +130,7 @@ def run_broker(
         os.close(write_end)
 
 
-def _say_failed(error: KafkaError) -> None:
+def _log_failure(error: KafkaError) -> None:
     sentence = f"cannot start: {error.args[0] if error.args else error}"
     if logging.getLogger("kafkacore").hasHandlers():
         logger.error("%s", sentence, extra=event("failed"))
@@ -174,10 +174,10 @@ def _wait_for_end(read_end: int, *, watch_stdin: bool) -> str:
         readable, _, _ = select.select(watched, [], [])
         if read_end in readable:
             # Beside pokes there are the numbers of signals, of which those that matter poke as well.
-            told = os.read(read_end, 4096)
-            if POKE in told:
+            numbers = os.read(read_end, 4096)
+            if POKE in numbers:
                 return next(
-                    (_SIGNALS[number] for number in told if number in _SIGNALS), "the network thread ended"
+                    (_SIGNALS[number] for number in numbers if number in _SIGNALS), "the network thread ended"
                 )
         if watch_stdin and sys.stdin.fileno() in readable and not os.read(sys.stdin.fileno(), 4096):
             return "standard input ended"

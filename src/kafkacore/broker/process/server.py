@@ -265,7 +265,7 @@ class KafkaBroker:
                 access = ListenerAccess(listener, config, self._clock, of_log, salt_key)
                 found[listener.name] = access
                 if access.sasl is not None:
-                    access.sasl.warn_if_nobody_gets_in()
+                    access.sasl.warn_without_users()
         except BaseException:
             for access in found.values():
                 access.close()
@@ -282,7 +282,7 @@ class KafkaBroker:
             flush=config.flush,
             cleaner=_cleaner_config(config),
         )
-        self._say_loaded(log_manager, self._clock.monotonic_ms() - began_ms)
+        self._log_loaded(log_manager, self._clock.monotonic_ms() - began_ms)
         return log_manager
 
     def _reconfigure(self, config: BrokerConfig, topics: TopicCatalog, server: SocketServer) -> None:
@@ -323,7 +323,7 @@ class KafkaBroker:
         )
         return StatusServer(listener, collector, self._clock)
 
-    def _say_loaded(self, log_manager: LogManager, took_ms: float) -> None:
+    def _log_loaded(self, log_manager: LogManager, took_ms: float) -> None:
         topics = log_manager.topics().values()
         partition_count = sum(topic.partition_count for topic in topics)
         logger.info(
@@ -470,6 +470,6 @@ def _cleaner_config(config: BrokerConfig) -> CleanerConfig:
 
 
 def _log_defaults(config: BrokerConfig) -> dict[str, str]:
-    """What a log is told that its topic does not say."""
+    """Return the configuration that a log has where its topic sets none."""
     limit = {"max.decompressed.batch.bytes": str(config.max_decompressed_batch_bytes)}
     return config.topic_defaults() | limit

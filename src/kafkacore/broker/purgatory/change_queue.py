@@ -76,9 +76,9 @@ class ChangeQueue:
         outcome: T | Exception
         try:
             outcome = run_here(change)
-        except Exception as failure:  # noqa: BLE001 - told to whoever has asked for the change
+        except Exception as failure:  # noqa: BLE001 - the caller that asked for the change gets it
             outcome = failure
-        _tell(on_done, outcome)
+        _notify(on_done, outcome)
 
     def _resume(self, error: Exception | None) -> None:
         """Let the first change go on, and those behind it as far as they need no other thread."""
@@ -87,9 +87,9 @@ class ChangeQueue:
             try:
                 work = next(change) if error is None else change.throw(error)
             except StopIteration as end:
-                _tell(on_done, end.value)
-            except Exception as failure:  # noqa: BLE001 - told to whoever has asked for the change
-                _tell(on_done, failure)
+                _notify(on_done, end.value)
+            except Exception as failure:  # noqa: BLE001 - the caller that asked for the change gets it
+                _notify(on_done, failure)
             else:
                 self._begin(work)
                 return
@@ -120,14 +120,14 @@ class ChangeQueue:
             self._thread = None
 
 
-def _tell(on_done: OnDone[T], outcome: T | Exception) -> None:
+def _notify(on_done: OnDone[T], outcome: T | Exception) -> None:
     try:
         on_done(outcome)
     except Exception as error:
         # One request that cannot be answered is not the broker.
         logger.exception("a change could not be answered")
         if not isinstance(outcome, Exception):
-            _tell(on_done, error)
+            _notify(on_done, error)
 
 
 def _failure_of(work: Work) -> Exception | None:

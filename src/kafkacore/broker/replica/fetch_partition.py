@@ -88,7 +88,7 @@ class FetchPartitionResult(NamedTuple):
     diverging_epoch: tuple[int, int] | None = None
     #: There is something to read at the offset, whether or not the limits let any of it through.
     is_readable: bool = False
-    #: Where it was read, to be told what of it has been handed out.
+    #: The log that was read; it counts the bytes sent.
     log: Any = None
     #: The offset behind the records; the offset asked for if there are none.
     next_offset: int = NO_OFFSET

@@ -1,13 +1,10 @@
-"""Fetch sessions: what a client asks for is remembered, so that both sides say only what is new (KIP-227).
+"""Fetch sessions: the broker caches a client's partitions, so that both sides send only changes (KIP-227).
 
-What a Fetch says of sessions and partitions in; the partitions to look at, and which answers go into the
-response, out. Does not know: requests' formats, logs. Owned by the network thread. Source of the behaviour:
-Kafka's ``FetchManager``, ``FetchSession`` and ``FetchSessionCache``.
-
-Kafka looks at every partition of a session whenever it is fetched. Here a session is told of events on its
-partitions and looks at those alone, so that a fetch costs what has changed and not what is remembered: what
-a session does not look at has neither records to give, nor an error, nor an offset that the client does not
-know. A few others are looked at in turn, for what nobody tells: a log that has lost its beginning.
+Used by the network thread alone. The behaviour is that of Kafka's ``FetchManager``, ``FetchSession`` and
+``FetchSessionCache``, with one difference: Kafka checks every partition of a session at each fetch. Here a
+session is notified of changes of its partitions and checks only those, so that the cost of a fetch grows with
+the changes and not with the session. A partition that is not checked has no records to send, no error and no
+new offset. A few others are checked in turn, because a log start offset may move without notification.
 """
 
 from __future__ import annotations
@@ -38,11 +35,11 @@ FINAL_EPOCH = -1
 #: A session that was used less long ago is not evicted, nor one that is younger, but for a replica's.
 MIN_EVICTION_MS = 120_000.0
 #: Partitions that a fetch looks at beside those that something is known of.
-LOOKED_AT_IN_TURN = 4
+CHECKED_IN_TURN = 4
 
 #: Partitions of all sessions, a third of a KiB each. Kafka bounds the sessions alone; one may be of 100,000
 #: partitions that there are not, or that the client may not read.
-MOST_PARTITIONS = 250_000
+MAX_PARTITIONS = 250_000
 
 #: Topic by id, or by name, and partition.
 PartitionKey = tuple[UUID | str, int]
@@ -80,7 +77,7 @@ class FetchAsk(NamedTuple):
 
 
 class CachedPartition:
-    """A partition of a session: what the client asks of it, and what it was last told."""
+    """A partition of a session: the client's last request for it, and the offsets of the last response."""
 
     __slots__ = ("asked", "high_watermark", "key", "log_start_offset", "session")
 
@@ -100,7 +97,7 @@ class CachedPartition:
 
     def partition_changed(self) -> Hashable:
         """Something has happened to it."""
-        self.session.to_look_at[self.asked] = self
+        self.session.to_check[self.asked] = self
         return self.session
 
 
@@ -117,20 +114,20 @@ class FetchSession:
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.partitions: dict[PartitionKey, CachedPartition] = {}
         #: Those that may have something to say, in the order in which they are served; by what is asked.
-        self.to_look_at: dict[FetchPartition, CachedPartition] = {}
+        self.to_check: dict[FetchPartition, CachedPartition] = {}
         #: Place among those that may be evicted; ``None`` while it may not be.
         self.evictable_by_all: EvictableKey | None = None
         self.evictable_by_privileged: EvictableKey | None = None
         self._in_turn: list[CachedPartition] = []
 
-    def look_at_some_in_turn(self) -> None:
-        """A few more, so that each partition has its turn whatever is told of it."""
+    def add_next_in_turn(self) -> None:
+        """Add a few more partitions to check, so that each has its turn without a notification."""
         if not self._in_turn:
             self._in_turn = list(self.partitions.values())
-        for partition in self._in_turn[-LOOKED_AT_IN_TURN:]:
+        for partition in self._in_turn[-CHECKED_IN_TURN:]:
             if partition.key in self.partitions:
-                self.to_look_at[partition.asked] = partition
-        del self._in_turn[-LOOKED_AT_IN_TURN:]
+                self.to_check[partition.asked] = partition
+        del self._in_turn[-CHECKED_IN_TURN:]
 
 
 class EvictableKey(NamedTuple):
@@ -153,13 +150,13 @@ class SessionlessContext:
     def keys(self) -> list[Hashable]:
         return [p.topic_partition for p in self._partitions if p.topic_partition is not None]
 
-    def taken(self, results: PartitionResults) -> PartitionResults:
-        """Which of ``results`` go into the response; what is in there counts as told."""
+    def update_and_generate(self, results: PartitionResults) -> PartitionResults:
+        """Return the results that the response has, and update the session with them."""
         return results
 
     @property
     def session_id(self) -> int:
-        """The session that the response names: that of a full fetch begins with :meth:`taken`."""
+        """The session of the response; :meth:`update_and_generate` begins that of a full fetch."""
         return NO_SESSION
 
 
@@ -178,7 +175,7 @@ class FullContext:
     def keys(self) -> list[Hashable]:
         return [p.topic_partition for p in self._partitions if p.topic_partition is not None]
 
-    def taken(self, results: PartitionResults) -> PartitionResults:
+    def update_and_generate(self, results: PartitionResults) -> PartitionResults:
         self._session_id = self._manager.begin(self._ask, results)
         return results
 
@@ -194,19 +191,19 @@ class IncrementalContext:
         self._session = session
         self._epoch = session.epoch
         self._manager = manager
-        session.look_at_some_in_turn()
+        session.add_next_in_turn()
 
     def partitions(self) -> Iterable[FetchPartition]:
-        for partition, cached in self._session.to_look_at.items():
+        for partition, cached in self._session.to_check.items():
             if partition.topic_partition is None:
                 self._manager.resolve(cached)
-        return self._session.to_look_at
+        return self._session.to_check
 
     def keys(self) -> list[Hashable]:
         return [self._session]
 
-    def taken(self, results: PartitionResults) -> PartitionResults:
-        """As :meth:`SessionlessContext.taken`.
+    def update_and_generate(self, results: PartitionResults) -> PartitionResults:
+        """As :meth:`SessionlessContext.update_and_generate`.
 
         Raises
         ------
@@ -215,10 +212,10 @@ class IncrementalContext:
         """
         if self._session.epoch != self._epoch:
             raise InvalidFetchSessionEpochError(f"fetch session {self._session.id} has gone on")
-        to_look_at = self._session.to_look_at
-        told: PartitionResults = []
+        to_check = self._session.to_check
+        included: PartitionResults = []
         for partition, result in results:
-            cached = to_look_at[partition]
+            cached = to_check[partition]
             is_new = (
                 result.error != 0
                 or len(result.records) > 0
@@ -227,17 +224,17 @@ class IncrementalContext:
                 or result.diverging_epoch is not None
             )
             if is_new:
-                told.append((partition, result))
-            # So that the partition is told of again when the error is over.
+                included.append((partition, result))
+            # So that a response has the partition again when the error is over.
             cached.high_watermark = NO_OFFSET if result.error else result.high_watermark
             cached.log_start_offset = result.log_start_offset
             if not (result.error or result.is_readable or result.diverging_epoch is not None):
-                del to_look_at[partition]
+                del to_check[partition]
             elif len(result.records):
                 # The others first, the next time.
-                del to_look_at[partition]
-                to_look_at[partition] = cached
-        return told
+                del to_check[partition]
+                to_check[partition] = cached
+        return included
 
     @property
     def session_id(self) -> int:
@@ -318,7 +315,7 @@ class FetchManager:
         return session if session is not None and session.node_id == ask.node_id else None
 
     def _update(self, session: FetchSession, ask: FetchAsk) -> None:
-        if self.partition_count + len(ask.partitions) > MOST_PARTITIONS:
+        if self.partition_count + len(ask.partitions) > MAX_PARTITIONS:
             self._touch(session)
             added = sum(key not in session.partitions for key in ask.partitions)
             if added and not self._has_room(added, session.last_used_ms):
@@ -330,11 +327,11 @@ class FetchManager:
                 partition = self._add(session, key, asked)
             else:
                 partition.update(asked)
-            session.to_look_at[partition.asked] = partition
+            session.to_check[partition.asked] = partition
         for key in ask.forgotten:
             partition = session.partitions.pop(key, None)
             if partition is not None:
-                session.to_look_at.pop(partition.asked, None)
+                session.to_check.pop(partition.asked, None)
                 self._forget(partition)
 
     def _add(self, session: FetchSession, key: PartitionKey, asked: FetchPartition) -> CachedPartition:
@@ -360,7 +357,7 @@ class FetchManager:
     # ---- Sessions -------------------------------------------------------------------------------------
 
     def begin(self, ask: FetchAsk, results: PartitionResults) -> int:
-        """A session for a client that has been told ``results``; its id, or 0 if there is no room for it."""
+        """Create a session whose client gets ``results``; return its id, or 0 if the cache is full."""
         now_ms = self._clock.monotonic_ms()
         if not self._has_room(len(results), now_ms):
             return NO_SESSION
@@ -373,7 +370,7 @@ class FetchManager:
             partition.high_watermark = result.high_watermark
             partition.log_start_offset = result.log_start_offset
             if result.error or result.is_readable or result.diverging_epoch is not None:
-                session.to_look_at[asked] = partition
+                session.to_check[asked] = partition
         self._touch(session)
         return session.id
 
@@ -385,7 +382,7 @@ class FetchManager:
 
     def _has_room(self, count: int, now_ms: float) -> bool:
         """Whether so many more partitions can be remembered; sessions that are not used any more make way."""
-        while self.partition_count + count > MOST_PARTITIONS:
+        while self.partition_count + count > MAX_PARTITIONS:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or now_ms - oldest.last_used_ms <= MIN_EVICTION_MS:
                 return False

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class PartitionWatcher(Protocol):
-    """Whoever is told that something has happened to a partition, whether or not he waits."""
+    """An object that is notified of each change of a partition."""
 
     def partition_changed(self) -> Hashable:
         """Note it; returns the key of the fetch purgatory to look at."""
@@ -165,10 +165,7 @@ class ReplicaManager:
         """
         log = self._cluster.led_log(topic_partition, node_id)
         info = log.append(records, now_ms=self._clock.wall_ms(), budget=budget)
-        # As _appended(), without its call: each produce request passes through here.
-        if info is not None and log.high_watermark > info.last_offset:
-            self._changed.append(topic_partition)
-        return log, info
+        return log, None if info is None else self._appended(topic_partition, log, info)
 
     def append_validated(
         self, topic_partition: TopicPartition, log: UnifiedLog, batch: ValidatedBatch, node_id: int
@@ -282,7 +279,7 @@ class ReplicaManager:
     ) -> tuple[UnifiedLog, int, tuple[int, int] | None]:
         """The log, the offset before which a consumer may read, where the log parts from what he has read.
 
-        Raises what the client is to be told.
+        Raises the error of the response.
         """
         topic_partition = partition.topic_partition
         if topic_partition is None:
@@ -317,7 +314,7 @@ class ReplicaManager:
         for partition in context.partitions():
             try:
                 log, limit, diverging_epoch = self._readable(params, partition)
-            except Exception:  # noqa: BLE001 - told to the client, and logged, by the read that answers
+            except Exception:  # noqa: BLE001 - the read that answers returns and logs it
                 return True
             if diverging_epoch is not None:
                 return True

@@ -1,9 +1,8 @@
 """May this client do that? What a handler asks before it touches data.
 
-A request, an operation and a resource in; yes, no, or the error that the client is told, out. Without an
-authorizer everybody may do everything, which costs one comparison. What may not be described is not looked
-for, so that nobody is told whether it exists. Does not know: who has given what to whom
-(``services.authorizer``), what a request says. Source of the shape: Kafka's ``AuthHelper``.
+Without an authorizer everybody may do everything, which costs one comparison. A resource that may not be
+described is not looked for, so that a response does not show whether it exists. ``services.authorizer`` has
+the rules. The shape is that of Kafka's ``AuthHelper``.
 """
 
 from __future__ import annotations
@@ -193,13 +192,13 @@ def require(
     Parameters
     ----------
     topic_id:
-        By which the client asks for a topic, if it does: it is not told the name, which it may not know.
+        The topic's id, if the client asks by id: the error must not have the name, which it may not know.
 
     Raises
     ------
     TopicAuthorizationFailedError, GroupAuthorizationFailedError, ClusterAuthorizationFailedError,
     TransactionalIdAuthorizationFailedError
-        By the resource's type, for the client to be told.
+        By the resource's type; the response has it.
     """
     if allowed(request, services, operation, resource_type, name):
         return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafkacore.broker.authorizer")
 
 #: So many lines in so long, each denial once; the rest is counted.
-MOST_LINES: Final = 20
+MAX_LINES: Final = 20
 WINDOW_MS: Final = 10_000.0
 
 _Denial = tuple[str, str, ACLOperation, ResourceType, str]
@@ -54,7 +54,7 @@ class AuthorizerLog:
         context = request.context
         principal, host = str(context.principal), context.host
         denial = (principal, host, operation, resource_type, name)
-        if denial in self._said or len(self._said) >= MOST_LINES:
+        if denial in self._said or len(self._said) >= MAX_LINES:
             self._left_out += 1
             return
         self._said.add(denial)

@@ -5,7 +5,7 @@ from kafkacore.broker.requests._request import HANG_UP as HANG_UP
 from kafkacore.broker.requests._request import Request, RequestContext
 from kafkacore.broker.server.metrics import BrokerMetrics
 
-MOST_ELEMENTS: int
+MAX_ELEMENTS: int
 
 @disjoint_base
 class KafkaApis:

@@ -19,7 +19,7 @@ from kafkacore.protocol import encode_response
 
 # In all arrays of one request together: each of 10,000 partitions of as many topics takes two. Kafka bounds
 # only a request's size; but an element of two bytes becomes an object of some 70 and an answer of its own.
-MOST_ELEMENTS = 100_000
+MAX_ELEMENTS = 100_000
 
 
 cdef class KafkaApis:
@@ -62,7 +62,7 @@ cdef class KafkaApis:
             The request cannot be answered in its own protocol.
         """
         cdef Cursor cursor = Cursor(payload)
-        cursor.limit_elements(MOST_ELEMENTS)
+        cursor.limit_elements(MAX_ELEMENTS)
         # What every version of the header begins with; the rest is only known once the version is.
         cdef int api_key = cursor.read_int16()
         cdef int version = cursor.read_int16()

@@ -81,7 +81,7 @@ cdef class RequestPump:
         Handles one request.
     owner:
         The server: it identifies clients, looks at frames of authenticated ones first (``is_held_back``),
-        throttles, closes and forgets connections, and is told of requests that could not be handled.
+        throttles, closes and removes connections, and is notified of requests that failed.
     """
 
     cdef readonly dict connections

@@ -1,4 +1,4 @@
-"""What the network thread counts of requests: how many, how long they took, which errors they were told.
+"""Metrics of requests, counted by the network thread: how many, how long they took, with which errors.
 
 Requests and answers in; figures out, by API. One clock reading and one or two compiled records a request:
 bytes and records of partitions are not counted here, the logs know them. Does not know: who asks. Source of

@@ -84,7 +84,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def described_nodes(listeners: Iterable[OpenListener], config: BrokerConfig) -> list[BrokerNode]:
-    """The nodes as clients are told of them. What is advertised for a port is that of the first node."""
+    """Return the nodes with their advertised addresses. ``advertised.port`` applies to the first node."""
     by_node: dict[int, list[NodeListener]] = {}
     for node_id, listener, sock in listeners:
         port = int(sock.getsockname()[1])

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from kafkacore.broker.log import LogManager, TopicState, UnifiedLog
     from kafkacore.broker.server.socket_server import SocketServer
 
-MOST_TOPICS: Final = 500
-MOST_PARTITIONS: Final = 2000
-MOST_CLIENTS: Final = 200
+MAX_TOPICS: Final = 500
+MAX_PARTITIONS: Final = 2000
+MAX_CLIENTS: Final = 200
 #: A look that is no older is given to the next who asks, too; one that took long, for longer, so that looking
 #: never takes more than a part of the processor that requests are handled on.
 FRESH_MS: Final = 200.0
@@ -201,7 +201,7 @@ class StatusCollector:
                 "software": short(f"{context.software_name} {context.software_version}".strip()),
                 "node": context.node_id,
             }
-            for context in contexts[:MOST_CLIENTS]
+            for context in contexts[:MAX_CLIENTS]
         ]
         return _Owned(clients, len(contexts), self._own_of_thread())
 
@@ -346,8 +346,8 @@ def _totals(
 
 def _bounded(topics: Sequence[TopicFigures]) -> list[TopicFigures]:
     """Return no more topics and partitions than are shown."""
-    left = MOST_PARTITIONS
-    shown = list(topics[:MOST_TOPICS])
+    left = MAX_PARTITIONS
+    shown = list(topics[:MAX_TOPICS])
     for topic in shown:
         topic["partitions"] = topic["partitions"][: max(left, 0)]
         left -= len(topic["partitions"])

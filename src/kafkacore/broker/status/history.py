@@ -17,9 +17,9 @@ INTERVAL_MS: Final = 2_000.0
 #: The longest part of the time that sampling takes: one in so many.
 COST: Final = 200.0
 #: Ten minutes.
-MOST_SAMPLES: Final = 300
+MAX_SAMPLES: Final = 300
 #: Rates are of at least this time, so that one request is not shown as a thousand in a second.
-LEAST_SPAN_MS: Final = 1_000.0
+MIN_SPAN_MS: Final = 1_000.0
 
 #: What is counted of the broker as a whole, in the order of :attr:`Counts.totals`.
 TOTALS: Final = ("bytes_in", "messages_in", "bytes_out", "requests")
@@ -54,7 +54,7 @@ class History:
     """
 
     def __init__(self, first: Counts) -> None:
-        self._samples: deque[tuple[float, Sequence[int]]] = deque(maxlen=MOST_SAMPLES + 1)
+        self._samples: deque[tuple[float, Sequence[int]]] = deque(maxlen=MAX_SAMPLES + 1)
         #: The last samples with their topics and APIs, as far back as rates need them.
         self._details: deque[Counts] = deque(maxlen=2)
         self.due_ms = 0.0
@@ -69,7 +69,7 @@ class History:
     def base(self, now_ms: float) -> Counts:
         """Return the counts that the rates of a look at ``now_ms`` are relative to."""
         newest = self._details[-1]
-        return newest if now_ms - newest.at_ms >= LEAST_SPAN_MS else self._details[0]
+        return newest if now_ms - newest.at_ms >= MIN_SPAN_MS else self._details[0]
 
     def shown(self) -> dict[str, list[float]]:
         """Return when each interval ended, and each total's rate per second in it."""

@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
 #: One more displaces the oldest.
-MOST_CONNECTIONS: Final = 256
+MAX_CONNECTIONS: Final = 256
 #: From accept to the end of the answer.
 REQUEST_MS: Final = 10_000.0
 #: Threads that look at the broker, each for at most two looks' time-outs.
 WORKERS: Final = 2
 #: A request that is larger is refused by what has been read of it; http.server's limit of a line.
-MOST_BYTES: Final = 65_537
+MAX_BYTES: Final = 65_537
 #: After an accept that failed, such as for want of descriptors, the listener rests so long.
 REST_MS: Final = 100.0
 _READ_BYTES: Final = 16_384
@@ -178,7 +178,7 @@ class StatusServer:
             self._selector.unregister(self._listener)
             self._rests_until_ms = self._clock.monotonic_ms() + REST_MS
             return
-        if len(self._connections) >= MOST_CONNECTIONS:
+        if len(self._connections) >= MAX_CONNECTIONS:
             self._displace()
         accepted.setblocking(False)
         connection = _Connection(accepted, address, self._clock.monotonic_ms() + REQUEST_MS)
@@ -222,7 +222,7 @@ class StatusServer:
         request = connection.request
         request += data
         # The head alone: GET and HEAD have no body, and others are refused without it.
-        is_whole = b"\r\n\r\n" in request or b"\n\n" in request or len(request) >= MOST_BYTES
+        is_whole = b"\r\n\r\n" in request or b"\n\n" in request or len(request) >= MAX_BYTES
         if not data and not request:
             self._drop(connection)
         elif is_whole or not data:

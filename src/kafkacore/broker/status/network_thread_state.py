@@ -13,19 +13,19 @@ from kafkacore.broker.group.classic_group import ClassicGroup
 from kafkacore.broker.handlers.services import BrokerServices
 from kafkacore.structs import TopicPartition
 
-MOST_GROUPS: Final = 200
+MAX_GROUPS: Final = 200
 #: Of all groups together.
-MOST_MEMBERS: Final = 1000
-MOST_OFFSETS: Final = 5000
-LONGEST_TEXT: Final = 200
+MAX_MEMBERS: Final = 1000
+MAX_OFFSETS: Final = 5000
+MAX_TEXT_LENGTH: Final = 200
 
 
 def short(text: str) -> str:
     """Text of a client as it is shown: one may call itself by 32 KiB, and two that differ stay two."""
     return (
         text
-        if len(text) <= LONGEST_TEXT
-        else f"{text[:LONGEST_TEXT]}…{crc32(text.encode('utf-8', 'backslashreplace')):08x}"
+        if len(text) <= MAX_TEXT_LENGTH
+        else f"{text[:MAX_TEXT_LENGTH]}…{crc32(text.encode('utf-8', 'backslashreplace')):08x}"
     )
 
 
@@ -63,8 +63,8 @@ class NetworkThreadState(NamedTuple):
 def network_thread_state(services: BrokerServices) -> NetworkThreadState:
     """Look at it."""
     manager, registry = services.replica_manager, services.groups.registry
-    groups = sorted(registry, key=lambda group: group.group_id)[:MOST_GROUPS]
-    room = [MOST_MEMBERS, MOST_OFFSETS]
+    groups = sorted(registry, key=lambda group: group.group_id)[:MAX_GROUPS]
+    room = [MAX_MEMBERS, MAX_OFFSETS]
     return NetworkThreadState(
         waiting={"Produce": len(manager.produce_purgatory), "Fetch": len(manager.fetch_purgatory)},
         groups=[_seen(group, services, room) for group in groups],

@@ -14,8 +14,8 @@ from kafkacore.broker.status.snapshot import AuthenticationFigures, GroupFigures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 #: Topics with figures of their own, and partitions likewise.
-MOST_TOPICS: Final = 200
-MOST_PARTITIONS: Final = 1000
+MAX_TOPICS: Final = 200
+MAX_PARTITIONS: Final = 1000
 _REST: Final = "(other topics)"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
@@ -158,16 +158,16 @@ def _process(text: _Text, snapshot: Snapshot) -> None:
 
 def _topics(text: _Text, topics: list[TopicFigures]) -> None:
     for name, help_text, key in _TRAFFIC:
-        samples = [({"topic": topic["name"]}, topic[key]) for topic in topics[:MOST_TOPICS]]
-        if topics[MOST_TOPICS:]:
-            samples.append(({"topic": _REST}, sum(topic[key] for topic in topics[MOST_TOPICS:])))
+        samples = [({"topic": topic["name"]}, topic[key]) for topic in topics[:MAX_TOPICS]]
+        if topics[MAX_TOPICS:]:
+            samples.append(({"topic": _REST}, sum(topic[key] for topic in topics[MAX_TOPICS:])))
         text.add(f"kafka_server_brokertopicmetrics_topic_{name}_total", "counter", f"{help_text}.", samples)
     partitions = [
         ({"topic": topic["name"], "partition": partition["partition"]}, partition)
         for topic in topics
         for partition in topic["partitions"]
         if "end" in partition
-    ][:MOST_PARTITIONS]
+    ][:MAX_PARTITIONS]
     for name, help_text, figure in _OF_PARTITIONS:
         text.add(name, "gauge", help_text, [(labels, partition[figure]) for labels, partition in partitions])
 

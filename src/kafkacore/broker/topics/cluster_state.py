@@ -35,7 +35,7 @@ DEFAULT_REPLICATION_FACTOR = 1
 
 
 class NodeListener(NamedTuple):
-    """A listener of a node that is up: what is listened on, and what clients that come by it are told."""
+    """A listener of a node that is up: the address it is bound to, and the one it advertises."""
 
     name: str
     host: str
@@ -45,7 +45,7 @@ class NodeListener(NamedTuple):
 
 
 class BrokerNode(NamedTuple):
-    """A node as clients are told of it: host and port are those of its first listener."""
+    """A node as clients see it: host and port are the advertised ones of its first listener."""
 
     node_id: int
     host: str
@@ -54,7 +54,7 @@ class BrokerNode(NamedTuple):
     listeners: tuple[NodeListener, ...] = ()
 
     def for_listener(self, listener_name: str) -> BrokerNode:
-        """The node as those are told of it who came by a listener of that name."""
+        """Return the node with the advertised address of the listener of that name."""
         for listener in self.listeners:
             if listener.name == listener_name:
                 return self._replace(host=listener.advertised_host, port=listener.advertised_port)
@@ -92,11 +92,11 @@ class ClusterState:
         self.refusal: Callable[[TopicPartition], Exception | None] | None = None
 
     def nodes(self) -> list[BrokerNode]:
-        """Those that are up, by their number."""
+        """Return the nodes that are up, by their number."""
         return [self._up[node_id] for node_id in sorted(self._up)]
 
-    def nodes_seen_by(self, listener_name: str) -> list[BrokerNode]:
-        """As :meth:`nodes`, with the addresses for those who came by a listener of that name."""
+    def alive_nodes(self, listener_name: str) -> list[BrokerNode]:
+        """Return the nodes that are up, with the advertised addresses of the listener of that name."""
         return [node.for_listener(listener_name) for node in self.nodes()]
 
     def node_ids(self) -> list[int]:

@@ -1,7 +1,6 @@
-"""What DescribeConfigs and CreateTopics tell of topics' and brokers' configuration, key by key.
+"""The entries of DescribeConfigs and CreateTopics: value, type, source and synonyms of each key.
 
-A topic's or a broker's configuration in; name, value, type, source and all values given for it out. Does not
-know: requests. Source of the rules: Kafka's ``ConfigHelper``.
+The rules are those of Kafka's ``ConfigHelper``.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class ConfigEntry(NamedTuple):
     read_only: bool
     synonyms: tuple[Synonym, ...]
     documentation: str | None
-    #: Its value is told to nobody.
+    #: Whether the value is a secret, which is never returned.
     is_sensitive: bool = False
 
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: Partitions that a topic may have to be made at once, where somebody waits for it: a few milliseconds.
-MOST_MADE_AT_ONCE = 50
-#: Partitions of which others are told in one turn of the network thread that they are gone.
+MAX_CREATED_AT_ONCE = 50
+#: Removed partitions that the network thread reports to others in one turn.
 FORGOTTEN_PER_TURN = 200
 
 
@@ -422,16 +422,16 @@ class TopicCatalog:
         InvalidTopicError, InvalidPartitionsError, OSError
             As :meth:`create`.
         """
-        if name not in self._changing and partition_count <= MOST_MADE_AT_ONCE:
+        if name not in self._changing and partition_count <= MAX_CREATED_AT_ONCE:
             self.create(name, partition_count, configs, on_checked)
             return
         if name not in self._to_be_made and name not in self._changing:
             self.check_new(name, partition_count, configs)
-            self.create_soon(name, partition_count, configs, _say_refused, on_checked)
+            self.create_soon(name, partition_count, configs, _log_refusal, on_checked)
         if self.get(name) is None:
             raise UnknownTopicOrPartitionError(f"Topic '{name}' is being made.")
 
 
-def _say_refused(outcome: TopicState | Exception) -> None:
+def _log_refusal(outcome: TopicState | Exception) -> None:
     if isinstance(outcome, Exception):
         logger.error("a topic that was asked for could not be made: %s", outcome)

@@ -21,7 +21,7 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.listeners.startup_errors import BrokerStartError
 from kafkacore.broker.process.run import ready_line
 from kafkacore.broker.process.server import KafkaBroker
-from kafkacore.broker.status.http_status import MOST_CONNECTIONS, REQUEST_MS, StatusServer, listen
+from kafkacore.broker.status.http_status import MAX_CONNECTIONS, REQUEST_MS, StatusServer, listen
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.testing.clock import VirtualClock
 
@@ -188,9 +188,9 @@ def test_health_is_answered_beside_a_thousand_slow_connections(
 ) -> None:
     """Sixteen locked everybody else out for as long as each of their reads was in time."""
     slow = [connect(server) for _ in range(1_000)]
-    for each in slow[-MOST_CONNECTIONS:]:
+    for each in slow[-MAX_CONNECTIONS:]:
         each.send(b"GET / HTTP/1.1\r\n")
-    assert server.connection_count == MOST_CONNECTIONS
+    assert server.connection_count == MAX_CONNECTIONS
     client = connect(server)
     client.sendall(HEALTHZ)
     assert heard(server, client).endswith(b"ok\n")

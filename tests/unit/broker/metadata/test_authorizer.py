@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafkacore.broker.handlers.services import RequestContext
 from kafkacore.broker.metadata.acls import Acl, AclFilter, AclStore, checked_acl, checked_filter
-from kafkacore.broker.metadata.authorizer import MOST_REMEMBERED, StandardAuthorizer
+from kafkacore.broker.metadata.authorizer import MAX_CACHED, StandardAuthorizer
 from kafkacore.errors import InvalidRequestError
 from kafkacore.security.principal import KafkaPrincipal
 from kafkacore.structs import (
@@ -159,9 +159,9 @@ def test_change_of_entries_is_obeyed_at_the_next_question() -> None:
 
 def test_names_without_end_are_not_remembered_without_end() -> None:
     authorizer = StandardAuthorizer(store_of([acl()]))
-    for number in range(MOST_REMEMBERED + 5):
+    for number in range(MAX_CACHED + 5):
         authorizer.authorize(asker(), READ, TOPIC, f"t{number}")
-    assert len(authorizer._decisions) <= MOST_REMEMBERED
+    assert len(authorizer._decisions) <= MAX_CACHED
 
 
 def test_name_that_is_too_long_for_a_topic_is_decided_and_not_remembered() -> None:

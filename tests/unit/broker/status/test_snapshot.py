@@ -15,9 +15,9 @@ from kafkacore.broker.log import LogManager
 from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.broker.status.collector import StatusCollector, _Grown
 from kafkacore.broker.status.groups import shown_groups
-from kafkacore.broker.status.history import INTERVAL_MS, MOST_SAMPLES, TOTALS, Counts, History
+from kafkacore.broker.status.history import INTERVAL_MS, MAX_SAMPLES, TOTALS, Counts, History
 from kafkacore.broker.status.network_thread_state import GroupSeen, MemberSeen, NetworkThreadState, short
-from kafkacore.broker.status.prometheus_text import MOST_TOPICS, prometheus_text
+from kafkacore.broker.status.prometheus_text import MAX_TOPICS, prometheus_text
 from kafkacore.broker.status.snapshot import GroupFigures
 from kafkacore.coordinator.protocol import Assignment, encode_assignment
 from kafkacore.metrics import Authentications, Sensor
@@ -74,7 +74,7 @@ def test_totals_never_shrink_when_a_topic_goes() -> None:
 def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
     topics = [
         {"name": f"t{number}", "bytes_in": 1, "messages_in": 1, "bytes_out": 1, "partitions": []}
-        for number in range(MOST_TOPICS + 300)
+        for number in range(MAX_TOPICS + 300)
     ]
     broker = {"version": 'a"b\\c\nd', "cluster_id": "c", "flush": "os"}
     totals = (
@@ -106,7 +106,7 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
     }
     families = {family.name: family for family in text_string_to_metric_families(prometheus_text(snapshot))}
     samples = families["kafka_server_brokertopicmetrics_topic_bytesin"].samples
-    assert len(samples) == MOST_TOPICS + 1
+    assert len(samples) == MAX_TOPICS + 1
     assert samples[-1].labels == {"topic": "(other topics)"}
     assert sum(sample.value for sample in samples) == len(topics)
     assert families["kafkacore_broker_info"].samples[0].labels["version"] == 'a"b\\c\nd'
@@ -134,7 +134,7 @@ def test_history_is_bounded_to_ten_minutes() -> None:
     for number in range(1, 1_000):
         history.add(counts(number * INTERVAL_MS, number), 0.0)
     times = history.shown()["at_ms"]
-    assert len(times) == MOST_SAMPLES
+    assert len(times) == MAX_SAMPLES
     assert times[-1] - times[0] == 600_000 - INTERVAL_MS
 
 
