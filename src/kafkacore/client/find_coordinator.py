@@ -1,45 +1,41 @@
-"""Asking which broker coordinates a group or a transactional id: one key in, one entry out, in any version.
-
-Does not know: when to ask, what a coordinator is for.
-"""
+"""The lookup of the broker that coordinates a group or a transactional id."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from kafkacore.client.cluster import is_address
 from kafkacore.errors import BrokerResponseError, MalformedMessageError, for_code
+from kafkacore.protocol import RequestBuilder
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kafkacore.structs import Node
-from kafkacore.wire import Writer
 
 #: Kinds of keys.
 GROUP, TRANSACTION = 0, 1
-#: Since when FindCoordinator asks for several keys (KIP-699).
+#: First FindCoordinator version that has several keys (KIP-699).
 BATCHED_LOOKUP_FROM = 4
 
 
-class CoordinatorLookup(FindCoordinatorRequest):
-    """A FindCoordinatorRequest for one key that can be written in every version."""
+def coordinator_request(key: str, key_type: int) -> RequestBuilder[FindCoordinatorResponse]:
+    """Return a FindCoordinator request for one key."""
+    return RequestBuilder(FindCoordinatorRequest, partial(_build, key, key_type))
 
-    __slots__ = ()
 
-    def encode(self, writer: Writer, version: int) -> None:
-        if version < BATCHED_LOOKUP_FROM:
-            super().encode(writer, version)
-        else:
-            FindCoordinatorRequest(key_type=self.key_type, coordinator_keys=[self.key]).encode(
-                writer, version
-            )
+def _build(key: str, key_type: int, version: int) -> FindCoordinatorRequest:
+    if version < BATCHED_LOOKUP_FROM:
+        return FindCoordinatorRequest(key=key, key_type=key_type)
+    return FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
 
 
 def coordinator_in(message: FindCoordinatorResponse, key: str) -> Node:
-    """The coordinator of ``key`` that an answer names.
+    """Return the coordinator of ``key`` from a response.
 
     Raises
     ------
     BrokerResponseError
-        What the broker says in place of naming one.
+        The response has an error code.
     MalformedMessageError
-        If the answer leaves the key out, or what it names is no node.
+        The response has no entry for the key, or the entry has no valid address.
     """
     found: FindCoordinatorResponse | FindCoordinatorResponse.Coordinator = message
     if message.coordinators:

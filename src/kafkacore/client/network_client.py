@@ -28,7 +28,7 @@ from kafkacore.client.requests import ClientRequest, ClientResponse, Correlation
 from kafkacore.clock import Clock
 from kafkacore.errors import AuthenticationFailedError, IllegalStateError, KafkaError, UnsupportedVersionError
 from kafkacore.network import ChannelBuilder, NativeHeartbeat, NetworkSend, Selectable
-from kafkacore.protocol import ApiKey, RequestMessage, encode_request
+from kafkacore.protocol import ApiKey, Request, encode_request
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.structs import Node
 
@@ -269,7 +269,7 @@ class NetworkClient:
     def new_client_request(
         self,
         node_id: int,
-        request: RequestMessage[Any],
+        request: Request[Any],
         now_ms: float,
         expect_response: bool = True,
         request_timeout_ms: float | None = None,
@@ -305,7 +305,7 @@ class NetworkClient:
         self._send(request, now_ms)
 
     def send_internal(
-        self, node_id: int, message: RequestMessage[Any], now_ms: float, max_version: int | None = None
+        self, node_id: int, message: Request[Any], now_ms: float, max_version: int | None = None
     ) -> None:
         """Send a request whose answer this client handles itself."""
         request = self.new_client_request(node_id, message, now_ms, max_version=max_version)
@@ -314,13 +314,13 @@ class NetworkClient:
 
     def _send(self, request: ClientRequest, now_ms: float) -> None:
         versions = self.api_versions.get(request.node_id)
-        message = request.request
-        newest = message.MAX_VERSION if request.max_version is None else request.max_version
+        request_class = request.request_class
+        newest = request_class.MAX_VERSION if request.max_version is None else request.max_version
         try:
             if versions is not None:
-                newest = versions.latest_usable_version(type(message), request.max_version)
+                newest = versions.latest_usable_version(request_class, request.max_version)
             request.version = newest
-            pieces = encode_request(message, newest, request.correlation_id, self.client_id)
+            pieces = encode_request(request.request, newest, request.correlation_id, self.client_id)
         except UnsupportedVersionError as error:
             logger.debug("%r cannot be sent: %s", request, error)
             if request.is_internal:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kafkacore.errors import KafkaError, UnsupportedVersionError
 from kafkacore.network import NetworkSend
-from kafkacore.protocol import ApiKey, RequestMessage
+from kafkacore.protocol import ApiKey, Request, RequestMessage, request_class_of
 
 #: Kafka's SASL authenticator counts in the last eight (``SaslClientAuthenticator``); all others stay below.
 _SASL_CORRELATION_IDS: Final = range(2**31 - 8, 2**31)
@@ -36,6 +36,8 @@ class ClientRequest:
 
     Attributes
     ----------
+    request_class:
+        The class of the message.
     version:
         Chosen when it is sent; -1 before.
     max_version:
@@ -46,13 +48,13 @@ class ClientRequest:
 
     __slots__ = (
         "callback", "correlation_id", "created_ms", "expect_response", "is_internal", "max_version",
-        "node_id", "request", "request_timeout_ms", "send", "sent_ms", "version",
+        "node_id", "request", "request_class", "request_timeout_ms", "send", "sent_ms", "version",
     )  # fmt: skip
 
     def __init__(
         self,
         node_id: int,
-        request: RequestMessage[Any],
+        request: Request[Any],
         correlation_id: int,
         created_ms: float,
         *,
@@ -64,6 +66,7 @@ class ClientRequest:
     ) -> None:
         self.node_id = node_id
         self.request = request
+        self.request_class: type[RequestMessage[Any]] = request_class_of(request)
         self.correlation_id = correlation_id
         self.created_ms = created_ms
         self.request_timeout_ms = request_timeout_ms
@@ -77,7 +80,7 @@ class ClientRequest:
 
     @property
     def api_key(self) -> ApiKey:
-        return ApiKey(self.request.API_KEY)
+        return ApiKey(self.request_class.API_KEY)
 
     @property
     def deadline_ms(self) -> float:
@@ -86,7 +89,8 @@ class ClientRequest:
 
     def __repr__(self) -> str:
         return (
-            f"ClientRequest({self.request.NAME} to node {self.node_id}, correlation id {self.correlation_id})"
+            f"ClientRequest({self.request_class.NAME} to node {self.node_id}, "
+            f"correlation id {self.correlation_id})"
         )
 
 

@@ -119,7 +119,7 @@ def _completed_receives(
 def _decode(request: ClientRequest | None, payload: memoryview) -> Any:
     if request is None:
         raise KafkaProtocolError("it sent an answer to nothing that was asked")
-    correlation_id, message = decode_response(payload, type(request.request), request.version)
+    correlation_id, message = decode_response(payload, request.request_class, request.version)
     if correlation_id != request.correlation_id:
         raise CorrelationIdError(
             f"it answered correlation id {correlation_id}, the next to answer was {request.correlation_id}"

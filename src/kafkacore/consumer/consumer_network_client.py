@@ -21,6 +21,7 @@ from kafkacore.errors import (
     WakeupError,
 )
 from kafkacore.network import NativeHeartbeat
+from kafkacore.protocol import Request
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node, TopicPartition, printable
 
@@ -97,19 +98,19 @@ class ConsumerNetworkClient:
     def send(
         self,
         node: Node,
-        request: Any,
+        request: Request[Any],
         *,
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> RequestFuture[ClientResponse]:
-        """Queue ``request`` (a protocol message) for ``node``.
+        """Queue ``request`` for ``node``.
 
         Parameters
         ----------
         node:
-            Whom to ask.
+            The broker to send it to.
         request:
-            A protocol message; its version is chosen when it is sent.
+            Its version is chosen when it is sent.
         timeout_ms:
             Time for it to be sent and answered; ``request_timeout_ms`` by default.
         max_version:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from kafkacore.client import ClientResponse
-from kafkacore.protocol import RequestMessage
+from kafkacore.protocol import Request, request_class_of
 
 
 class ControlRequest(ABC):
@@ -39,7 +39,7 @@ class ControlRequest(ABC):
 
     def __init__(
         self,
-        message: RequestMessage[Any],
+        message: Request[Any],
         *,
         coordinator: str | None = None,
         key: str | None = None,
@@ -70,4 +70,4 @@ class ControlRequest(ABC):
         self.not_before_ms = None
 
     def __repr__(self) -> str:
-        return f"ControlRequest({self.message.NAME}, attempts={self.attempts})"
+        return f"ControlRequest({request_class_of(self.message).NAME}, attempts={self.attempts})"

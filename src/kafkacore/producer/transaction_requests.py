@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kafkacore import errors
 from kafkacore.client import ClientResponse, find_coordinator
 from kafkacore.client.cluster import is_address
-from kafkacore.client.find_coordinator import CoordinatorLookup
+from kafkacore.client.find_coordinator import coordinator_request
 from kafkacore.errors import KafkaError, for_code
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.transaction_result import TransactionalRequestResult
-from kafkacore.protocol import RequestMessage
+from kafkacore.protocol import Request, request_class_of
 from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kafkacore.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -102,7 +102,7 @@ class TransactionalRequest(ControlRequest):
     def __init__(
         self,
         manager: TransactionManager,
-        message: RequestMessage[Any],
+        message: Request[Any],
         result: TransactionalRequestResult,
         *,
         coordinator: str | None = TRANSACTION,
@@ -184,7 +184,9 @@ def error_of(code: int, request: ControlRequest, detail: str | None = None) -> K
     """The error of an answer, with what was asked; ``None`` for none."""
     if not code:
         return None
-    return for_code(code)(f"answer to {request.message.NAME}" + (f": {detail}" if detail else ""))
+    return for_code(code)(
+        f"answer to {request_class_of(request.message).NAME}" + (f": {detail}" if detail else "")
+    )
 
 
 def no_transactions(reason: object) -> errors.UnsupportedVersionError:
@@ -199,7 +201,7 @@ class FindCoordinator(TransactionalRequest):
     fatal_errors = (errors.TransactionalIdAuthorizationFailedError,)
 
     def __init__(self, manager: TransactionManager, kind: str, of_key: str) -> None:
-        message = CoordinatorLookup(key=of_key, key_type=KEY_TYPES[kind])
+        message = coordinator_request(of_key, KEY_TYPES[kind])
         super().__init__(manager, message, manager.new_result("FindCoordinator"), coordinator=None)
         self.kind = kind
         self.of_key = of_key

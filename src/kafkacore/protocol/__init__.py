@@ -23,9 +23,12 @@ from kafkacore.protocol.message import (
     ZERO_UUID,
     Message,
     Records,
+    Request,
+    RequestBuilder,
     RequestMessage,
     ResponseMessage,
     Struct,
+    request_class_of,
 )
 from kafkacore.protocol.registry import (
     API_REGISTRY,
@@ -39,6 +42,8 @@ __all__ = [
     "ApiKey",
     "Message",
     "Records",
+    "Request",
+    "RequestBuilder",
     "RequestHeader",
     "RequestMessage",
     "ResponseHeader",
@@ -49,6 +54,7 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response",
+    "request_class_of",
     "request_header_version",
     "response_header_version",
 ]

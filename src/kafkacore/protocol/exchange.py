@@ -15,6 +15,8 @@ from kafkacore.protocol.generated.headers import RequestHeader, ResponseHeader
 from kafkacore.protocol.message import (
     Buffer,
     Message,
+    Request,
+    RequestBuilder,
     RequestMessage,
     ResponseMessage,
     ResponseT,
@@ -32,7 +34,7 @@ CORRELATION_ID_AT: Final = 4
 
 
 def encode_request(
-    request: RequestMessage[ResponseMessage], version: int, correlation_id: int, client_id: str | None
+    request: Request[ResponseMessage], version: int, correlation_id: int, client_id: str | None
 ) -> list[bytes | memoryview]:
     """A request as buffers, in order. Records are among them by reference.
 
@@ -43,6 +45,8 @@ def encode_request(
     IllegalArgumentError
         A value does not fit its field.
     """
+    if isinstance(request, RequestBuilder):
+        request = request.build(version)
     before, after = _around_correlation_id(request.API_KEY, version, client_id)
     writer = Writer()
     try:

@@ -6,7 +6,7 @@ In: a Cursor or a Writer. Out: message objects, bytes. Does not know: single API
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -116,6 +116,40 @@ class RequestMessage(Message, Generic[ResponseT_co]):
     RESPONSE: ClassVar[type[ResponseMessage]]
     #: The newest version is not final; Kafka serves it only if ``unstable.api.versions.enable`` is set.
     LATEST_VERSION_UNSTABLE: ClassVar[bool] = False
+
+
+class RequestBuilder(Generic[ResponseT_co]):
+    """A request whose fields depend on the version that it is sent in (Kafka's ``AbstractRequest.Builder``).
+
+    Parameters
+    ----------
+    request_class:
+        The class of the message.
+    build:
+        Returns the message for a version.
+    """
+
+    __slots__ = ("build", "request_class")
+
+    def __init__(
+        self,
+        request_class: type[RequestMessage[ResponseT_co]],
+        build: Callable[[int], RequestMessage[ResponseT_co]],
+    ) -> None:
+        self.request_class = request_class
+        self.build = build
+
+    def __repr__(self) -> str:
+        return f"RequestBuilder({self.request_class.NAME})"
+
+
+#: A request to send. The client chooses its version.
+Request: TypeAlias = RequestMessage[ResponseT_co] | RequestBuilder[ResponseT_co]
+
+
+def request_class_of(request: Request[ResponseT]) -> type[RequestMessage[ResponseT]]:
+    """Return the class of the message that is sent."""
+    return request.request_class if isinstance(request, RequestBuilder) else type(request)
 
 
 def is_secret(qualified_name: str, field: str) -> bool:

@@ -12,10 +12,6 @@ from uuid import UUID
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
-from kafkacore.wire import Cursor, Writer
-
-#: In which a request is read that can be written in every version.
-FETCH_VERSION = 9
 
 
 def topic_id(name: str) -> UUID:
@@ -53,10 +49,6 @@ class ModelOffsets:
 
     def fetch(self, request: OffsetFetchRequest, error: int = 0, group_error: int = 0) -> OffsetFetchResponse:
         """What is kept, in the form of the request; ``error`` is every partition's."""
-        if type(request) is not OffsetFetchRequest:
-            writer = Writer()
-            request.encode(writer, FETCH_VERSION)
-            request = OffsetFetchRequest.decode(Cursor(b"".join(writer.pieces())), FETCH_VERSION)
         if not request.groups:
             topic_class = OffsetFetchResponse.OffsetFetchResponseTopic
             part_class = OffsetFetchResponse.OffsetFetchResponsePartition

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from kafkacore.client.connection_errors import ConnectionErrors
 from kafkacore.consumer.fetch_session import FIRST_VERSION_BY_ID
+from kafkacore.protocol import RequestBuilder
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
@@ -248,6 +249,9 @@ class ModelNetwork:
         callback=None,
         max_version=None,
     ):
+        if isinstance(request, RequestBuilder):
+            newest = request.request_class.MAX_VERSION
+            request = request.build(newest if max_version is None else max_version)
         return SimpleNamespace(
             node_id=node_id,
             request=request,

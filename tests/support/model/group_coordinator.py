@@ -114,7 +114,7 @@ class ModelCoordinator:
         return FindCoordinatorResponse(
             coordinators=[
                 FindCoordinatorResponse.Coordinator(
-                    key=request.key,
+                    key=request.coordinator_keys[0],
                     node_id=-1 if code else node.node_id,
                     host="" if code else node.host,
                     port=-1 if code else node.port,

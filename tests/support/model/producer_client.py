@@ -16,7 +16,7 @@ from model.producer_cluster import NODES, TableCluster
 from kafkacore.client.requests import ClientRequest, ClientResponse
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.producer.produce_request import BatchesRequest, BatchesResponse
-from kafkacore.protocol import RequestMessage
+from kafkacore.protocol import Request, RequestBuilder
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 from kafkacore.structs import Node, TopicPartition
 from kafkacore.testing import VirtualClock
@@ -116,8 +116,10 @@ class HandClient:
         return self.unready.get(node.node_id, math.inf)
 
     def new_client_request(
-        self, node_id: int, request: RequestMessage[Any], now_ms: float, **more: Any
+        self, node_id: int, request: Request[Any], now_ms: float, **more: Any
     ) -> ClientRequest:
+        if isinstance(request, RequestBuilder):
+            request = request.build(request.request_class.MAX_VERSION)
         return ClientRequest(node_id, request, len(self.sent) + len(self.asked), now_ms, **more)
 
     def send(self, request: ClientRequest, now_ms: float) -> None:

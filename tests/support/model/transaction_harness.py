@@ -174,7 +174,7 @@ class TransactionHarness(SenderHarness):
         return FindCoordinatorResponse(
             coordinators=[
                 FindCoordinatorResponse.Coordinator(
-                    key=question.key,
+                    key=question.coordinator_keys[0],
                     node_id=node.node_id,
                     host=node.host,
                     port=node.port,

@@ -111,7 +111,11 @@ class TransactionalBrokers(SequencedBrokers):
             case FindCoordinatorRequest():
                 node = NODES[COORDINATORS[question.key_type]]
                 found = FindCoordinatorResponse.Coordinator(
-                    key=question.key, node_id=node.node_id, host=node.host, port=node.port, error_code=code
+                    key=question.coordinator_keys[0],
+                    node_id=node.node_id,
+                    host=node.host,
+                    port=node.port,
+                    error_code=code,
                 )
                 return FindCoordinatorResponse(coordinators=[found])
             case InitProducerIdRequest():

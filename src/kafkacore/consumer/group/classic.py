@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from typing import Any
 
 from kafkacore import structs
 from kafkacore.client import ClientResponse, Metadata
@@ -40,6 +41,7 @@ from kafkacore.errors import (
     UnknownMemberIdError,
     for_code,
 )
+from kafkacore.protocol import Request
 from kafkacore.protocol.generated.heartbeat import HeartbeatResponse
 from kafkacore.protocol.generated.leave_group import LeaveGroupResponse
 from kafkacore.structs import ConsumerGroupMetadata, Node
@@ -350,12 +352,12 @@ class ClassicMembership:
 
     def ask(
         self,
-        request: object,
+        request: Request[Any],
         handle: Callable[[Generation, ClientResponse, RequestFuture[bytes]], None],
         timeout_ms: float | None = None,
     ) -> RequestFuture[bytes]:
-        """Send ``request`` to the coordinator; ``handle`` completes the future, told of the generation that
-        was current when it was sent.
+        """Send ``request`` to the coordinator. ``handle`` gets the generation at the time of sending, the
+        response, and the future to complete.
         """
         node = self.finder.node()
         if node is None:

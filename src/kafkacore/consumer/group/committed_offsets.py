@@ -16,9 +16,9 @@ from kafkacore.consumer.group.generation import Generation
 from kafkacore.consumer.group.group_requests import GroupParts, GroupRequests
 from kafkacore.consumer.group.lookup import MOVED
 from kafkacore.consumer.group.offset_requests import (
-    CommittedOffsetsRequest,
     Shown,
     Topics,
+    fetch_request,
     read_committed_answer,
 )
 from kafkacore.consumer.subscription_state import FetchPosition
@@ -123,7 +123,7 @@ class CommittedOffsets(GroupRequests):
         if node is None:
             return RequestFuture.failure(self._no_coordinator())
         topics = Topics(partitions, self._metadata.fetch())
-        request = CommittedOffsetsRequest(self._group_id, partitions, topics)
+        request = fetch_request(self._group_id, partitions, topics)
         answered: RequestFuture[Committed] = RequestFuture()
         self._client.send(node, request, max_version=topics.max_version).add_callbacks(
             partial(self._on_fetch_answer, partitions, topics, answered),

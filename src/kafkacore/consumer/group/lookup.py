@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kafkacore.client import ClientResponse, Metadata
 from kafkacore.client.addresses import MAX_HOST_NAME
 from kafkacore.client.exponential_backoff import ExponentialBackoff
-from kafkacore.client.find_coordinator import GROUP, CoordinatorLookup, coordinator_in
+from kafkacore.client.find_coordinator import GROUP, coordinator_in, coordinator_request
 from kafkacore.clock import Clock
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
@@ -113,7 +113,7 @@ class CoordinatorFinder:
             error = CoordinatorNotAvailableError("no broker can be asked for it now")
             self._try_later(error)
             return RequestFuture.failure(error)
-        answer = self._client.send(asked, CoordinatorLookup(key=self._key, key_type=self._key_type))
+        answer = self._client.send(asked, coordinator_request(self._key, self._key_type))
         self._search = found = answer.compose(self._on_answer)
         found.add_callbacks(self._on_found, self._on_failure)
         return found

@@ -15,17 +15,17 @@ from kafkacore import errors
 from kafkacore.client import Cluster
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.errors import BrokerResponseError, KafkaError, for_code
+from kafkacore.protocol import RequestBuilder
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
+from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafkacore.protocol.message import ZERO_UUID
 from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
-from kafkacore.wire import Writer
 
 logger = logging.getLogger(__name__)
 
-#: From here on topics go by their ids alone (KIP-848).
+#: First version that identifies topics by their ids alone (KIP-848).
 FIRST_VERSION_BY_ID = 10
-#: From here on OffsetFetch asks for several groups (KIP-709), and can ask for stable offsets (KIP-447).
+#: First OffsetFetch versions that have several groups (KIP-709) and ``require_stable`` (KIP-447).
 _FIRST_VERSION_BY_GROUP = 8
 _FIRST_VERSION_STABLE = 7
 _NO_OFFSET = -1
@@ -151,43 +151,41 @@ def _unauthorized(topics: Iterable[str]) -> BrokerResponseError:
 
 
 # ---- Fetch -----------------------------------------------------------------------------------------------
-class CommittedOffsetsRequest(OffsetFetchRequest):
-    """An OffsetFetchRequest for one group that can be written in every version.
+def fetch_request(
+    group_id: str, partitions: Iterable[TopicPartition], topics: Topics
+) -> RequestBuilder[OffsetFetchResponse]:
+    """Return an OffsetFetch request for one group.
 
-    Stable offsets are asked for from where that can be, as Kafka's consumer does whatever it reads: behind an
-    open transaction there is no offset to go on from.
+    From version 7 it requires stable offsets, as Kafka's consumer does for every isolation level: the offset
+    of a pending transactional commit may still change.
     """
+    by_topic: dict[str, list[int]] = {}
+    for tp in sorted(partitions):
+        by_topic.setdefault(tp.topic, []).append(tp.partition)
 
-    __slots__ = ("_partitions", "_topics_by")
-
-    def __init__(self, group_id: str, partitions: Iterable[TopicPartition], topics: Topics) -> None:
-        super().__init__(group_id=group_id, require_stable=True)
-        self._partitions: dict[str, list[int]] = {}
-        for tp in sorted(partitions):
-            self._partitions.setdefault(tp.topic, []).append(tp.partition)
-        self._topics_by = topics
-
-    def encode(self, writer: Writer, version: int) -> None:
-        is_stable = version >= _FIRST_VERSION_STABLE
-        if version >= _FIRST_VERSION_BY_GROUP:
-            topic_of = OffsetFetchRequest.OffsetFetchRequestTopics
-            group = OffsetFetchRequest.OffsetFetchRequestGroup(
-                group_id=self.group_id,
+    def build(version: int) -> OffsetFetchRequest:
+        require_stable = version >= _FIRST_VERSION_STABLE
+        if version < _FIRST_VERSION_BY_GROUP:
+            return OffsetFetchRequest(
+                group_id=group_id,
                 topics=[
-                    topic_of(name=name, topic_id=self._topics_by.id_of(name), partition_indexes=numbers)
-                    for name, numbers in self._partitions.items()
+                    OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=numbers)
+                    for name, numbers in by_topic.items()
                 ],
+                require_stable=require_stable,
             )
-            OffsetFetchRequest(groups=[group], require_stable=is_stable).encode(writer, version)
-            return
-        OffsetFetchRequest(
-            group_id=self.group_id,
+        group = OffsetFetchRequest.OffsetFetchRequestGroup(
+            group_id=group_id,
             topics=[
-                OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=numbers)
-                for name, numbers in self._partitions.items()
+                OffsetFetchRequest.OffsetFetchRequestTopics(
+                    name=name, topic_id=topics.id_of(name), partition_indexes=numbers
+                )
+                for name, numbers in by_topic.items()
             ],
-            require_stable=is_stable,
-        ).encode(writer, version)
+        )
+        return OffsetFetchRequest(groups=[group], require_stable=require_stable)
+
+    return RequestBuilder(OffsetFetchRequest, build)
 
 
 def read_committed_answer(

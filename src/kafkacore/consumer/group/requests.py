@@ -1,4 +1,4 @@
-"""The requests of a member, made of its settings and its generation. Does not know: when they are sent."""
+"""The requests of a group member, built from its settings and its generation."""
 
 from __future__ import annotations
 
@@ -7,34 +7,21 @@ from collections.abc import Sequence
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.consumer.group.settings import GroupSettings
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE
+from kafkacore.protocol import RequestBuilder
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.protocol.generated.join_group import JoinGroupRequest
-from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
+from kafkacore.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest
-from kafkacore.wire import Writer
 
 #: Of a reason (KIP-800) no more characters go over the wire.
 MAX_REASON_LENGTH = 255
-#: Since when LeaveGroup names several members.
+#: First LeaveGroup version that has several members (KIP-345).
 _SEVERAL_MEMBERS_FROM = 3
 
 
 def truncated_reason(reason: str) -> str:
     """What fits into a request."""
     return reason[:MAX_REASON_LENGTH]
-
-
-class OneMemberLeaves(LeaveGroupRequest):
-    """A LeaveGroupRequest of one member that can be written in every version."""
-
-    __slots__ = ()
-
-    def encode(self, writer: Writer, version: int) -> None:
-        if version >= _SEVERAL_MEMBERS_FROM:
-            super().encode(writer, version)
-        else:
-            (member,) = self.members
-            LeaveGroupRequest(group_id=self.group_id, member_id=member.member_id).encode(writer, version)
 
 
 def join_request(
@@ -86,14 +73,19 @@ def heartbeat_request(settings: GroupSettings, generation: Generation) -> Heartb
     )
 
 
-def leave_request(settings: GroupSettings, generation: Generation, reason: str) -> LeaveGroupRequest:
-    return OneMemberLeaves(
-        group_id=settings.group_id,
-        members=[
-            LeaveGroupRequest.MemberIdentity(
-                member_id=generation.member_id,
-                group_instance_id=settings.group_instance_id,
-                reason=truncated_reason(reason),
-            )
-        ],
-    )
+def leave_request(
+    settings: GroupSettings, generation: Generation, reason: str
+) -> RequestBuilder[LeaveGroupResponse]:
+    """Return a LeaveGroup request for one member."""
+
+    def build(version: int) -> LeaveGroupRequest:
+        if version < _SEVERAL_MEMBERS_FROM:
+            return LeaveGroupRequest(group_id=settings.group_id, member_id=generation.member_id)
+        member = LeaveGroupRequest.MemberIdentity(
+            member_id=generation.member_id,
+            group_instance_id=settings.group_instance_id,
+            reason=truncated_reason(reason),
+        )
+        return LeaveGroupRequest(group_id=settings.group_id, members=[member])
+
+    return RequestBuilder(LeaveGroupRequest, build)

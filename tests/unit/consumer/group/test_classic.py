@@ -23,6 +23,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
     WakeupError,
 )
+from kafkacore.protocol import request_class_of
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
@@ -320,7 +321,7 @@ def test_brokers_without_groups_or_too_old_are_named_in_a_sentence(make_member):
         send = member.client.send
 
         def refusing(node, request, refused=refused, send=send, **options):
-            if isinstance(request, refused):
+            if request_class_of(request) is refused:
                 return RequestFuture.failure(UnsupportedVersionError(f"does not know {refused.NAME}"))
             return send(node, request, **options)
 

@@ -1,0 +1,46 @@
+"""Requests whose fields depend on the version, as they are encoded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkacore.client import Cluster
+from kafkacore.consumer.group.generation import Generation
+from kafkacore.consumer.group.offset_requests import Topics, fetch_request
+from kafkacore.consumer.group.requests import leave_request
+from kafkacore.consumer.group.settings import GroupSettings
+from kafkacore.protocol import Request, decode_request, encode_request
+from kafkacore.structs import TopicPartition
+
+MEMBER = Generation(7, "member-1", "range")
+
+
+def encoded(request: Request[Any], version: int) -> Any:
+    """The request as a broker decodes it."""
+    return decode_request(b"".join(encode_request(request, version, 1, None)))[1]
+
+
+@pytest.mark.parametrize("version", [0, 2, 3, 5])
+def test_leave_names_one_member_in_every_version(version: int) -> None:
+    decoded = encoded(leave_request(GroupSettings("readers"), MEMBER, "closed"), version)
+    member_ids = [member.member_id for member in decoded.members]
+    assert decoded.group_id == "readers"
+    assert (decoded.member_id, member_ids) == (("member-1", []) if version < 3 else ("", ["member-1"]))
+
+
+@pytest.mark.parametrize(("version", "is_stable"), [(1, False), (6, False), (7, True)])
+def test_fetch_of_one_group_lists_its_topics(version: int, is_stable: bool) -> None:
+    asked = [TopicPartition("t", 1), TopicPartition("t", 0)]
+    decoded = encoded(fetch_request("readers", asked, Topics(asked, Cluster())), version)
+    assert (decoded.group_id, decoded.require_stable) == ("readers", is_stable)
+    assert [(topic.name, topic.partition_indexes) for topic in decoded.topics] == [("t", [0, 1])]
+
+
+def test_fetch_of_several_groups_has_one_group() -> None:
+    asked = [TopicPartition("t", 0)]
+    decoded = encoded(fetch_request("readers", asked, Topics(asked, Cluster())), 9)
+    assert decoded.require_stable
+    assert [group.group_id for group in decoded.groups] == ["readers"]
+    assert [(topic.name, topic.partition_indexes) for topic in decoded.groups[0].topics] == [("t", [0])]
