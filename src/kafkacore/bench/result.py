@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Required, TypedDict
+from typing import Literal, TypedDict
 
 from kafkacore.bench.machine import Machine
 from kafkacore.bench.task import Answer, ClientSettings
@@ -70,8 +70,12 @@ class Case:
         )
 
 
-class Medians(TypedDict, total=False):
-    """Each of :data:`FIGURES` that all rounds have, and the percentiles of the latency."""
+class Figures(TypedDict, total=False):
+    """The figures of one round, or their medians over the rounds.
+
+    A round that failed has only ``void``. The medians are those of :data:`FIGURES` that all rounds have, and
+    of the percentiles of the latency.
+    """
 
     records_per_s: float
     mb_per_s: float
@@ -84,16 +88,13 @@ class Medians(TypedDict, total=False):
     ms_per_batch: float
     cpu_ms_per_batch: float
     latency_ms: dict[str, float]
-
-
-class RoundFigures(Medians, total=False):
-    """The figures of one round; one that failed has only ``void``."""
-
+    # Of a round only.
     seconds: float
     cpu_s: float
     start_rss_mib: float
     batches: int
-    void: Required[str | None]
+    #: Why the round does not count.
+    void: str | None
 
 
 class Entry(TypedDict):
@@ -107,8 +108,8 @@ class Entry(TypedDict):
     rate: float | None
     peer: str
     settings: ClientSettings
-    rounds: list[RoundFigures]
-    median: Medians
+    rounds: list[Figures]
+    median: Figures
     #: Least and most.
     spread: dict[FigureName, list[float]]
     #: How many times better the first contestant is, by figure and by ``latency_`` and a percentile.
@@ -139,10 +140,10 @@ class Standing:
 
     name: str
     settings: ClientSettings
-    rounds: list[RoundFigures] = field(default_factory=list)
+    rounds: list[Figures] = field(default_factory=list)
 
 
-def round_figures(case: Case, used: Answer, broker_cpu_s: float | None) -> RoundFigures:
+def round_figures(case: Case, used: Answer, broker_cpu_s: float | None) -> Figures:
     """A round's figures from what a worker said.
 
     Parameters
@@ -155,7 +156,7 @@ def round_figures(case: Case, used: Answer, broker_cpu_s: float | None) -> Round
     if "seconds" not in used:
         return {"void": used["void"]}
     records, seconds = used["records"], max(used["seconds"], 1e-9)
-    figures: RoundFigures = {
+    figures: Figures = {
         "seconds": used["seconds"],
         "cpu_s": used["cpu_s"],
         "records_per_s": records / seconds,
@@ -180,7 +181,7 @@ def summarize(case: Case, standings: Sequence[Standing]) -> list[Entry]:
     medians = [_medians(standing.rounds) for standing in standings]
     found: list[Entry] = []
     for standing, median in zip(standings, medians, strict=True):
-        void = [done["void"] for done in standing.rounds if done["void"]]
+        void = [reason for done in standing.rounds if (reason := done.get("void"))]
         entry: Entry = {
             "mode": case.mode,
             "codec": case.codec,
@@ -200,13 +201,13 @@ def summarize(case: Case, standings: Sequence[Standing]) -> list[Entry]:
     return found
 
 
-def _good(rounds: Sequence[RoundFigures]) -> list[RoundFigures]:
-    return [done for done in rounds if not done["void"]]
+def _good(rounds: Sequence[Figures]) -> list[Figures]:
+    return [done for done in rounds if not done.get("void")]
 
 
-def _medians(rounds: Sequence[RoundFigures]) -> Medians:
+def _medians(rounds: Sequence[Figures]) -> Figures:
     good = _good(rounds)
-    found: Medians = {}
+    found: Figures = {}
     for name in FIGURES:
         if good and all(name in done for done in good):
             found[name] = statistics.median(done[name] for done in good)
@@ -218,7 +219,7 @@ def _medians(rounds: Sequence[RoundFigures]) -> Medians:
     return found
 
 
-def _spreads(rounds: Sequence[RoundFigures]) -> dict[FigureName, list[float]]:
+def _spreads(rounds: Sequence[Figures]) -> dict[FigureName, list[float]]:
     good = _good(rounds)
     return {
         name: [min(done[name] for done in good), max(done[name] for done in good)]
@@ -227,7 +228,7 @@ def _spreads(rounds: Sequence[RoundFigures]) -> dict[FigureName, list[float]]:
     }
 
 
-def _advantage(first: Medians, other: Medians) -> dict[str, float]:
+def _advantage(first: Figures, other: Figures) -> dict[str, float]:
     """How many times better the first is: more of what should be much, less of what should be little."""
     found: dict[str, float] = {}
     for name, more_is_better in FIGURES.items():

@@ -25,8 +25,8 @@ from kafkacore.bench.pacing import latencies_ms, percentiles
 from kafkacore.bench.result import (
     Case,
     Entry,
+    Figures,
     Result,
-    RoundFigures,
     Standing,
     round_figures,
     summarize,
@@ -209,7 +209,7 @@ class _Bench:
                 advance(done + 1)
         return summarize(case, standings)
 
-    def _round(self, case: Case, contestant: _Contestant) -> RoundFigures:
+    def _round(self, case: Case, contestant: _Contestant) -> Figures:
         try:
             used = contestant.run()
         except WorkerError as failure:

@@ -53,8 +53,8 @@ class Producer(Protocol):
 
 
 @runtime_checkable
-class ArrowProducer(Producer, Protocol):
-    """A client that sends Arrow columns."""
+class ArrowProducer(Protocol):
+    """The part of a producer that sends Arrow columns."""
 
     def prepare(self, values: Sequence[bytes]) -> None:
         """Make the columns, before the clock starts."""
@@ -80,11 +80,11 @@ class Consumer(Protocol):
 
 
 @runtime_checkable
-class ArrowConsumer(Consumer, Protocol):
-    """A client that reads Arrow columns."""
+class ArrowConsumer(Protocol):
+    """The part of a consumer that reads Arrow columns."""
 
     def read_arrow(self, count: int, take: TakeColumns) -> None:
-        """As :meth:`read`, by columns."""
+        """As :meth:`Consumer.read`, by columns."""
 
 
 def producer_of(peer: str, settings: ClientSettings) -> Producer:

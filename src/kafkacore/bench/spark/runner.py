@@ -19,7 +19,7 @@ from pathlib import Path
 from kafkacore.bench.children import Worker, WorkerError
 from kafkacore.bench.cluster import BenchCluster
 from kafkacore.bench.machine import describe_machine, versions
-from kafkacore.bench.result import MEGA, Case, Entry, Result, RoundFigures, Standing, summarize, whole_result
+from kafkacore.bench.result import MEGA, Case, Entry, Figures, Result, Standing, summarize, whole_result
 from kafkacore.bench.runner import Progress
 from kafkacore.bench.spark.driver import Answer
 from kafkacore.bench.spark.job import RANGE, Job
@@ -209,7 +209,7 @@ class _SparkBench:
 
     # ---- A round -----------------------------------------------------------------------------------------
 
-    def _round(self, name: str, place: Place, job: Job, driver: Worker[Answer]) -> RoundFigures:
+    def _round(self, name: str, place: Place, job: Job, driver: Worker[Answer]) -> Figures:
         broker_before_s = self.cluster.cpu_seconds()
         try:
             used, written = self._run(job, driver)
@@ -222,7 +222,7 @@ class _SparkBench:
         void = None if came == expected else f"{came:,} rows of {expected:,}"
         counted = max(1, used.get("measured_rows", expected))
         cpu_s = used["jvm_cpu_s"] + used["python_cpu_s"]
-        figures: RoundFigures = {
+        figures: Figures = {
             "seconds": used["seconds"],
             "cpu_s": cpu_s,
             "start_rss_mib": used["start_rss_mib"],
