@@ -9,11 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+from eventually import BUDGET_MS
 from model.certificates import Authority
 from model.tokens import TokenOf
 from peers.apache_kafka import free_ports
 
 from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
+from kafkacore.security import client_authenticator
 
 #: Listener → its protocol. PLAINTEXT is everybody's: the broker's own, and that of tests which look on.
 LISTENERS = {
@@ -24,8 +27,10 @@ LISTENERS = {
     "MTLS": "SSL",
     "SASL_PLAINTEXT": "SASL_PLAINTEXT",
     "SASL_SSL": "SASL_SSL",
-    # As SASL_SSL, but who does not authenticate again soon enough is thrown out.
+    # As SASL_SSL, with sessions that a client must renew, and that outlast a test on the slowest machine.
     "REAUTH": "SASL_SSL",
+    # As REAUTH, with sessions so short that clients of others renew them, or connect again.
+    "SHORT_SESSIONS": "SASL_SSL",
     # Has one mechanism alone.
     "ONLY_SCRAM": "SASL_SSL",
 }
@@ -35,8 +40,11 @@ PASSWORDS = {"admin": "admin-5ecret", "alice": "alice-5ecret", "bob": "bob-5ecre
 #: They may do everything, as may who is on PLAINTEXT or shows this certificate; nobody else may do anything
 #: that no ACL lets them.
 SUPER_USERS = ("admin", "alice", "ANONYMOUS", "client")
-#: Of the listener REAUTH. A client comes again after 85 to 95 % of it, and not sooner than after a second.
-SESSION_LIFETIME_MS = 2_000
+#: Of a listener: milliseconds until a session ends that has not been renewed.
+SESSION_LIFETIMES_MS = {"REAUTH": int(10 * BUDGET_MS), "SHORT_SESSIONS": 2_000}
+#: After this time a client of :func:`renew_sessions_early` re-authenticates. Both brokers refuse a client
+#: that does so within a second of the last time.
+EARLY_MS = 1_100
 
 _MODULES = "org.apache.kafka.common.security"
 #: Of tokens that nobody has signed.
@@ -56,6 +64,15 @@ def _login_modules() -> dict[str, str]:
         "oauthbearer": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required "
         'unsecuredLoginStringClaim_sub="admin";',
     }
+
+
+def renew_sessions_early(patch: pytest.MonkeyPatch) -> None:
+    """Have our clients re-authenticate on the listener REAUTH soon after a session begins.
+
+    By themselves they do so at the end of the session, which a slow machine may miss.
+    """
+    patch.setattr(client_authenticator, "_SESSION_SHARE", EARLY_MS / SESSION_LIFETIMES_MS["REAUTH"])
+    patch.setattr(client_authenticator, "_SESSION_JITTER", 0.0)
 
 
 class SecureListeners:
@@ -97,7 +114,8 @@ class SecureListeners:
         if mechanism is not None:
             settings["sasl_mechanism"] = mechanism
         if mechanism == "OAUTHBEARER":
-            settings["sasl_oauth_token_provider"] = TokenOf(user)
+            # A session ends with its token at the latest.
+            settings["sasl_oauth_token_provider"] = TokenOf(user, SESSION_LIFETIMES_MS["REAUTH"] / 500)
         elif mechanism is not None:
             settings |= {
                 "sasl_plain_username": user,
@@ -123,8 +141,9 @@ class SecureListeners:
             "listener.name.only_scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
             "authorizer.class.name": STANDARD_AUTHORIZER,
             "super.users": ";".join(f"User:{name}" for name in SUPER_USERS),
-            "listener.name.reauth.connections.max.reauth.ms": str(SESSION_LIFETIME_MS),
         }
+        for name, lifetime_ms in SESSION_LIFETIMES_MS.items():
+            properties[f"listener.name.{name.lower()}.connections.max.reauth.ms"] = str(lifetime_ms)
         for name, protocol in LISTENERS.items():
             if protocol.startswith("SASL_"):
                 for mechanism, module in _login_modules().items():

@@ -1,5 +1,5 @@
-"""Clients of ours that authenticate to Apache Kafka and to our broker: whom those do not believe, and
-sessions that end while many requests are on their way.
+"""Our clients authenticate to Apache Kafka and to our broker, which refuse some of them, and re-authenticate
+while many requests are in flight.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ import pytest
 from eventually import BUDGET_S, eventually
 from peers.secure_broker import SecureBroker
 from peers.secure_kafka import SecureKafka
+from peers.secure_listeners import renew_sessions_early
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient
 from kafkacore.errors import (
     KafkaConfigurationError,
-    KafkaConnectionError,
-    NetworkExceptionError,
     SaslAuthenticationFailedError,
 )
 from kafkacore.producer import FutureRecordMetadata
 from kafkacore.security.client_authenticator import SaslClientAuthenticator
 
-ATTEMPTS = 10
 Server = SecureKafka | SecureBroker
 
 
@@ -45,24 +43,11 @@ def read(consumer: KafkaConsumer, count: int) -> list[bytes]:
     return found
 
 
-def test_sessions_end_while_requests_are_on_their_way_and_not_one_is_lost_or_sent_twice(
+def test_clients_reauthenticate_while_requests_are_in_flight_and_no_record_is_lost_or_repeated(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker hangs up on who is a moment too late, which a busy machine may bring about: again, then."""
-    for attempt in range(ATTEMPTS):
-        with monkeypatch.context() as patch:
-            try:
-                send_through_sessions(
-                    server.settings("REAUTH", "SCRAM-SHA-512"), f"sessions-{attempt}", patch
-                )
-            except (KafkaConnectionError, NetworkExceptionError):
-                if attempt == ATTEMPTS - 1:
-                    raise
-            else:
-                return
-
-
-def send_through_sessions(settings: dict[str, Any], topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    renew_sessions_early(monkeypatch)
+    settings, topic = server.settings("REAUTH", "SCRAM-SHA-512"), "sessions"
     again: list[SaslClientAuthenticator] = []
     begin = SaslClientAuthenticator.begin_reauthentication
 

@@ -22,7 +22,7 @@ WAYS = [
     ("MTLS", None),
     ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
     *(("SASL_SSL", mechanism) for mechanism in MECHANISMS),
-    ("REAUTH", "SCRAM-SHA-256"),
+    ("SHORT_SESSIONS", "SCRAM-SHA-256"),
 ]
 
 

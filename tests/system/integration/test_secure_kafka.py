@@ -16,7 +16,7 @@ from peers.samples import T0, expected
 from peers.secure_kafka import SecureKafka
 
 #: (listener, mechanism)
-WAYS = [("SSL", None), ("MTLS", None), ("SASL_PLAINTEXT", "OAUTHBEARER"), ("REAUTH", "SCRAM-SHA-256")]
+WAYS = [("SSL", None), ("MTLS", None), ("SASL_PLAINTEXT", "OAUTHBEARER"), ("SHORT_SESSIONS", "SCRAM-SHA-256")]
 SAMPLES = [Sample(b"value %d" % number, b"key", 0, T0 + number) for number in range(20)]
 
 
