@@ -1,20 +1,24 @@
-"""A member of a group in a process of its own that is told to be busy, by lines of its standard input.
+"""A member of a group in a process of its own that is busy when a line of its standard input asks it to be.
 
-Each line is one step, answered by one line: ``join`` polls, ``c`` keeps the GIL in C for some seconds,
-``python`` computes for as long; the answer is how many partitions it has, its generation, and how many
-heartbeats went out within the step. ``end`` closes.
+Each line is one step, answered by one line: ``join`` polls, ``c`` keeps the GIL in one C call, ``python``
+computes; both go on until :data:`BEATS` heartbeats have been sent meanwhile. The answer is the number of its
+partitions, its generation, and the number of heartbeats of the step. ``end`` closes.
 """
 
 from __future__ import annotations
 
-import ctypes
 import sys
 
-from kafkacore import KafkaConsumer
-from kafkacore.clock import SYSTEM_CLOCK
+from eventually import BUDGET_MS
+from model.held_gil import beats_while_gil_is_held
 
-SESSION_TIMEOUT_MS = 5000
-BUSY_S = 11
+from kafkacore import KafkaConsumer
+
+#: It does not expire while the machine is slow; the heartbeats are counted.
+SESSION_TIMEOUT_MS = int(5 * BUDGET_MS)
+HEARTBEAT_INTERVAL_MS = 100
+#: Of one step: with an interval of a quarter of the session they are four sessions.
+BEATS = 16
 
 
 def run(servers: str, topic: str, group: str) -> None:
@@ -23,7 +27,7 @@ def run(servers: str, topic: str, group: str) -> None:
         bootstrap_servers=servers,
         group_id=group,
         session_timeout_ms=SESSION_TIMEOUT_MS,
-        heartbeat_interval_ms=SESSION_TIMEOUT_MS / 4,
+        heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
     )
     heartbeat = consumer._engine.heartbeats._heartbeat
     for step in sys.stdin:
@@ -32,21 +36,15 @@ def run(servers: str, topic: str, group: str) -> None:
             case "join":
                 consumer.poll(timeout_ms=200)
             case "c":
-                # PyDLL, unlike CDLL, keeps the GIL during the call.
-                ctypes.PyDLL(None).sleep(BUSY_S)
+                beats_while_gil_is_held(heartbeat, BEATS)
             case "python":
-                compute(BUSY_S * 1000)
+                while heartbeat.sent_count < before + BEATS:
+                    sum(range(10_000))
             case "end":
                 break
         beats = heartbeat.sent_count - before
         say(len(consumer.assignment()), consumer.group_metadata().generation_id, beats)
     consumer.close()
-
-
-def compute(duration_ms: float) -> None:
-    end_ms = SYSTEM_CLOCK.monotonic_ms() + duration_ms
-    while SYSTEM_CLOCK.monotonic_ms() < end_ms:
-        sum(range(10_000))
 
 
 def say(*what: object) -> None:
