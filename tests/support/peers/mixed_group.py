@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from eventually import BUDGET_S, eventually
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from model.group_history import Event
 from peers.jars import SHORT_LIVED, java_command
 
@@ -28,8 +28,11 @@ from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
 
 SUPPORT = Path(__file__).resolve().parents[1]
-#: As short as a busy machine allows: a killed member keeps its partitions for so long.
-SESSION_TIMEOUT_MS = 6_000
+#: Longer than a test: however slow the machine is, no such session expires.
+SESSION_TIMEOUT_MS = int(2 * BUDGET_MS)
+#: Of members that may be killed, which keep their partitions for so long. On a slow machine it may expire
+#: while its member lives: the member loses its partitions, which the history allows.
+SHORT_SESSION_MS = 6_000
 CLIENTS = {
     "range": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
     "roundrobin": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
@@ -49,6 +52,7 @@ class Member:
         self.name = name
         self.client = client
         self.events: list[Event] = []
+        self.may_be_killed = options["session_timeout_ms"] <= SHORT_SESSION_MS
         self._errors = errors
         self._has_ended = False
         if client == "java":
@@ -176,8 +180,8 @@ class MixedGroup:
         """
         clients = CLIENTS[self.protocol]
         with self.writing():
-            self.join("kafkacore", strategy=self.strategy(chance)).await_event(_has_records)
-            self.join(chance.choice(clients[1:]), strategy=self.strategy(chance))
+            self.join("kafkacore", **self.drawn(chance)).await_event(_has_records)
+            self.join(chance.choice(clients[1:]), **self.drawn(chance))
             for _ in range(events):
                 self.one_event(chance, clients)
                 if chance.random() < 0.4:
@@ -186,9 +190,11 @@ class MixedGroup:
                 threading.Event().wait(0.05 * 30 ** chance.random())
         self.settle()
 
-    def strategy(self, chance: random.Random) -> str:
-        """Of the next member."""
-        return chance.choice(STRATEGIES.get(self.protocol, (self.protocol,)))
+    def drawn(self, chance: random.Random) -> dict[str, Any]:
+        """Options of the next member: its strategy, and whether it may be killed."""
+        strategy = chance.choice(STRATEGIES.get(self.protocol, (self.protocol,)))
+        session_timeout_ms = chance.choice((SESSION_TIMEOUT_MS, SHORT_SESSION_MS))
+        return {"strategy": strategy, "session_timeout_ms": session_timeout_ms}
 
     def one_event(self, chance: random.Random, clients: tuple[str, ...]) -> None:
         """A join, a leave or a kill."""
@@ -198,11 +204,13 @@ class MixedGroup:
         elif what == "join" and len(self.members) >= 5:
             what = chance.choice(("leave", "kill"))
         if what == "join":
-            self.join(chance.choice(("kafkacore", *clients)), strategy=self.strategy(chance))
-        elif what == "leave":
-            self.leave(chance.choice(self.members))
+            self.join(chance.choice(("kafkacore", *clients)), **self.drawn(chance))
+            return
+        mortal = [member for member in self.members if member.may_be_killed]
+        if what == "kill" and mortal:
+            self.kill(chance.choice(mortal))
         else:
-            self.kill(chance.choice(self.members))
+            self.leave(chance.choice(self.members))
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -33,8 +33,10 @@ PARTITIONS = 6
 FAULTS = dose(1, 30)
 OFFSETS = "__consumer_offsets"
 REQUEST_TIMEOUT_MS = 1_500
-#: Longer than any of the outages: a member that is thrown out has not looked after its membership.
-SESSION_TIMEOUT_MS = 25_000
+#: Longer than the test: a member that loses its partitions has not looked after its membership.
+SESSION_TIMEOUT_MS = int(2 * BUDGET_MS)
+#: Of a group of which members are killed: longer than any of the outages.
+MORTAL_SESSION_MS = 25_000
 HEARTBEAT_INTERVAL_MS = 500
 #: In an order by chance, all before any comes again. A small dose has another test of one that stands still.
 WAYS = ["killed", "stopped", *dose([], ["paused"])]
@@ -194,7 +196,8 @@ def poll_until(consumer: KafkaConsumer, is_it: Callable[[], bool]) -> float:
 def test_group_outlives_its_coordinators(cluster: Cluster, tmp_path: Path, is_rebalancing: bool) -> None:
     seed = new_seed()
     chance = random.Random(seed)
-    options = {"session_timeout_ms": SESSION_TIMEOUT_MS, "request_timeout_ms": REQUEST_TIMEOUT_MS}
+    session_ms = MORTAL_SESSION_MS if is_rebalancing else SESSION_TIMEOUT_MS
+    options = {"session_timeout_ms": session_ms, "request_timeout_ms": REQUEST_TIMEOUT_MS}
     protocol = chance.choice(["range", "cooperative-sticky"])
     topic = f"outages-{is_rebalancing}"
     cluster.create_topic(topic)

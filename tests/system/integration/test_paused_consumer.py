@@ -47,6 +47,14 @@ class Member:
         return self.process.returncode
 
 
+def reads_and_commits(member: Member) -> bool:
+    """Whether it commits what it reads. A slow machine may let its session expire in between."""
+    assert member.tell("read") == str(RECORDS - 4)
+    done = member.tell("commit")
+    assert done in {"done", "CommitFailedError"}
+    return done == "done"
+
+
 def test_consumer_that_slept_past_its_session_is_fenced_and_its_late_commit_refused(
     apache_kafka: ApacheKafka, java_peer: JavaPeer
 ) -> None:
@@ -76,7 +84,6 @@ def test_consumer_that_slept_past_its_session_is_fenced_and_its_late_commit_refu
         with KafkaConsumer(bootstrap_servers=apache_kafka.bootstrap_servers, group_id=TOPIC) as reader:
             assert reader.committed(place) == 4
         # It is a member again, and goes on behind what its heir has committed.
-        assert sleeper.tell("read") == str(RECORDS - 4)
-        assert sleeper.tell("commit") == "done"
+        eventually(lambda: reads_and_commits(sleeper))
     finally:
         assert sleeper.end() == 0
