@@ -1,6 +1,7 @@
 """No unit test sleeps, or waits for another thread with a limit of its own: the limit is ``BUDGET_S``.
 
-What a name alone shows is in pyproject.toml, at ``banned-api``.
+None makes a clock of the machine's time either. ruff refuses what a name alone shows (``banned-api`` in
+pyproject.toml), and ``conftest.py`` refuses a reading of the clock that an object has by default.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ WAITED_FOR = {
     "Event",
     "Future",
     "Lock",
+    "Queue",
     "RLock",
     "Semaphore",
+    "SimpleQueue",
     "Thread",
 }
-WAITS = {"acquire", "join", "result", "wait", "wait_for"}
+WAITS = {"acquire", "get", "join", "put", "result", "wait", "wait_for"}
 #: Functions, and methods of sockets, that wait by the real clock whatever they are called on.
 OTHERS = {"create_connection", "settimeout", "urlopen", "sleep"}
 
@@ -47,10 +50,60 @@ def waited_for(tree: ast.Module) -> set[str]:
     return found
 
 
+def is_number(node: ast.expr, constants: set[str]) -> bool:
+    """Whether it is a number other than 0, or the name of one; a sum or a product of numbers is one too."""
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, int | float) and not isinstance(value, bool) and bool(value)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name in constants
+        case ast.UnaryOp(operand=operand):
+            return is_number(operand, constants)
+        case ast.BinOp(left=left, right=right):
+            return is_number(left, constants) and is_number(right, constants)
+        case ast.IfExp(body=body, orelse=orelse):
+            return is_number(body, constants) or is_number(orelse, constants)
+    return False
+
+
+def numbers(tree: ast.Module) -> set[str]:
+    """Names and attributes to which only numbers are assigned, such as a module's constants."""
+    assigned: dict[str, list[ast.expr | None]] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    if isinstance(target, ast.Tuple):
+                        values = value.elts if isinstance(value, ast.Tuple) else [None] * len(target.elts)
+                        for name, one in zip(target.elts, values, strict=False):
+                            assigned.setdefault(last_name(name), []).append(one)
+                    else:
+                        assigned.setdefault(last_name(target), []).append(value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                assigned.setdefault(last_name(target), []).append(value)
+            case ast.arguments():
+                known = [*node.posonlyargs, *node.args]
+                defaults = [None] * (len(known) - len(node.defaults)) + node.defaults
+                for argument, default in zip(
+                    [*known, *node.kwonlyargs], [*defaults, *node.kw_defaults], strict=True
+                ):
+                    assigned.setdefault(argument.arg, []).append(default)
+    found: set[str] = set()
+    while True:
+        more = {
+            name
+            for name, values in assigned.items()
+            if all(value is not None and is_number(value, found) for value in values)
+        }
+        if more == found:
+            return found - {""}
+        found = more
+
+
 def own_limits(source: str) -> Iterator[int]:
-    """Lines in which something waits for as long as a number says."""
+    """Lines in which something waits for as long as a number says, or a name that stands for one."""
     tree = ast.parse(source)
-    names = waited_for(tree)
+    names, constants = waited_for(tree), numbers(tree)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
@@ -59,11 +112,21 @@ def own_limits(source: str) -> Iterator[int]:
         is_wait = node.func.attr in WAITS and (is_made_here or last_name(of) in names)
         if is_wait or (node.func.attr in OTHERS and last_name(of) != "clock"):
             limits = [*node.args[-1:], *(word.value for word in node.keywords if word.arg == "timeout")]
-            if any(
-                isinstance(one, ast.Constant) and isinstance(one.value, int | float) and one.value
-                for one in limits
-            ):
+            if any(is_number(limit, constants) for limit in limits):
                 yield node.lineno
+
+
+def real_clocks(source: str) -> Iterator[int]:
+    """Lines that make a clock of the machine's time, or a class of such clocks."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            made = [node.func]
+        elif isinstance(node, ast.ClassDef):
+            made = node.bases
+        else:
+            continue
+        if "Clock" in map(last_name, made):
+            yield node.lineno
 
 
 @pytest.mark.parametrize(
@@ -78,6 +141,14 @@ def own_limits(source: str) -> Iterator[int]:
         "await asyncio.sleep(0.1)",
         "peer.settimeout(5)",
         "socket.create_connection(address, timeout=5)",
+        "queue.Queue().get(timeout=5)",
+        "LIMIT_S = 5\nthreading.Event().wait(LIMIT_S)",
+        "LIMIT_S: Final = 5.0\nevent = Event()\nevent.wait(timeout=2 * LIMIT_S)",
+        "A = 5\nB = A + 1\npeer.settimeout(B)",
+        "class T:\n    limit = 3\n    def f(self):\n        peer.settimeout(self.limit)",
+        "def f(event, limit_s=5):\n    peer.settimeout(limit_s)",
+        "long, short = 5, 1\nthread = Thread(target=f)\nthread.join(long)",
+        "peer.settimeout(60 if is_slow else BUDGET_S)",
     ],
 )
 def test_own_limit_is_found(source: str) -> None:
@@ -93,10 +164,27 @@ def test_own_limit_is_found(source: str) -> None:
         "result.wait(100)",
         "await asyncio.sleep(0)",
         "clock.sleep(5)",
+        "LIMIT_S = BUDGET_S\nEvent().wait(LIMIT_S)",
+        "Event().wait(2 * BUDGET_S)",
+        "def f(limit_s):\n    peer.settimeout(limit_s)",
+        "left_s = 5\nleft_s = deadline_s - now_s\npeer.settimeout(left_s)",
+        "for limit_s in limits:\n    peer.settimeout(limit_s)",
     ],
 )
 def test_budget_and_virtual_time_are_fine(source: str) -> None:
     assert not list(own_limits(source))
+
+
+@pytest.mark.parametrize(
+    "source", ["Clock().monotonic_ms()", "kafkacore.clock.Clock(seed=7)", "class Mine(Clock):\n    pass"]
+)
+def test_real_clock_is_found(source: str) -> None:
+    assert list(real_clocks(source)) == [1]
+
+
+@pytest.mark.parametrize("source", ["VirtualClock()", "BlockingClock()", "def f(clock: Clock) -> None: ..."])
+def test_other_clocks_are_fine(source: str) -> None:
+    assert not list(real_clocks(source))
 
 
 def test_no_unit_test_has_a_limit_of_its_own() -> None:
@@ -106,3 +194,13 @@ def test_no_unit_test_has_a_limit_of_its_own() -> None:
         for line in own_limits(path.read_text())
     ]
     assert not found, "wait by eventually(), or with BUDGET_S"
+
+
+def test_no_unit_test_makes_a_real_clock() -> None:
+    found = [
+        f"{path.relative_to(UNIT)}:{line}"
+        for path in sorted(UNIT.rglob("*.py"))
+        if path != UNIT / "test_clock.py"
+        for line in real_clocks(path.read_text())
+    ]
+    assert not found, "use VirtualClock, or model.blocking_clock.BlockingClock where a thread waits"

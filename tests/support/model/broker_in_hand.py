@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from model.blocking_clock import BlockingClock
+
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import CloseConnectionError, Request, RequestContext
@@ -129,7 +131,8 @@ def frame_of(message: Any, version: int) -> bytes:
 @contextmanager
 def broker_in_hand(folder: Path, **config: Any) -> Iterator[BrokerInHand]:
     """A broker on ``folder``; ``config`` as ``EmbeddedBroker`` takes it."""
-    broker = BrokerInHand(BrokerConfig.from_properties({"data_dir": folder, "port": 0, **config}))
+    properties = {"data_dir": folder, "port": 0, **config}
+    broker = BrokerInHand(BrokerConfig.from_properties(properties), clock=BlockingClock())
     kept = _KeptErrors()
     logger = logging.getLogger("kafkacore.broker")
     logger.addHandler(kept)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from eventually import eventually
 from model.broker_in_hand import BrokerInHand, frame_of
 from model.log_oracle import NOW_MS, batch, read_all
 from model.power_rights import CONFIG as GUARDED
@@ -22,7 +23,6 @@ from model.power_rights import Rights
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.group.loader import PartitionLoader
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
@@ -348,11 +348,16 @@ class PowerRun:
             return
         topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=KEPT, partition_indexes=[0])
         message = OffsetFetchRequest(group_id=GROUP, topics=[topic])
-        while (answer := broker.ask(message, 7)).error_code == LOADING:
+
+        def answered() -> Any:
+            answer = broker.ask(message, 7)
+            if answer.error_code != LOADING:
+                return answer
             if not self.disk.has_power:
                 raise PowerLossError("while the group was being loaded")
-            broker.settle()
-            SYSTEM_CLOCK.sleep_ms(0.2)
+            return None
+
+        answer = eventually(answered, step=broker.settle)
         found = answer.topics[0].partitions[0].committed_offset if not answer.error_code else None
         least = self.commit_safe if self.flush == "ack" or keeps_all else 0
         if found is None or not least <= max(found, 0) <= self.commit_sent:

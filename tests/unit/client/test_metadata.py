@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 from eventually import BUDGET_MS, BUDGET_S
+from model.blocking_clock import BlockingClock
 
 from kafkacore.client import Cluster, Metadata, PartitionMetadata
 from kafkacore.client.addresses import bootstrap_nodes
-from kafkacore.clock import Clock
 from kafkacore.errors import (
     IllegalStateError,
     InvalidTopicError,
@@ -481,7 +481,7 @@ def test_errors_of_topics_that_are_not_followed_surface_to_nobody(subject: Subje
 
 
 def test_waiting_ends_with_the_update(subject: Subject) -> None:
-    metadata = Metadata(Clock())
+    metadata = Metadata(BlockingClock())
     metadata.bootstrap(bootstrap_nodes([("node0", 9092)]))
     version = metadata.request_update()
     waiting = threading.Event()
@@ -508,7 +508,7 @@ def test_waiting_ends_when_the_time_is_up(subject: Subject) -> None:
 
 @pytest.mark.behaviour("Metadata", "closed: no more updates, nobody is left waiting")
 def test_update_after_close_is_refused_and_waiters_wake(subject: Subject) -> None:
-    metadata = Metadata(Clock())
+    metadata = Metadata(BlockingClock())
     raised: list[BaseException] = []
     waiting = threading.Event()
 

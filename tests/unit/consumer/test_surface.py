@@ -16,6 +16,7 @@ from kafkacore.consumer.config import resolve
 from kafkacore.errors import IllegalStateError, KafkaConfigurationError
 from kafkacore.protocol.generated.fetch import FetchRequest
 from kafkacore.structs import TopicPartition
+from kafkacore.testing import VirtualClock
 
 A0 = TopicPartition("a", 0)
 #: Names of kafka-python before 3.0 that a consumer had.
@@ -277,5 +278,5 @@ def test_nothing_is_looked_up_or_connected_to_by_making_a_consumer(monkeypatch):
         raise AssertionError("a constructor asks nobody")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    consumer = KafkaConsumer("topic", bootstrap_servers="no.such.host.invalid:1")
+    consumer = KafkaConsumer("topic", bootstrap_servers="no.such.host.invalid:1", clock=VirtualClock())
     consumer.close(timeout_ms=0)

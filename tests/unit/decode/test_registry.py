@@ -5,6 +5,7 @@ import io
 import json
 import socket
 import struct
+from functools import partial
 
 import fastavro
 import pyarrow as pa
@@ -41,9 +42,11 @@ WANTED = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
 @pytest.fixture
-def server(monkeypatch):
+def server(monkeypatch, clock):
     # A later server may listen where a former one did.
     monkeypatch.setattr("kafkacore.decode.registry._shared", {})
+    # Of the registry that all decoders of a process share.
+    monkeypatch.setattr("kafkacore.decode.registry.SchemaRegistry", partial(SchemaRegistry, clock=clock))
     with scripted_registry() as registry:
         yield registry
 

@@ -50,7 +50,7 @@ def test_snapshot_has_groups_names_and_figures() -> None:
 
 
 def test_raw_metrics_are_asked_one_by_one_and_have_the_clients_tags() -> None:
-    metrics = Metrics(MetricConfig(tags={"client-id": "c"}))
+    metrics = Metrics(MetricConfig(tags={"client-id": "c"}), clock=VirtualClock())
     metrics.add("m", "g", "A sentence.", lambda now_ms: 7.0, {"more": "x"})
     metric = metrics.metrics[MetricName("m", "g", tags={"client-id": "c", "more": "x"})]
     assert metric.value() == 7.0
@@ -74,7 +74,7 @@ def test_names_differ_by_name_group_and_tags_alone() -> None:
 
 
 def test_sensor_and_metric_of_a_name_are_made_once() -> None:
-    metrics = Metrics()
+    metrics = Metrics(clock=VirtualClock())
     assert metrics.sensor("s") is metrics.sensor("s")
     metrics.add("m", "g", "", lambda now_ms: 1.0)
     metrics.add("m", "g", "", lambda now_ms: 2.0)
@@ -83,7 +83,7 @@ def test_sensor_and_metric_of_a_name_are_made_once() -> None:
 
 def test_reporters_hear_of_every_metric_and_of_the_end() -> None:
     listens = Listens()
-    metrics = Metrics(reporters=[listens])
+    metrics = Metrics(reporters=[listens], clock=VirtualClock())
     metrics.add("m", "g", "", lambda now_ms: 1.0)
     metrics.close()
     metrics.close()
@@ -94,7 +94,7 @@ def test_reporters_hear_of_every_metric_and_of_the_end() -> None:
 def test_reporter_that_raises_is_logged_and_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
     listens = Listens()
     with caplog.at_level(logging.ERROR):
-        metrics = Metrics(reporters=[Breaks(), listens])
+        metrics = Metrics(reporters=[Breaks(), listens], clock=VirtualClock())
     assert "Breaks" in caplog.text
     assert listens.calls == ["init", "count"]
     assert metrics.snapshot()["kafka-metrics-count"] == {"count": 1}
@@ -103,7 +103,7 @@ def test_reporter_that_raises_is_logged_and_hurts_nobody(caplog: pytest.LogCaptu
 @pytest.mark.parametrize("reporter_class", [DictReporter, kafka.metrics.DictReporter])
 def test_reporter_of_ours_and_of_kafka_python_keep_a_dictionary(reporter_class: Any) -> None:
     reporter = reporter_class("app")
-    metrics = Metrics(MetricConfig(tags={"b": "2", "a": "1"}), [reporter])
+    metrics = Metrics(MetricConfig(tags={"b": "2", "a": "1"}), [reporter], clock=VirtualClock())
     metrics.add("m", "g", "", lambda now_ms: 5.0)
     assert reporter.snapshot()["app.g.a=1,b=2"] == {"m": 5.0}
     for metric in metrics.metrics.values():
@@ -116,7 +116,7 @@ def test_reporter_of_ours_and_of_kafka_python_keep_a_dictionary(reporter_class: 
 
 def test_metrics_of_a_tag_are_removed_together_and_reporters_told() -> None:
     reporter = DictReporter()
-    metrics = Metrics(MetricConfig(tags={"client-id": "c"}), [reporter])
+    metrics = Metrics(MetricConfig(tags={"client-id": "c"}), [reporter], clock=VirtualClock())
     before = metrics.sensor("a.s")
     for topic in ("a", "b"):
         for name in ("m", "n"):

@@ -13,7 +13,6 @@ import pytest
 from unit.network.test_authentication_errors import Scripted, builder_of, frame
 from unit.network.test_tls import Certificates, Ends
 
-from kafkacore.clock import Clock
 from kafkacore.network import ConnectionPhase, MemoryPool, NetworkSend, Selector
 from kafkacore.testing.clock import VirtualClock
 
@@ -22,7 +21,7 @@ SHARE = 1024 * 1024
 GOOD = ("one", "two", "three")
 
 
-class InterruptingClock(Clock):
+class InterruptingClock(VirtualClock):
     """Ctrl-C in a look at it, once."""
 
     def __init__(self) -> None:

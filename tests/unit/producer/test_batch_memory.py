@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from kafkacore.client import Cluster, PartitionMetadata
-from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError, KafkaTimeoutError
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.structs import Compression, Node, TopicPartition
+from kafkacore.testing import VirtualClock
 
 BUFFER_MEMORY = 1 << 30
 ROUNDS = 200
@@ -40,7 +40,7 @@ def interrupts() -> Iterator[None]:
 
 def accumulator_of(batch_size: int) -> RecordAccumulator:
     accumulator = RecordAccumulator(
-        Clock(),
+        VirtualClock(),
         lambda: None,
         batch_size=batch_size,
         linger_ms=0,

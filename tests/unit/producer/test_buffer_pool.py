@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 from eventually import BUDGET_MS, BUDGET_S, eventually
+from model.blocking_clock import BlockingClock
 
-from kafkacore.clock import Clock
 from kafkacore.errors import IllegalArgumentError, IllegalStateError, KafkaTimeoutError
 from kafkacore.producer._buffer_pool import BufferPool
 from kafkacore.testing import VirtualClock
@@ -61,7 +61,7 @@ def test_giving_back_twice_is_a_bug_of_ours() -> None:
 
 @pytest.mark.behaviour("BufferPool", "who waits is served when memory is free, first come first")
 def test_blocked_caller_gets_memory_when_it_is_freed() -> None:
-    pool = BufferPool(100, Clock())
+    pool = BufferPool(100, BlockingClock())
     pool.allocate(100, 0)
     blocked = Blocked(pool, 30)
     pool.deallocate(50)
@@ -72,7 +72,7 @@ def test_blocked_caller_gets_memory_when_it_is_freed() -> None:
 
 @pytest.mark.behaviour("BufferPool", "who waits is served when memory is free, first come first")
 def test_waiters_are_served_first_come_first_served() -> None:
-    pool = BufferPool(100, Clock())
+    pool = BufferPool(100, BlockingClock())
     pool.allocate(100, 0)
     served: list[str] = []
     large = Blocked(pool, 80, lambda: served.append("large"))
@@ -90,7 +90,7 @@ def test_waiters_are_served_first_come_first_served() -> None:
 
 @pytest.mark.behaviour("BufferPool", "who waits is served when memory is free, first come first")
 def test_a_later_call_does_not_overtake_a_waiter() -> None:
-    pool = BufferPool(100, Clock())
+    pool = BufferPool(100, BlockingClock())
     pool.allocate(90, 0)
     blocked = Blocked(pool, 50)
     with pytest.raises(KafkaTimeoutError):
@@ -137,7 +137,7 @@ def test_interrupted_waiter_is_gone() -> None:
 
 @pytest.mark.behaviour("BufferPool", "close wakes everyone with an error; giving back afterwards is fine")
 def test_close_wakes_all_with_an_error() -> None:
-    pool = BufferPool(100, Clock())
+    pool = BufferPool(100, BlockingClock())
     pool.allocate(100, 0)
     waiting = [Blocked(pool, 10) for _ in range(3)]
     pool.close()
@@ -160,8 +160,8 @@ def test_memory_can_be_given_back_after_close_but_not_taken() -> None:
 
 @pytest.mark.behaviour("BufferPool", "nothing is missing after many threads have used it")
 def test_pool_is_whole_again_after_threads_have_hammered_it() -> None:
-    pool = BufferPool(1000, Clock())
-    clock = Clock(seed=7)
+    pool = BufferPool(1000, BlockingClock())
+    clock = VirtualClock(seed=7)
     sizes = [[clock.random.randrange(1, 700) for _ in range(200)] for _ in range(8)]
 
     def hammer(mine: list[int]) -> None:

@@ -9,8 +9,8 @@ import weakref
 
 import pytest
 from eventually import BUDGET_S
+from model.blocking_clock import BlockingClock
 
-from kafkacore.clock import Clock
 from kafkacore.errors import KafkaTimeoutError, NotLeaderForPartitionError, RecordListTooLargeError
 from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
 from kafkacore.structs import TopicPartition
@@ -83,7 +83,7 @@ def test_get_gives_up_after_its_timeout() -> None:
 
 
 def test_get_returns_when_another_thread_completes_the_batch() -> None:
-    result = ProduceResult(TP, Clock())
+    result = ProduceResult(TP, BlockingClock())
     future = FutureRecordMetadata(result, 1)
     got: list[int] = []
     waiter = threading.Thread(target=lambda: got.append(future.get(timeout=BUDGET_S).offset))
@@ -193,7 +193,7 @@ def test_waiting_for_a_divided_batch_waits_for_all_its_parts() -> None:
 
 
 def test_thread_that_waits_while_its_batch_is_divided_gets_its_own_outcome() -> None:
-    result, first, second = (ProduceResult(TP, Clock()) for _ in range(3))
+    result, first, second = (ProduceResult(TP, BlockingClock()) for _ in range(3))
     futures = [FutureRecordMetadata(result, index) for index in range(2)]
     got: list[int] = []
     waiter = threading.Thread(target=lambda: got.append(futures[1].get(timeout=BUDGET_S).offset))

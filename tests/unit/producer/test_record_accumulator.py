@@ -10,11 +10,11 @@ import pytest
 from eventually import BUDGET_S, eventually
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model.blocking_clock import BlockingClock
 from model.producer_cluster import NODES, TableCluster
 from model.producer_harness import BUFFER_MEMORY, LEADERS, TP0, TP1, TP2, VALUE, make_accumulator, values
 from model.producer_harness import AccumulatorHarness as Harness
 
-from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 from kafkacore.testing import VirtualClock
 
@@ -250,7 +250,7 @@ def test_memory_is_taken_per_batch_and_given_back_once() -> None:
 
 @pytest.mark.behaviour("BufferPool", "a batch that cannot be made after all gives its bytes to the next")
 def test_batch_that_cannot_be_made_gives_its_memory_to_the_next_in_line() -> None:
-    class Fails(Clock):
+    class Fails(BlockingClock):
         def monotonic_ms(self) -> float:
             if threading.current_thread() is not waiter and not waiter.is_alive():
                 waiter.start()

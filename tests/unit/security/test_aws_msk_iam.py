@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -12,7 +13,7 @@ import botocore.auth
 import pytest
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from eventually import BUDGET_S
+from eventually import BUDGET_MS, BUDGET_S
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,9 +22,10 @@ from kafkacore.errors import (
     KafkaConfigurationError,
     SaslAuthenticationFailedError,
 )
-from kafkacore.security.sasl import SaslConfig, make_mechanism
+from kafkacore.security.sasl import SaslConfig, aws_msk_iam, bounded_call, make_mechanism
 from kafkacore.security.sasl.aws_msk_iam import AwsKeys, region_of, signed_payload
 from kafkacore.security.secret import Secret
+from kafkacore.testing import VirtualClock
 
 HOST = "b-1.flights.a1b2c3.c2.kafka.eu-central-1.amazonaws.com"
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -33,6 +35,16 @@ def config(**more: Any) -> SaslConfig:
     return SaslConfig.from_client_config(
         {"security_protocol": "SASL_SSL", "sasl_mechanism": "AWS_MSK_IAM"} | more
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def virtual_clock() -> Iterator[None]:
+    """The mechanism's clock is virtual, and a thread of a slow machine has time to answer."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (aws_msk_iam, bounded_call):
+            patch.setattr(module, "SYSTEM_CLOCK", VirtualClock())
+        patch.setattr(bounded_call.BoundedCalls.__init__, "__defaults__", (BUDGET_MS,))
+        yield
 
 
 @pytest.fixture

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from security.identity_provider import IdentityProvider, identity_provider
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security import https
 from kafkacore.security.https import (
     ALLOWED_URLS,
     MAX_BODY_BYTES,
@@ -17,11 +19,11 @@ from kafkacore.security.https import (
     HttpsOptions,
     HttpsUnavailableError,
     checked_url,
-    fetch,
     refuse_address,
 )
 from kafkacore.testing import VirtualClock
 
+fetch = partial(https.fetch, clock=VirtualClock())
 ALLOWED = "https://idp.example/oauth/token"
 #: What somebody who may write a configuration, but not the environment of the process, might try.
 FORGED = [

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from eventually import eventually
+from model.blocking_clock import BlockingClock
 from model.log_oracle import NOW_MS, TOPIC, TOPIC_ID, TP, batch, open_manager, the_log
 
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.log.cleaner import CleanerConfig
-from kafkacore.clock import Clock
 from kafkacore.errors import InvalidConfigurationError, MessageSizeTooLargeError
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.disk import SimulatedDisk
@@ -114,7 +114,7 @@ def test_producers_are_told_as_they_are_and_stay_so() -> None:
 def test_cleaner_that_waits_hears_at_once_that_it_is_to_wait_less(tmp_path: Path) -> None:
     manager = LogManager(
         tmp_path / "data",
-        clock=Clock(),
+        clock=BlockingClock(),
         default_config={"min.cleanable.dirty.ratio": "0", "cleanup.policy": "compact"},
         cleaner=CleanerConfig(backoff_ms=3_600_000),
     )

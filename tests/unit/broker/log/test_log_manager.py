@@ -14,13 +14,13 @@ from uuid import UUID
 
 import pytest
 from eventually import BUDGET_S
+from model.blocking_clock import BlockingClock
 from model.held_disk import HeldDisk
 from model.log_oracle import NOW_MS, TOPIC_ID, TP, batch, make_log, open_manager, read_all, the_log
 
 from kafkacore.broker.log import LogConfig, LogManager, TopicState
 from kafkacore.broker.log.flusher import SYNC_THREADS
 from kafkacore.broker.storage.disk import Disk
-from kafkacore.clock import Clock
 from kafkacore.errors import (
     InvalidConfigurationError,
     InvalidTopicError,
@@ -28,6 +28,7 @@ from kafkacore.errors import (
     KafkaStorageError,
 )
 from kafkacore.structs import TimestampType, TopicPartition
+from kafkacore.testing import VirtualClock
 from kafkacore.testing.disk import SimulatedDisk
 
 DATA = Path("/data")
@@ -55,7 +56,7 @@ def test_config_of_a_topic_goes_over_the_default() -> None:
 
 def test_default_config_may_be_given_as_numbers(tmp_path: Path) -> None:
     manager = LogManager(
-        tmp_path / "data", clock=Clock(), default_config=LogConfig(retention_ms=5), background=False
+        tmp_path / "data", clock=VirtualClock(), default_config=LogConfig(retention_ms=5), background=False
     )
     manager.create_topic("flights", 1, TOPIC_ID, {"message.timestamp.type": "LogAppendTime"})
     config = the_log(manager).config
@@ -224,15 +225,15 @@ def test_unreadable_list_of_topics_stops_the_start_and_is_left_alone(data: bytes
 
 
 def test_second_broker_on_the_folder_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    first = LogManager(tmp_path / "data", clock=Clock(), background=False)
+    first = LogManager(tmp_path / "data", clock=VirtualClock(), background=False)
     with pytest.raises(KafkaConfigurationError, match=r"another broker is using .*data; stop it, or give"):
-        LogManager(tmp_path / "data", clock=Clock(), background=False)
+        LogManager(tmp_path / "data", clock=VirtualClock(), background=False)
     first.close()
-    LogManager(tmp_path / "data", clock=Clock(), background=False).close()
+    LogManager(tmp_path / "data", clock=VirtualClock(), background=False).close()
 
 
 def test_folders_and_files_are_the_owners_alone(tmp_path: Path) -> None:
-    manager = LogManager(tmp_path / "deep" / "data", clock=Clock(), background=False)
+    manager = LogManager(tmp_path / "deep" / "data", clock=VirtualClock(), background=False)
     make_log(manager).append(batch([b"value"]), now_ms=NOW_MS)
     manager.close()
     seen = 0
@@ -245,7 +246,7 @@ def test_folders_and_files_are_the_owners_alone(tmp_path: Path) -> None:
 
 
 def test_deletion_does_not_follow_links(tmp_path: Path) -> None:
-    manager = LogManager(tmp_path / "data", clock=Clock(), background=False)
+    manager = LogManager(tmp_path / "data", clock=VirtualClock(), background=False)
     make_log(manager)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -259,7 +260,7 @@ def test_deletion_does_not_follow_links(tmp_path: Path) -> None:
 
 def test_flusher_thread_syncs_tells_and_ends(tmp_path: Path) -> None:
     told = threading.Event()
-    manager = LogManager(tmp_path / "data", clock=Clock())
+    manager = LogManager(tmp_path / "data", clock=BlockingClock())
     threads: list[str] = []
 
     def on_high_watermark(topic_partition: TopicPartition, high_watermark: int) -> None:
@@ -293,7 +294,7 @@ class MeetingDisk(HeldDisk):
 
 def test_logs_of_one_round_are_synced_at_the_same_time(tmp_path: Path) -> None:
     disk, safe = MeetingDisk(), threading.Semaphore(0)
-    with LogManager(tmp_path / "data", clock=Clock(), disk=disk) as manager:
+    with LogManager(tmp_path / "data", clock=BlockingClock(), disk=disk) as manager:
         manager.create_topic("t", 1 + SYNC_THREADS, TOPIC_ID, {})
         first, *others = (manager.logs()[TopicPartition("t", index)] for index in range(1 + SYNC_THREADS))
         manager.on_high_watermark = lambda topic_partition, high_watermark: safe.release()
@@ -321,7 +322,7 @@ def test_listener_that_raises_does_not_end_the_flusher(tmp_path: Path) -> None:
         failed.set()
         raise ValueError("planted")
 
-    with LogManager(tmp_path / "data", clock=Clock(), on_high_watermark=fail) as manager:
+    with LogManager(tmp_path / "data", clock=BlockingClock(), on_high_watermark=fail) as manager:
         log = make_log(manager)
         log.append(batch([b"a"]), now_ms=NOW_MS)
         assert failed.wait(BUDGET_S)

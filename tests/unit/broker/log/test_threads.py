@@ -7,10 +7,10 @@ from pathlib import Path
 from uuid import UUID
 
 from eventually import BUDGET_S
+from model.blocking_clock import BlockingClock
 from model.log_oracle import NOW_MS, batch, records_of
 
 from kafkacore.broker.log import LogManager, UnifiedLog
-from kafkacore.clock import Clock
 from kafkacore.errors import OffsetOutOfRangeError
 from kafkacore.structs import TopicPartition
 
@@ -38,7 +38,7 @@ def read_to_the_end(log: UnifiedLog) -> None:
 def test_readers_see_each_record_once_while_segments_come_and_go(tmp_path: Path) -> None:
     config = {"segment.bytes": "1000", "retention.bytes": "4000"}
     with (
-        LogManager(tmp_path / "data", clock=Clock(), default_config=config) as manager,
+        LogManager(tmp_path / "data", clock=BlockingClock(), default_config=config) as manager,
         ThreadPoolExecutor() as pool,
     ):
         manager.create_topic("busy", PARTITIONS, UUID(int=1), {})

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 from eventually import BUDGET_MS, BUDGET_S, eventually
+from model.blocking_clock import BlockingClock
 from model.consumer_cluster import ModelCluster, ModelMetadata, ModelNetwork
 from model.fetch_log import FetchLog
 from model.group_coordinator import COORDINATOR_ID, ModelCoordinator
 
-from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.heartbeat import InBandHeartbeatSender
 from kafkacore.consumer.group.heartbeat_thread import NAME, HeartbeatThread
@@ -171,8 +171,8 @@ def guard():
 
 @pytest.fixture
 def thread(turns, guard):
-    heartbeats = InBandHeartbeatSender(None, Clock(), BACKOFF_MS)
-    made = HeartbeatThread(guard, turns, heartbeats, Clock(), "g")
+    heartbeats = InBandHeartbeatSender(None, BlockingClock(), BACKOFF_MS)
+    made = HeartbeatThread(guard, turns, heartbeats, BlockingClock(), "g")
     yield made
     made.close(BUDGET_MS)
     assert not made.is_alive

@@ -2,10 +2,10 @@
 
 import pytest
 from eventually import BUDGET_S
+from model.blocking_clock import BlockingClock
 from model.consumer_cluster import read
 from model.fetch_log import FetchLog, simple_batch
 
-from kafkacore.clock import Clock
 from kafkacore.consumer.group.generation import MemberState
 from kafkacore.consumer.group.heartbeat_thread import HeartbeatThread
 from kafkacore.consumer.listener import ConsumerRebalanceListener
@@ -168,7 +168,7 @@ def test_a_listener_that_is_told_while_records_are_held_may_close_the_consumer(m
     consumer, listener = make()
     read(consumer)
     engine = consumer._engine
-    thread = HeartbeatThread(consumer._guard, engine.membership, engine.heartbeats, Clock(), "g")
+    thread = HeartbeatThread(consumer._guard, engine.membership, engine.heartbeats, BlockingClock(), "g")
     consumer._heartbeat_thread = thread
     listener.acts["revoked"] = consumer.close
     with consumer.hold():
