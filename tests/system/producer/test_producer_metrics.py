@@ -72,7 +72,8 @@ def test_sizes_are_those_of_batches_and_of_their_largest_records() -> None:
     harness.send(b"v" * 10)
     harness.send(b"v" * 200)
     harness.run()
-    size = harness.client.sent[0].request.topics[0][2][0].size_in_bytes
+    (topic,) = harness.client.sent[0].request.topic_data
+    size = len(topic.partition_data[0].records)
     assert harness.of_all("batch-size-avg") == harness.of_all("batch-size-max") == size
     assert harness.of_all("byte-total") == harness.of_topic("byte-total") == size
     assert 200 < harness.of_all("record-size-max") < 215
