@@ -12,7 +12,7 @@ from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError, KafkaTimeoutError, RetriableError, UnsupportedVersionError
 from kafkacore.protocol.message import RequestMessage, ResponseMessage, ResponseT
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Requester:
@@ -49,7 +49,7 @@ class Requester:
             if response is not None:
                 _raise_final(response.authentication_error)
             if response is None or response.disconnected:
-                log.debug("%s: asking again", type(request).__name__)
+                logger.debug("%s: asking again", type(request).__name__)
                 continue
             if response.version_mismatch is not None:
                 raise UnsupportedVersionError(str(response.version_mismatch))

@@ -26,7 +26,7 @@ from kafkacore.decode.avro_schema import AvroSchemaError, AvroType, parse_schema
 from kafkacore.decode.decoder import quoted
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Of a connection, and of each piece of an answer; of all of it.
 TIMEOUT_S = 10.0
@@ -263,7 +263,7 @@ class SchemaRegistry:
                             f"({reason.verify_message}): {_REMEDIES.get(reason.verify_code, _UNKNOWN_ISSUER)}"
                         ) from None
                     trouble = f"{url}: {quoted(reason)}"
-                log.info("the schema registry did not answer: %s", trouble)
+                logger.info("the schema registry did not answer: %s", trouble)
         raise SchemaRegistryError(f"the schema registry did not answer in {ATTEMPTS} attempts: {trouble}")
 
     def _ask(self, url: str) -> Mapping[str, object]:
