@@ -141,60 +141,87 @@ _SERVERS: Final = anything("str | Sequence[str]", SettingType.LIST)
 #: What every client has. Times in milliseconds, sizes in bytes.
 CLIENT_SETTINGS: Final = table(
     setting("bootstrap_servers", "localhost", _SERVERS,
-            "Brokers to connect to first, as `host:port`: a list, or one text with commas. The port is 9092 "
-            "if it is not given."),
+            "Brokers to connect to first, as `host:port`: a list, or one text with commas. The "
+            "client learns all other brokers from them, so two or three are enough. The port is "
+            "9092 if it is not given."),
     setting("client_id", "kafkacore", text_or_none,
-            "Name of the client in the logs, metrics and quotas of brokers."),
+            "Name of the client in the logs, metrics and quotas of the brokers."),
     setting("client_dns_lookup", "use_all_dns_ips", _LOOKUPS,
-            "Whether all addresses of a host are tried, or bootstrap servers are replaced by their "
-            "canonical names (for Kerberos)."),
+            "How to use the addresses of a host name. `use_all_dns_ips` tries them one after "
+            "another. `resolve_canonical_bootstrap_servers_only` replaces each bootstrap server "
+            "by its canonical names, which Kerberos may need."),
     setting("request_timeout_ms", 30_000, finite(1),
-            "How long the client waits for the response to a request before it disconnects."),
+            "How long the client waits for the response to a request, in milliseconds. After that "
+            "time it closes the connection and retries the request where that is safe."),
     setting("retry_backoff_ms", 100, finite(0),
-            "Pause before the first retry of a request; it doubles with each further one."),
-    setting("retry_backoff_max_ms", 1000, finite(0), "Longest pause before a retry (KIP-580)."),
+            "Pause before the first retry of a request, in milliseconds. It doubles with each "
+            "further retry up to `retry_backoff_max_ms`."),
+    setting("retry_backoff_max_ms", 1000, finite(0),
+            "Longest pause between two retries of a request, in milliseconds (KIP-580)."),
     setting("reconnect_backoff_ms", 50, finite(0),
-            "Pause before the first attempt to reconnect to a broker; it doubles with each further one."),
+            "Pause before the first attempt to reconnect to a broker, in milliseconds. It doubles "
+            "with each further attempt up to `reconnect_backoff_max_ms`."),
     # Java's default; kafka-python: 30_000.
-    setting("reconnect_backoff_max_ms", 1000, finite(0), "Longest pause before an attempt to reconnect."),
+    setting("reconnect_backoff_max_ms", 1000, finite(0),
+            "Longest pause between two attempts to reconnect to a broker, in milliseconds."),
     setting("socket_connection_setup_timeout_ms", 10_000, finite(1),
-            "How long the first attempt to connect may take; each further one may take twice as long "
+            "How long the first attempt to connect to a broker may take, in milliseconds. It "
+            "doubles with each further attempt up to `socket_connection_setup_timeout_max_ms` "
             "(KIP-601)."),
     setting("socket_connection_setup_timeout_max_ms", 30_000, finite(1),
-            "Longest time that an attempt to connect may take."),
+            "Longest time that an attempt to connect may take, in milliseconds (KIP-601)."),
     setting("connections_max_idle_ms", 540_000, at_least(0),
-            "Idle time after which the client closes a connection; infinity for never."),
+            "Time without traffic, in milliseconds, after which the client closes a connection. "
+            "`math.inf` keeps connections open."),
     setting("max_in_flight_requests_per_connection", 5, at_least(1),
-            "Requests without a response that a connection may have."),
+            "How many requests may be in flight on one connection. A producer with idempotence "
+            "allows at most 5. Without idempotence a value above 1 can reorder records when a "
+            "request is retried."),
     setting("metadata_max_age_ms", 300_000, finite(0),
-            "Age at which metadata is fetched again, even if nothing has changed."),
+            "Age of the metadata, in milliseconds, after which the client fetches it again. This "
+            "is how new partitions and brokers are found when no error reports them."),
     setting("metadata_recovery_strategy", "rebootstrap", _RECOVERIES,
-            "What the client does when no known broker is reachable: `rebootstrap` starts again with "
-            "`bootstrap_servers` (KIP-899)."),
+            "What the client does when it can reach none of the known brokers. `rebootstrap` "
+            "connects to `bootstrap_servers` again (KIP-899); `none` keeps trying the known "
+            "brokers."),
     setting("metadata_recovery_rebootstrap_trigger_ms", 300_000, at_least(0),
-            "Time without metadata after which the client starts again with `bootstrap_servers`."),
+            "How long all known brokers may be out of reach, in milliseconds, before the client connects to "
+            "`bootstrap_servers` again (KIP-1102)."),
     setting("bootstrap_timeout_ms", 30_000, at_least(0),
-            "How long the client tries to reach a first broker."),
+            "How long the client tries to reach a first broker, in milliseconds, before it raises "
+            "`NoBrokersAvailable`."),
     setting("receive_message_max_bytes", 100_000_000, at_least(1),
-            "Largest response; a larger one closes the connection."),
+            "Largest response, in bytes. A larger one closes the connection."),
     setting("receive_buffer_bytes", -1, buffer_size,
-            "Receive buffer of a socket (`SO_RCVBUF`); -1 leaves it to the operating system."),
+            "Size of the socket's receive buffer (`SO_RCVBUF`), in bytes. -1 leaves it to the "
+            "operating system."),
     setting("send_buffer_bytes", -1, buffer_size,
-            "Send buffer of a socket (`SO_SNDBUF`); -1 leaves it to the operating system."),
+            "Size of the socket's send buffer (`SO_SNDBUF`), in bytes. -1 leaves it to the "
+            "operating system."),
     setting("api_version", None, api_version,
-            "Version of the brokers. The client negotiates versions anyway; with a version the constructor "
-            "does not wait for a broker."),
+            "Version of the brokers. The client negotiates versions with each broker anyway. If a "
+            "version is given, the constructor does not wait for a broker."),
     setting("metric_reporters", [], reporters,
-            "Classes that are notified of metrics, each made without arguments."),
-    setting("metrics_enabled", True, boolean, "Whether the client keeps metrics."),
-    setting("metrics_num_samples", 2, whole(1), "Number of samples kept to compute a metric."),
-    setting("metrics_sample_window_ms", 30_000, finite(1), "Length of a sample."),
-    setting("metric_group_prefix", "", text_or_none, "Prefix of the names of metric groups."),
+            "Classes that are notified when metrics are added or removed. Each is created without "
+            "arguments: see `MetricsReporter`."),
+    setting("metrics_enabled", True, boolean,
+            "Whether the client measures anything. Without metrics `metrics()` returns nothing, "
+            "and the client is slightly faster."),
+    setting("metrics_num_samples", 2, whole(1),
+            "Number of samples from which averages, maxima and rates are computed."),
+    setting("metrics_sample_window_ms", 30_000, finite(1),
+            "Length of one sample, in milliseconds. With the defaults, a rate covers the last "
+            "minute."),
+    setting("metric_group_prefix", "", text_or_none,
+            "First word of the names of metric groups, such as `producer` in `producer-metrics`."),
     setting("selector", None, selector,
-            "How the client waits for sockets: `EpollSelector` or `PollSelector`."),
-    setting("kafka_client", None, without_effect, "Accepted for kafka-python; no effect."),
+            "System call with which the client waits for sockets: `selectors.EpollSelector` or "
+            "`selectors.PollSelector`. By default the better one that the system has."),
+    setting("kafka_client", None, without_effect,
+            "Accepted so that programs for kafka-python run. It has no effect."),
     setting("socket_options", [(6, 1, 1)], socket_options,
-            "Options of every socket; the default is `TCP_NODELAY`."),
+            "Options that are set on every socket, as arguments of `socket.setsockopt`. The "
+            "default switches Nagle's algorithm off (`TCP_NODELAY`)."),
     *SECURITY_SETTINGS.values(),
     unsupported("proxy_url"),
     unsupported("socks5_proxy"),

@@ -17,92 +17,106 @@ class ClientConfig(TypedDict, total=False):
     """Keyword arguments of the client; docs/SETTINGS.md has their defaults."""
 
     bootstrap_servers: str | Sequence[str]
-    """Brokers to connect to first, as `host:port`: a list, or one text with commas. The port is 9092 if it
-    is not given."""
+    """Brokers to connect to first, as `host:port`: a list, or one text with commas. The client learns all
+    other brokers from them, so two or three are enough. The port is 9092 if it is not given."""
 
     client_id: str | None
-    """Name of the client in the logs, metrics and quotas of brokers."""
+    """Name of the client in the logs, metrics and quotas of the brokers."""
 
     client_dns_lookup: Literal["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"]
-    """Whether all addresses of a host are tried, or bootstrap servers are replaced by their canonical names
-    (for Kerberos)."""
+    """How to use the addresses of a host name. `use_all_dns_ips` tries them one after another.
+    `resolve_canonical_bootstrap_servers_only` replaces each bootstrap server by its canonical names, which
+    Kerberos may need."""
 
     request_timeout_ms: float
-    """How long the client waits for the response to a request before it disconnects."""
+    """How long the client waits for the response to a request, in milliseconds. After that time it closes
+    the connection and retries the request where that is safe."""
 
     retry_backoff_ms: float
-    """Pause before the first retry of a request; it doubles with each further one."""
+    """Pause before the first retry of a request, in milliseconds. It doubles with each further retry up to
+    `retry_backoff_max_ms`."""
 
     retry_backoff_max_ms: float
-    """Longest pause before a retry (KIP-580)."""
+    """Longest pause between two retries of a request, in milliseconds (KIP-580)."""
 
     reconnect_backoff_ms: float
-    """Pause before the first attempt to reconnect to a broker; it doubles with each further one."""
+    """Pause before the first attempt to reconnect to a broker, in milliseconds. It doubles with each
+    further attempt up to `reconnect_backoff_max_ms`."""
 
     reconnect_backoff_max_ms: float
-    """Longest pause before an attempt to reconnect."""
+    """Longest pause between two attempts to reconnect to a broker, in milliseconds."""
 
     socket_connection_setup_timeout_ms: float
-    """How long the first attempt to connect may take; each further one may take twice as long (KIP-601)."""
+    """How long the first attempt to connect to a broker may take, in milliseconds. It doubles with each
+    further attempt up to `socket_connection_setup_timeout_max_ms` (KIP-601)."""
 
     socket_connection_setup_timeout_max_ms: float
-    """Longest time that an attempt to connect may take."""
+    """Longest time that an attempt to connect may take, in milliseconds (KIP-601)."""
 
     connections_max_idle_ms: float
-    """Idle time after which the client closes a connection; infinity for never."""
+    """Time without traffic, in milliseconds, after which the client closes a connection. `math.inf` keeps
+    connections open."""
 
     max_in_flight_requests_per_connection: float
-    """Requests without a response that a connection may have."""
+    """How many requests may be in flight on one connection. A producer with idempotence allows at most 5.
+    Without idempotence a value above 1 can reorder records when a request is retried."""
 
     metadata_max_age_ms: float
-    """Age at which metadata is fetched again, even if nothing has changed."""
+    """Age of the metadata, in milliseconds, after which the client fetches it again. This is how new
+    partitions and brokers are found when no error reports them."""
 
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
-    """What the client does when no known broker is reachable: `rebootstrap` starts again with
-    `bootstrap_servers` (KIP-899)."""
+    """What the client does when it can reach none of the known brokers. `rebootstrap` connects to
+    `bootstrap_servers` again (KIP-899); `none` keeps trying the known brokers."""
 
     metadata_recovery_rebootstrap_trigger_ms: float
-    """Time without metadata after which the client starts again with `bootstrap_servers`."""
+    """How long all known brokers may be out of reach, in milliseconds, before the client connects to
+    `bootstrap_servers` again (KIP-1102)."""
 
     bootstrap_timeout_ms: float
-    """How long the client tries to reach a first broker."""
+    """How long the client tries to reach a first broker, in milliseconds, before it raises
+    `NoBrokersAvailable`."""
 
     receive_message_max_bytes: float
-    """Largest response; a larger one closes the connection."""
+    """Largest response, in bytes. A larger one closes the connection."""
 
     receive_buffer_bytes: int | None
-    """Receive buffer of a socket (`SO_RCVBUF`); -1 leaves it to the operating system."""
+    """Size of the socket's receive buffer (`SO_RCVBUF`), in bytes. -1 leaves it to the operating system."""
 
     send_buffer_bytes: int | None
-    """Send buffer of a socket (`SO_SNDBUF`); -1 leaves it to the operating system."""
+    """Size of the socket's send buffer (`SO_SNDBUF`), in bytes. -1 leaves it to the operating system."""
 
     api_version: tuple[int, ...] | list[int] | str | None
-    """Version of the brokers. The client negotiates versions anyway; with a version the constructor does
-    not wait for a broker."""
+    """Version of the brokers. The client negotiates versions with each broker anyway. If a version is
+    given, the constructor does not wait for a broker."""
 
     metric_reporters: Sequence[Callable[[], object]]
-    """Classes that are notified of metrics, each made without arguments."""
+    """Classes that are notified when metrics are added or removed. Each is created without arguments: see
+    `MetricsReporter`."""
 
     metrics_enabled: bool
-    """Whether the client keeps metrics."""
+    """Whether the client measures anything. Without metrics `metrics()` returns nothing, and the client is
+    slightly faster."""
 
     metrics_num_samples: int
-    """Number of samples kept to compute a metric."""
+    """Number of samples from which averages, maxima and rates are computed."""
 
     metrics_sample_window_ms: float
-    """Length of a sample."""
+    """Length of one sample, in milliseconds. With the defaults, a rate covers the last minute."""
 
     metric_group_prefix: str | None
-    """Prefix of the names of metric groups."""
+    """First word of the names of metric groups, such as `producer` in `producer-metrics`."""
 
     selector: type[selectors.BaseSelector] | None
-    """How the client waits for sockets: `EpollSelector` or `PollSelector`."""
+    """System call with which the client waits for sockets: `selectors.EpollSelector` or
+    `selectors.PollSelector`. By default the better one that the system has."""
 
     kafka_client: object
-    """Accepted for kafka-python; no effect."""
+    """Accepted so that programs for kafka-python run. It has no effect."""
 
     socket_options: Sequence[tuple[int, int, int | bytes]]
-    """Options of every socket; the default is `TCP_NODELAY`."""
+    """Options that are set on every socket, as arguments of `socket.setsockopt`. The default switches
+    Nagle's algorithm off (`TCP_NODELAY`)."""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
     """Protocol spoken with brokers."""

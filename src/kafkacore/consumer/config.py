@@ -123,57 +123,109 @@ _DESERIALIZER: Final = anything("SupportsDeserialize | Callable[..., object] | N
 #: Times in milliseconds, sizes in bytes.
 CONSUMER_SETTINGS: Final = table(
     setting("group_id", None, _group_id,
-            "Name of the consumer group; without one no partitions are assigned by a group and no offsets "
-            "committed."),
+            "Name of the consumer group. All consumers with the same name share the partitions of "
+            "their topics, and the group's committed offsets say where each continues. `None` "
+            "reads without a group: the consumer reads all partitions and cannot commit offsets."),
     setting("group_instance_id", None, _instance_id,
-            "Name of a static member, which may restart without a rebalance (KIP-345)."),
+            "Name that identifies this member of the group over restarts (static membership, "
+            "KIP-345). A member that returns within `session_timeout_ms` gets the same partitions "
+            "without a rebalance. Each member needs a name of its own."),
     setting("key_deserializer", None, _DESERIALIZER,
-            "Function of the key's bytes, or `Deserializer`; without one keys are bytes."),
+            "Converts the bytes of a key to an object: a function of the bytes, or a "
+            "`Deserializer`. Without one, keys are bytes."),
     setting("value_deserializer", None, _DESERIALIZER,
-            "Function of the value's bytes, or `Deserializer`; without one values are bytes."),
+            "Converts the bytes of a value to an object: a function of the bytes, or a "
+            "`Deserializer`. Without one, values are bytes."),
     setting("auto_offset_reset", "latest", _offset_reset,
-            "Where a partition without a valid offset is read from; with `none` an error is raised."),
+            "Where to start in a partition that has no committed offset, or whose offset is no "
+            "longer in the log: `earliest` is the first record, `latest` is the end, "
+            "`by_duration:PT1H` is one hour ago, and `none` raises an error. It has no effect "
+            "where a valid offset is committed."),
     setting("isolation_level", "read_uncommitted", _ISOLATION,
-            "Whether records of open and aborted transactions are returned."),
-    setting("fetch_min_bytes", 1, int32(0), "Bytes that a broker waits for before it answers a fetch."),
+            "Whether to return records of transactions that are open or aborted. `read_committed` "
+            "returns only records of committed transactions and records outside of transactions, "
+            "and reads up to the first open transaction."),
+    setting("fetch_min_bytes", 1, int32(0),
+            "Least amount of data, in bytes, that a broker collects before it answers a fetch, "
+            "unless `fetch_max_wait_ms` passes first. A larger value costs latency and saves "
+            "requests."),
     setting("fetch_max_bytes", 52_428_800, int32(1),
-            "Most bytes of records in a response, unless the first batch is larger."),
-    setting("fetch_max_wait_ms", 500, int32(0), "How long a broker waits for `fetch_min_bytes`."),
+            "Most record bytes in the response to one fetch. A first batch that is larger is "
+            "returned nevertheless, so that the consumer can make progress."),
+    setting("fetch_max_wait_ms", 500, int32(0),
+            "How long a broker waits, in milliseconds, until it has `fetch_min_bytes`. It must be "
+            "less than `request_timeout_ms`."),
     setting("max_partition_fetch_bytes", 1_048_576, int32(1),
-            "Most bytes of records of one partition in a response, unless the first batch is larger."),
-    setting("max_poll_records", 500, int32(1), "Most records that `poll()` returns."),
+            "Most record bytes of one partition in the response to one fetch. A first batch that "
+            "is larger is returned nevertheless. Raise it together with `fetch_max_bytes` to load "
+            "large partitions faster."),
+    setting("max_poll_records", 500, int32(1),
+            "Most records that one call of `poll()` returns. It does not change how much is "
+            "fetched: the consumer keeps the other records for the next call. Lower it if one "
+            "call returns more than the program handles within `max_poll_interval_ms`."),
     setting("consumer_timeout_ms", math.inf, _timeout,
-            "How long iteration waits for a record before it ends."),
-    setting("check_crcs", True, boolean, "Whether the checksum of each batch is checked."),
+            "How long a `for` loop over the consumer waits for the next record, in milliseconds, "
+            "before the loop ends. By default it waits without limit."),
+    setting("check_crcs", True, boolean,
+            "Whether to verify the checksum of each batch. Without it the consumer may return "
+            "records that were damaged on the disk or in the network."),
     setting("max_decompressed_size", DEFAULT_MAX_DECOMPRESSED_SIZE, at_least(1),
-            "Largest batch after decompression, so that a small response cannot fill the memory."),
+            "Largest size of a batch after decompression, in bytes. A larger batch raises "
+            "`DecompressedTooLargeError`, so that a small response cannot exhaust the memory."),
     setting("enable_incremental_fetch_sessions", True, boolean,
-            "Whether fetches name only the partitions that have changed (KIP-227)."),
+            "Whether a fetch request names only the partitions that have changed since the last "
+            "one (KIP-227). This saves bandwidth when the consumer reads many partitions."),
     setting("exclude_internal_topics", True, boolean,
-            "Whether a pattern leaves out the internal topics of Kafka."),
+            "Whether a subscription by pattern leaves out Kafka's internal topics, such as "
+            "`__consumer_offsets`."),
     setting("allow_auto_create_topics", True, boolean,
-            "Whether brokers may create a topic that does not exist."),
+            "Whether the broker may create a topic that the consumer subscribes to and that does "
+            "not exist. The broker's `auto.create.topics.enable` must allow it too."),
     setting("client_rack", "", text_or_none,
-            "Rack of the consumer; it fetches from a replica there if there is one (KIP-392)."),
+            "Rack or availability zone of the consumer, such as `eu-west-1a`. The consumer then "
+            "fetches from a replica in the same rack if the brokers have a replica selector "
+            "(KIP-392)."),
     setting("client_id", None, text_or_none,
-            "Name of the consumer in the logs, metrics and quotas of brokers; made up if not given."),
-    setting("metric_group_prefix", "consumer", text_or_none, "Prefix of the names of metric groups."),
+            "Name of this consumer in the logs, metrics and quotas of the brokers. By default the "
+            "client makes a name with a number."),
+    setting("metric_group_prefix", "consumer", text_or_none,
+            "First word of the names of metric groups: `consumer` gives "
+            "`consumer-fetch-manager-metrics`."),
     setting("interceptors", (), _INTERCEPTORS,
-            "Objects that see records before they are returned and offsets once they are committed "
-            "(KIP-42)."),
-    setting("enable_auto_commit", True, boolean, "Whether positions are committed in the background."),
-    setting("auto_commit_interval_ms", 5000, finite(0), "Time between two such commits."),
+            "Objects whose methods are called with the records before `poll()` returns them, and "
+            "with the offsets after a commit (KIP-42). See `ConsumerInterceptor`."),
+    setting("enable_auto_commit", True, boolean,
+            "Whether the consumer commits its positions by itself: every "
+            "`auto_commit_interval_ms`, in `close()`, and before it gives up partitions. Records "
+            "that `poll()` has returned and the program has not finished may be committed; commit "
+            "them yourself if none may be lost. Without a `group_id` nothing is committed."),
+    setting("auto_commit_interval_ms", 5000, finite(0),
+            "Time between two automatic commits, in milliseconds, if `enable_auto_commit` is "
+            "true. After a crash, records of that time may be read twice."),
     setting("default_offset_commit_callback", None, _callback,
-            "Called with the offsets and the error, or `None`, after a commit in the background."),
+            "Function that is called after each automatic commit, and after `commit_async()` "
+            "without a callback, with the offsets and the error (`None` on success)."),
     setting("group_protocol", "classic", _group_protocol,
-            "Protocol of the group (KIP-848); only the classic one is supported."),
+            "Protocol of group membership. Only `classic` is supported. The protocol `consumer` "
+            "of KIP-848 is refused."),
     setting("partition_assignment_strategy", _STRATEGY, _strategy,
-            "How the group divides its partitions, best first."),
+            "How the group assigns partitions to its members: one assignor or several, by class, "
+            "object or name (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group "
+            "uses the first one that all members support."),
     setting("max_poll_interval_ms", 300_000, _int32_ms,
-            "Time between two calls of `poll()` after which the consumer leaves its group."),
+            "Longest time between two calls of `poll()`, in milliseconds. After that time the "
+            "consumer leaves the group, and its partitions are assigned to other members. Raise "
+            "it, lower `max_poll_records`, or use `hold()` if handling takes longer."),
     setting("session_timeout_ms", 45_000, _int32_ms,
-            "Time without a heartbeat after which the group goes on without the member."),
-    setting("heartbeat_interval_ms", 3000, _int32_ms, "Time between two heartbeats."),
+            "How long the group waits for a heartbeat, in milliseconds, before it considers the "
+            "member dead and assigns its partitions to other members. It must be larger than "
+            "`heartbeat_interval_ms`, and within the broker's `group.min.session.timeout.ms` and "
+            "`group.max.session.timeout.ms`."),
+    setting("heartbeat_interval_ms", 3000, _int32_ms,
+            "Time between two heartbeats, in milliseconds. A heartbeat shows that the member is "
+            "alive, and its response announces rebalances. At most a third of "
+            "`session_timeout_ms` is sensible. Heartbeats do not depend on calls of `poll()` and "
+            "do not need the GIL."),
 )
 # fmt: on
 DEFAULTS: Final = defaults(CONSUMER_SETTINGS)

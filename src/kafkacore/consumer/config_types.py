@@ -16,83 +16,120 @@ class ConsumerConfig(ClientConfig, total=False):
     """Keyword arguments of the consumer; docs/SETTINGS.md has their defaults."""
 
     group_id: str | None
-    """Name of the consumer group; without one no partitions are assigned by a group and no offsets
-    committed."""
+    """Name of the consumer group. All consumers with the same name share the partitions of their topics,
+    and the group's committed offsets say where each continues. `None` reads without a group: the consumer
+    reads all partitions and cannot commit offsets."""
 
     group_instance_id: str | None
-    """Name of a static member, which may restart without a rebalance (KIP-345)."""
+    """Name that identifies this member of the group over restarts (static membership, KIP-345). A member
+    that returns within `session_timeout_ms` gets the same partitions without a rebalance. Each member needs
+    a name of its own."""
 
     key_deserializer: SupportsDeserialize | Callable[..., object] | None
-    """Function of the key's bytes, or `Deserializer`; without one keys are bytes."""
+    """Converts the bytes of a key to an object: a function of the bytes, or a `Deserializer`. Without one,
+    keys are bytes."""
 
     value_deserializer: SupportsDeserialize | Callable[..., object] | None
-    """Function of the value's bytes, or `Deserializer`; without one values are bytes."""
+    """Converts the bytes of a value to an object: a function of the bytes, or a `Deserializer`. Without
+    one, values are bytes."""
 
     auto_offset_reset: str | None
-    """Where a partition without a valid offset is read from; with `none` an error is raised."""
+    """Where to start in a partition that has no committed offset, or whose offset is no longer in the log:
+    `earliest` is the first record, `latest` is the end, `by_duration:PT1H` is one hour ago, and `none`
+    raises an error. It has no effect where a valid offset is committed."""
 
     isolation_level: Literal["read_uncommitted", "read_committed"]
-    """Whether records of open and aborted transactions are returned."""
+    """Whether to return records of transactions that are open or aborted. `read_committed` returns only
+    records of committed transactions and records outside of transactions, and reads up to the first open
+    transaction."""
 
     fetch_min_bytes: int
-    """Bytes that a broker waits for before it answers a fetch."""
+    """Least amount of data, in bytes, that a broker collects before it answers a fetch, unless
+    `fetch_max_wait_ms` passes first. A larger value costs latency and saves requests."""
 
     fetch_max_bytes: int
-    """Most bytes of records in a response, unless the first batch is larger."""
+    """Most record bytes in the response to one fetch. A first batch that is larger is returned
+    nevertheless, so that the consumer can make progress."""
 
     fetch_max_wait_ms: int
-    """How long a broker waits for `fetch_min_bytes`."""
+    """How long a broker waits, in milliseconds, until it has `fetch_min_bytes`. It must be less than
+    `request_timeout_ms`."""
 
     max_partition_fetch_bytes: int
-    """Most bytes of records of one partition in a response, unless the first batch is larger."""
+    """Most record bytes of one partition in the response to one fetch. A first batch that is larger is
+    returned nevertheless. Raise it together with `fetch_max_bytes` to load large partitions faster."""
 
     max_poll_records: int
-    """Most records that `poll()` returns."""
+    """Most records that one call of `poll()` returns. It does not change how much is fetched: the consumer
+    keeps the other records for the next call. Lower it if one call returns more than the program handles
+    within `max_poll_interval_ms`."""
 
     consumer_timeout_ms: float
-    """How long iteration waits for a record before it ends."""
+    """How long a `for` loop over the consumer waits for the next record, in milliseconds, before the loop
+    ends. By default it waits without limit."""
 
     check_crcs: bool
-    """Whether the checksum of each batch is checked."""
+    """Whether to verify the checksum of each batch. Without it the consumer may return records that were
+    damaged on the disk or in the network."""
 
     max_decompressed_size: float
-    """Largest batch after decompression, so that a small response cannot fill the memory."""
+    """Largest size of a batch after decompression, in bytes. A larger batch raises
+    `DecompressedTooLargeError`, so that a small response cannot exhaust the memory."""
 
     enable_incremental_fetch_sessions: bool
-    """Whether fetches name only the partitions that have changed (KIP-227)."""
+    """Whether a fetch request names only the partitions that have changed since the last one (KIP-227).
+    This saves bandwidth when the consumer reads many partitions."""
 
     exclude_internal_topics: bool
-    """Whether a pattern leaves out the internal topics of Kafka."""
+    """Whether a subscription by pattern leaves out Kafka's internal topics, such as
+    `__consumer_offsets`."""
 
     allow_auto_create_topics: bool
-    """Whether brokers may create a topic that does not exist."""
+    """Whether the broker may create a topic that the consumer subscribes to and that does not exist. The
+    broker's `auto.create.topics.enable` must allow it too."""
 
     client_rack: str | None
-    """Rack of the consumer; it fetches from a replica there if there is one (KIP-392)."""
+    """Rack or availability zone of the consumer, such as `eu-west-1a`. The consumer then fetches from a
+    replica in the same rack if the brokers have a replica selector (KIP-392)."""
 
     interceptors: Sequence[object]
-    """Objects that see records before they are returned and offsets once they are committed (KIP-42)."""
+    """Objects whose methods are called with the records before `poll()` returns them, and with the offsets
+    after a commit (KIP-42). See `ConsumerInterceptor`."""
 
     enable_auto_commit: bool
-    """Whether positions are committed in the background."""
+    """Whether the consumer commits its positions by itself: every `auto_commit_interval_ms`, in `close()`,
+    and before it gives up partitions. Records that `poll()` has returned and the program has not finished
+    may be committed; commit them yourself if none may be lost. Without a `group_id` nothing is
+    committed."""
 
     auto_commit_interval_ms: float
-    """Time between two such commits."""
+    """Time between two automatic commits, in milliseconds, if `enable_auto_commit` is true. After a crash,
+    records of that time may be read twice."""
 
     default_offset_commit_callback: Callable[..., object] | None
-    """Called with the offsets and the error, or `None`, after a commit in the background."""
+    """Function that is called after each automatic commit, and after `commit_async()` without a callback,
+    with the offsets and the error (`None` on success)."""
 
     group_protocol: Literal["classic"]
-    """Protocol of the group (KIP-848); only the classic one is supported."""
+    """Protocol of group membership. Only `classic` is supported. The protocol `consumer` of KIP-848 is
+    refused."""
 
     partition_assignment_strategy: object
-    """How the group divides its partitions, best first."""
+    """How the group assigns partitions to its members: one assignor or several, by class, object or name
+    (`range`, `roundrobin`, `sticky`, `cooperative-sticky`). The group uses the first one that all members
+    support."""
 
     max_poll_interval_ms: float
-    """Time between two calls of `poll()` after which the consumer leaves its group."""
+    """Longest time between two calls of `poll()`, in milliseconds. After that time the consumer leaves the
+    group, and its partitions are assigned to other members. Raise it, lower `max_poll_records`, or use
+    `hold()` if handling takes longer."""
 
     session_timeout_ms: float
-    """Time without a heartbeat after which the group goes on without the member."""
+    """How long the group waits for a heartbeat, in milliseconds, before it considers the member dead and
+    assigns its partitions to other members. It must be larger than `heartbeat_interval_ms`, and within the
+    broker's `group.min.session.timeout.ms` and `group.max.session.timeout.ms`."""
 
     heartbeat_interval_ms: float
-    """Time between two heartbeats."""
+    """Time between two heartbeats, in milliseconds. A heartbeat shows that the member is alive, and its
+    response announces rebalances. At most a third of `session_timeout_ms` is sensible. Heartbeats do not
+    depend on calls of `poll()` and do not need the GIL."""

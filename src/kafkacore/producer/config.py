@@ -153,47 +153,89 @@ _INTERCEPTORS: Final = objects_with("on_send", "on_acknowledgement", "close")
 #: Times in milliseconds, sizes in bytes.
 PRODUCER_SETTINGS: Final = table(
     setting("client_id", None, text_or_none,
-            "Name of the producer in the logs, metrics and quotas of brokers; made up if not given."),
+            "Name of this producer in the logs, metrics and quotas of the brokers. By default the "
+            "client makes a name with a number."),
     setting("key_serializer", None, _serializer,
-            "Function of the key, or `Serializer`, that returns its bytes; without one keys must be bytes."),
+            "Converts a key to bytes: a function of the key, or a `Serializer`. Without one, keys "
+            "must be bytes."),
     setting("value_serializer", None, _serializer,
-            "Function of the value, or `Serializer`, that returns its bytes; without one values must be "
-            "bytes."),
+            "Converts a value to bytes: a function of the value, or a `Serializer`. Without one, "
+            "values must be bytes."),
     setting("interceptors", (), _INTERCEPTORS,
-            "Objects that see each record before it is serialized and once it has its outcome (KIP-42)."),
+            "Objects whose methods are called with each record before it is serialized, and after "
+            "it is acknowledged or has failed (KIP-42). See `ProducerInterceptor`."),
     setting("acks", -1, _acks,
-            "Replicas that must have a record before it counts as written: all in-sync replicas (`all`, -1), "
-            "the leader (1), none (0)."),
+            "How many replicas must have written a record before the broker acknowledges it. "
+            "`all` (or -1) is all in-sync replicas, the safest. 1 is the leader alone: a record "
+            "is lost if the leader fails before it is replicated. 0 does not wait for any "
+            "response: failures go unnoticed and offsets are unknown."),
     setting("enable_idempotence", True, boolean,
-            "Whether retries keep each record in the log once and in order (KIP-679)."),
+            "Whether a retry can neither duplicate nor reorder records within a partition "
+            '(KIP-679). It needs `acks="all"`, `retries` above 0 and at most 5 '
+            "`max_in_flight_requests_per_connection`. If another value is given for one of these, "
+            "idempotence is switched off with a warning; if idempotence is asked for as well, an "
+            "error is raised."),
     setting("transactional_id", None, _transactional_id,
-            "Name that this producer keeps over restarts; records are sent in transactions."),
+            "Name that identifies this producer over restarts and enables transactions. A "
+            "producer with the same name fences the earlier one. Only one process at a time may "
+            "use a name. It needs brokers that support transactions, such as Apache Kafka."),
     setting("transaction_timeout_ms", 60_000, _transaction_timeout,
-            "Time after which the broker aborts an open transaction."),
+            "How long a transaction may stay open, in milliseconds, before the broker aborts it. "
+            "It must not exceed the broker's `transaction.max.timeout.ms` (15 minutes by "
+            "default)."),
     setting("delivery_timeout_ms", 120_000, at_least(0),
-            "Time after `send()` by which each record has an outcome."),
+            "Time after `send()`, in milliseconds, within which a record is acknowledged or "
+            "fails. It covers the wait in the batch, all retries and the wait for responses. A "
+            "record that has failed by this limit may be in the log nevertheless: see "
+            "`possibly_persisted`."),
     setting("retries", math.inf, at_least(0),
-            "How often a batch is sent again after an error that may pass."),
-    setting("compression_type", Compression.NONE, _compression, "Codec of batches."),
-    setting("compression_level", None, _level, "Level of the codec; its own default if not given (KIP-390)."),
-    setting("batch_size", 16_384, whole(0), "Largest batch of records, unless a single record is larger."),
-    setting("linger_ms", 0, finite(0), "How long a batch waits for more records."),
+            "How often a batch is retried after a retriable error. By default "
+            "`delivery_timeout_ms` is the only limit, and it is the better one to change. 0 "
+            "switches retries and idempotence off."),
+    setting("compression_type", Compression.NONE, _compression,
+            'Codec of batches. `None` and `"none"` do not compress. `lz4` and `zstd` are good '
+            "first choices. Larger batches compress better: see `batch_size` and `linger_ms`."),
+    setting("compression_level", None, _level,
+            "Level of the codec (KIP-390): 1 to 9 for gzip, 1 to 17 for lz4, -131072 to 22 for "
+            "zstd; snappy has none. A higher level is slower and compresses more. By default the "
+            "codec's own."),
+    setting("batch_size", 16_384, whole(0),
+            "Largest batch of one partition, in bytes. A record that is larger has a batch of its "
+            "own. A larger batch gives more throughput and takes more memory. 0 puts each record "
+            "in a batch of its own."),
+    setting("linger_ms", 0, finite(0),
+            "How long a batch that is not full waits for more records, in milliseconds. 0 sends "
+            "as soon as the connection allows; records that arrive in the meantime still share a "
+            "batch. 5 to 50 gives larger batches and more throughput."),
     setting("partitioner", None, _partitioner,
-            "Chooses partitions: a `Partitioner`, or a function of the key's bytes, all partitions and "
-            "those available. By default the hash of the key, as in Java."),
+            "Chooses the partition of a record that has none: a `Partitioner`, or a function of "
+            "the key's bytes, all partitions and the available partitions. By default the hash of "
+            "the key decides, as in Kafka's Java client, and records without a key stay with one "
+            "partition for a batch."),
     setting("partitioner_adaptive_partitioning_enable", True, boolean,
-            "Whether records without a key go less often to partitions with a longer queue (KIP-794)."),
+            "Whether records without a key are sent less often to partitions whose broker is "
+            "slow, by the length of their queues (KIP-794)."),
     setting("partitioner_availability_timeout_ms", 0, finite(0),
-            "Time after which records without a key avoid a broker that accepts nothing; 0 for never "
-            "(KIP-794)."),
+            "Time, in milliseconds, after which records without a key avoid a partition whose "
+            "broker accepts no batches (KIP-794). 0 switches this off. It needs "
+            "`partitioner_adaptive_partitioning_enable`."),
     setting("partitioner_ignore_keys", False, boolean,
-            "Whether records with a key are partitioned as those without (KIP-794)."),
+            "Whether to choose the partition of a record with a key as if it had none (KIP-794). "
+            "Records with equal keys are then in different partitions."),
     setting("buffer_memory", 33_554_432, whole(1),
-            "Memory of all batches; `send()` waits when it is used up."),
-    setting("max_block_ms", 60_000, finite(0), "How long `send()` waits for metadata or memory."),
-    setting("max_request_size", 1_048_576, whole(1), "Largest request, and largest record."),
+            "Memory for all records that are not yet acknowledged, in bytes. When it is used up, "
+            "`send()` waits for up to `max_block_ms`."),
+    setting("max_block_ms", 60_000, finite(0),
+            "How long `send()` waits for metadata or for memory, in milliseconds, before it "
+            "raises `KafkaTimeoutError`. It also limits the calls of transactions that have no "
+            "time limit of their own."),
+    setting("max_request_size", 1_048_576, whole(1),
+            "Largest request, and largest record before compression, in bytes. A larger record "
+            "raises `MessageSizeTooLargeError`. The broker's `message.max.bytes` and the topic's "
+            "`max.message.bytes` are limits too."),
     setting("allow_auto_create_topics", True, boolean,
-            "Whether brokers may create a topic that does not exist."),
+            "Whether the broker may create a topic that does not exist when a record is sent to "
+            "it. The broker's `auto.create.topics.enable` must allow it too."),
 )
 # fmt: on
 
