@@ -5,7 +5,7 @@ DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace
 
-.PHONY: help demo unit test reliability lint bench fuzz sanitize audit sbom build clean
+.PHONY: help demo unit test reliability lint docs bench fuzz sanitize audit sbom build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ lint: build  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of 
 	$(BIN)/python tools/ported_tests.py --check
 	$(BIN)/python tools/settings.py --check
 
+docs: build  ## The documentation site in build/docs; every warning is an error, such as a link that leads nowhere
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
+
 bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, bench/README.md
 	@$(JARS)
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
@@ -95,8 +98,8 @@ $(VENV)/.demo: $(VENV)/.python pyproject.toml setup.py
 
 $(VENV)/.unit: $(VENV)/.python pyproject.toml setup.py
 	@$(PYTHON) tools/check_tools.py unit
-	@echo "Installing kafkacore with the test and lint extras (PySpark is large: the first time takes a few minutes) ..."
-	$(BIN)/python tools/set_up.py demo test lint
+	@echo "Installing kafkacore with the test, lint and docs extras (PySpark is large: the first time takes a few minutes) ..."
+	$(BIN)/python tools/set_up.py demo test lint docs
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.unit

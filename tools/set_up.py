@@ -1,6 +1,6 @@
 """Install kafkacore, editable, with some of its extras into the environment that runs this.
 
-    python tools/set_up.py demo test lint
+    python tools/set_up.py demo test lint docs
 
 Compiling occupies the processor for minutes and downloading the network, so they run side by side.
 """

@@ -104,6 +104,11 @@ def _name_and_labels(metric_name: MetricName) -> tuple[str, dict[str, str]]:
     return f"kafkacore_{_word(f'{group}_{part}' if part else group)}_{_word(metric_name.name)}", labels
 
 
+def prometheus_name(metric_name: MetricName) -> str:
+    """Return the name under which a metric is exported."""
+    return _name_and_labels(metric_name)[0]
+
+
 def _word(text: str) -> str:
     return re.sub(r"\W", "_", text, flags=re.ASCII)
 
@@ -144,7 +149,7 @@ def start_exporter(clients: object, port: int, addr: str = "127.0.0.1") -> Expor
     clients:
         A client or several, as for :class:`KafkaMetricsCollector`.
     port:
-        0 for any that is free: see :attr:`Exporter.port`.
+        0 for any free port; the attribute ``port`` of the exporter has it.
     addr:
         Where to listen: this machine alone, if nothing is said.
 

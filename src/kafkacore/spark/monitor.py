@@ -32,7 +32,8 @@ MAX_QUERIES = 100
 #: Phases of a batch that a line names.
 SLOWEST_PHASES = 3
 
-_DESCRIPTIONS = {
+#: Name of each figure → its meaning.
+DESCRIPTIONS = {
     "active": "1 while the query runs, 0 after its end",
     "starts-total": "how often the query was started while this was listening",
     "failures-total": "how often it ended by an error",
@@ -184,7 +185,7 @@ class QueryMonitor(StreamingQueryListener):
         """
         with self._lock:
             found = {
-                MetricName(name, GROUP, _DESCRIPTIONS[name], {"query": query.name, **tags}): value
+                MetricName(name, GROUP, DESCRIPTIONS[name], {"query": query.name, **tags}): value
                 for query in self._queries.values()
                 for name, tags, value in query.figures()
             }

@@ -44,7 +44,7 @@ class EmbeddedCluster:
         Time of the broker.
     config:
         Kafka's property names with underscores (``num_partitions``, ``log_segment_bytes`` …); see
-        :data:`FOR_TESTS` for what differs from the broker's defaults.
+        ``FOR_TESTS`` for what differs from the broker's defaults.
 
     Attributes
     ----------

@@ -1,30 +1,39 @@
-"""The Python that a page of documentation shows: its blocks, to be run as they stand."""
+"""The code that a page of documentation shows: its blocks, to be run as they stand."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[3]
-_BLOCK = re.compile(r"^(?:<!-- not run: ([^\n]+) -->\n)?```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^(?:<!-- not run: ([^\n]+) -->\n)?(`{3,})([^\n`]*)\n(.*?)^\2$", re.MULTILINE | re.DOTALL
+)
 
 
 class Block(NamedTuple):
-    """A block, and why it is not run in its turn; ``None`` for one that is."""
+    """A block, its language, and why it is not run in its turn; ``None`` for one that is."""
 
     code: str
     why_not_run: str | None
+    language: str = "python"
 
 
-def page_blocks(page: str, places: Mapping[str, str]) -> list[Block]:
-    """Return the blocks of a page, with ``places`` (addresses, folders, ports) replaced by others."""
+def fenced_blocks(page: str, places: Mapping[str, str] = MappingProxyType({})) -> list[Block]:
+    """Return all blocks of a page, with ``places`` (addresses, folders, ports) replaced by others."""
     text = (ROOT / page).read_text()
     for shown, other in places.items():
         assert shown in text, f"{page} no longer shows {shown}"
         text = text.replace(shown, other)
-    return [Block(code, why) for why, code in _BLOCK.findall(text) for why in (why or None,)]
+    return [Block(code, why or None, language.strip()) for why, _, language, code in _BLOCK.findall(text)]
+
+
+def page_blocks(page: str, places: Mapping[str, str]) -> list[Block]:
+    """Return the blocks of Python of a page."""
+    return [block for block in fenced_blocks(page, places) if block.language == "python"]
 
 
 def code_blocks(page: str, places: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,56 @@
+"""Sphinx extension: write the reference from the code while the site is built.
+
+A page has comments such as ``<!-- reference: settings producer -->``. Before Sphinx reads the page, each is
+replaced by the Markdown that the function of that name returns. Nothing that is generated is committed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from reference.api import api, fixtures
+from reference.commands import commands
+from reference.errors import errors
+from reference.links import resolve
+from reference.metrics import metrics
+from reference.settings import settings
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+#: The first word of a comment → the function that writes what replaces it.
+WRITERS = {
+    "api": api,
+    "commands": commands,
+    "errors": errors,
+    "fixtures": fixtures,
+    "metrics": metrics,
+    "settings": settings,
+}
+_COMMENT = re.compile(r"^<!-- reference: (\w+) ?(.*) -->$", re.MULTILINE)
+
+
+def expanded(text: str) -> str:
+    """Return the text of a page with its comments replaced."""
+    return _COMMENT.sub(lambda match: WRITERS[match[1]](*match[2].split()), text)
+
+
+def _on_source_read(app: Sphinx, docname: str, source: list[str]) -> None:
+    source[0] = expanded(source[0])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Connect the extension to Sphinx."""
+    app.connect("source-read", _on_source_read)
+    app.connect("missing-reference", resolve)
+    # The pages depend on code that Sphinx does not watch: read them in every build.
+    app.connect("env-get-outdated", lambda app, env, added, changed, removed: _generated_pages(env))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _generated_pages(env: object) -> list[str]:
+    found: list[str] = sorted(
+        name for name in getattr(env, "found_docs", ()) if name.startswith("reference/")
+    )
+    return found

@@ -1,0 +1,71 @@
+"""Sphinx configuration of the documentation site: ``make docs`` builds it into build/docs."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS / "_extensions"))
+
+project = "kafkacore"
+author = "the kafkacore developers"
+release = metadata.version("kafkacore")
+version = ".".join(release.split(".")[:3])
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "reference",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+root_doc = "index"
+#: Pages of developers, which the repository shows and the site does not.
+exclude_patterns = [
+    "BROKER.md",
+    "DESIGN.md",
+    "PORTED_TESTS.md",
+    "RELIABILITY.md",
+    "SETTINGS.md",
+    "SPARK.md",
+    "TESTING.md",
+]
+
+nitpicky = True
+nitpick_ignore = [
+    # Imported for type checkers only.
+    ("py:class", "StructType"),
+    ("py:class", "DataFrame"),
+    # Names of types, and parts of their parameters, in signatures.
+    ("py:class", "CommitCallback"),
+    ("py:class", "collections.abc.Mapping[int"),
+    ("py:class", "collections.abc.Mapping[str"),
+]
+
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "fieldlist"]
+myst_heading_anchors = 3
+
+# Signatures without the modules of their types, one parameter a line where they are long.
+add_module_names = False
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "undoc-members": True, "show-inheritance": True}
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 80
+python_use_unqualified_type_names = True
+numpydoc_show_class_members = False
+numpydoc_validation_checks: set[str] = set()
+
+html_theme = "furo"
+html_title = "kafkacore"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {"navigation_with_keys": True}
+copybutton_prompt_text = r"\$ |>>> "
+copybutton_prompt_is_regexp = True
