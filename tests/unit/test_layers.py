@@ -1,4 +1,4 @@
-"""The import layers of docs/DESIGN.md, enforced over ``.py``, ``.pyi``, ``.pyx`` and ``.pxd``.
+"""The import layers of docs/how-it-works/layers.md, enforced over ``.py``, ``.pyi``, ``.pyx`` and ``.pxd``.
 
 A module imports only lower layers or its own package; packages of one layer do not know each other. Inside a
 package of ``SUB_LAYERS``, sub-packages have an order too. An
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-DESIGN = Path(__file__).resolve().parents[2] / "docs" / "DESIGN.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-it-works" / "layers.md"
 SUFFIXES = {".py", ".pyi", ".pyx", ".pxd"}
 
 #: Layer of each package or module right under kafkacore.
@@ -158,10 +158,22 @@ def test_module_imports_only_lower_layers(path: Path) -> None:
     assert breaches(path) == []
 
 
-def test_design_document_gives_the_same_layers() -> None:
-    rows = re.findall(r"^\| (\d) \| ([^|]+) \|", DESIGN.read_text(encoding="utf-8"), re.MULTILINE)
+def test_page_shows_the_same_layers() -> None:
+    rows = re.findall(r"^\| (\d) \| ([^|]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     written = {name: int(layer) for layer, names in rows for name in re.findall(r"`(\w+)`", names)}
+    assert len(written) > 20
     assert {name: LAYERS[name] for name in written} == written
+
+
+@pytest.mark.parametrize(("package", "column"), [("broker", 0), ("spark", 1)])
+def test_page_shows_the_same_order_of_sub_packages(package: str, column: int) -> None:
+    """The picture has the highest at the top, and no single modules."""
+    picture = re.search(r"```text\nbroker +spark\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert picture is not None
+    lines = [re.split(r" {2,}", line.strip()) for line in picture[1].splitlines()]
+    shown = [line[2 * column] for line in lines if len(line) > 2 * column and line[2 * column] != "(modules)"]
+    folders = [name for name in SUB_LAYERS[package] if (SOURCE / "kafkacore" / package / name).is_dir()]
+    assert shown == folders[::-1]
 
 
 # ---- The checker itself: each rule is seen to bite ------------------------------------------------------
