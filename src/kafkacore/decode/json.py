@@ -1,6 +1,9 @@
-"""Values in JSON in, typed Arrow columns out, with the values that Spark's ``from_json`` gives for them.
+"""Decode JSON values to typed Arrow columns, with the values that Spark's ``from_json`` returns.
 
-Options are Spark's own. Does not know: modes (what becomes of a malformed row is the caller's), Spark.
+Options are Spark's own. Spark reads a stream of Jackson tokens, and the parser follows it: a scalar that is
+no token makes the record malformed, a scalar of the wrong type only its field. A list with a wrong element
+is null, and so is a map with a wrong value; a struct keeps its other fields. Of a repeated field the last
+valid value counts. No library has these rules: docs/how-it-works/decisions.md compares them.
 """
 
 from __future__ import annotations

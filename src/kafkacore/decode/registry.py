@@ -1,10 +1,11 @@
-"""A schema registry's HTTP API: the id of a schema in, the schema out. Kept for the life of the process.
+"""Read schemas by id from a schema registry over HTTP, and keep them for the life of the process.
 
-An id never changes its meaning, so what was found is kept; that there is none is believed for
-:data:`ABSENT_MS`. What the registry answers is not trusted: its length, form and references are limited. No
-redirection is followed, because it would carry the password elsewhere. Does not know: encoded values.
+An id never changes its meaning, so a found schema is kept. A missing id is remembered for
+:data:`ABSENT_MS`, and only a limited number of missing ids is asked for in that time, so that hostile
+values cause no flood of requests. The registry's answers are not trusted: length, form, and references are
+limited. Redirects are not followed, because they would carry the password elsewhere.
 
-Source: Confluent's Schema Registry API, which Apicurio, Redpanda and Karapace offer too.
+The API is Confluent's Schema Registry API, which Apicurio, Redpanda, and Karapace offer too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
-"""Many connections, one thread: sends in, whole frames out; nothing blocks but the wait, without the GIL.
+"""Run many connections on one thread: frames to send in, whole frames out.
 
-Used by one thread; ``wakeup`` alone may be called by any. Does not know: what a frame says, DNS, retries.
-Source of the behaviour: Kafka's ``Selector``.
+Only the wait blocks, and it runs without the GIL. One thread uses a selector; any thread may call
+``wakeup()``. The source of the behaviour is Kafka's ``Selector``.
+
+Reads and writes of up to 64 KiB keep the GIL, because they take microseconds and so does getting it back. A
+frame that the socket took only in part continues inside the wait, without the GIL: a request of 1 MB passes
+through a socket's buffer in five to ten pieces. A selector that is interrupted in a poll (Ctrl-C) keeps
+what it has found for the next poll.
 """
 
 cimport cython

@@ -1,4 +1,8 @@
-"""Which accepted connection is not authenticated in time, or has not sent its first whole frame in time."""
+"""Find accepted connections that have not authenticated, or not sent their first frame, in time.
+
+On a listener without authentication the limit is for the first frame. A connection that has sent nothing
+may stay, because clients open connections that they need later.
+"""
 
 cimport cython
 from libc.math cimport INFINITY

@@ -1,9 +1,19 @@
-"""How the bytes of a channel travel by TLS: Python's ``ssl`` between the frames and a non-blocking socket.
+"""Transport of a TLS channel: Python's ``ssl`` engine between the frames and a non-blocking socket.
 
-The engine (:class:`ssl.SSLObject`) works on memory alone: what the socket has is read in large pieces and
-handed to it, and what it makes is handed to the socket. Bytes of a frame are told as written when the socket
-has taken all that they became, so a channel never has to ask what is still on its way. Does not know:
-certificates, frames. Source of the behaviour: Kafka's ``SslTransportLayer``.
+The engine (:class:`ssl.SSLObject`) works on memory alone. Encrypted bytes are read from the socket in large
+pieces and given to it, and its output is written to the socket. ``ssl.SSLSocket`` would make two system
+calls for each TLS record of 16 KiB. The source of the behaviour is Kafka's ``SslTransportLayer``.
+
+- Bytes of a frame count as written when the socket has taken everything that the engine made of them. So a
+  channel never tracks bytes in transit, and a repeated write is always of the same bytes.
+- To ask the engine for an incomplete record raises an exception, which costs twenty times as much as a
+  record. So the transport follows the lengths of records and asks only for whole ones.
+- No poll reports bytes that the engine has already decrypted. The selector keeps a list of such channels
+  (``Selector.buffered``).
+- A peer may request new keys as often as it likes. One read takes at most ``MOST_IN_VAIN`` bytes beyond
+  twice what it returns, and a peer that leaves too many answers unread is disconnected.
+- A record that does not verify after the first frame is a lost connection, which is retried. It is not an
+  authentication failure: whoever can change one byte must not be able to stop a client for good.
 """
 
 cimport cython

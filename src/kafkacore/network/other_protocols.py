@@ -1,4 +1,7 @@
-"""What speaks to us if not Kafka: the size that its first four bytes make, as a frame's, in; a name out."""
+"""Name the protocol of a peer that does not speak Kafka, from the first four bytes read as a frame size.
+
+A TLS record begins with 21 or 22. The first byte of a Kafka frame below 100 MB is 0 to 5.
+"""
 
 from __future__ import annotations
 

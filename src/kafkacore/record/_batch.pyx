@@ -1,8 +1,9 @@
-"""Reading record batches: bytes of a fetch response or a log segment in, batches and lazy records out.
+"""Read record batches from a fetch response or a log segment: batches and lazy records.
 
-Nothing is copied but what a caller asks for: a batch holds its place in the buffer, a record its positions. A
-compressed batch is decompressed once, on first use, into memory of its own. What breaks the format raises
-`CorruptRecordError` with the offset. Does not know: partitions, positions, transactions.
+A batch keeps its place in the buffer, and a record its positions; only what a caller asks for is copied. A
+compressed batch is decompressed once, on first use, into memory of its own. Invalid data raises
+`CorruptRecordError` with the offset. A record's offset delta must not exceed the last offset delta of its
+batch: beyond it, a reader's position would move backwards at the end of the batch.
 """
 
 cimport cython

@@ -1,8 +1,10 @@
-"""The batches of a log segment file: reads at positions in, batches and what is damaged out.
+"""Read the batches of a log segment file, a chunk at a time, and continue after damage.
 
-One chunk is held at a time, which begins with a batch. Damage does not end the file: reading goes on behind
-it, at the next batch that can be told for one. A file that ends within a batch, or in zeros, is one that a
-broker was writing when it was copied. Does not know: paths, storage, topics, indexes.
+The file is read at positions and not mapped: it is no slower, works for remote storage, and a file that a
+live broker truncates is an end of file instead of SIGBUS. After damage, reading continues at the next batch
+whose header and CRC are right and whose offset is not below what has been read. A value may contain a batch
+too, but one that its producer made begins at offset 0. A file that ends within a batch, or in zeros, was
+copied while a broker wrote it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kafkacore.broker.log.segment import LogSegment, RecordsSlice
 from kafkacore.errors import CorruptRecordError
 
-#: Less is copied sooner than sent from the file; measured, see docs/DESIGN.md.
+#: Less is copied sooner than sent from the file; see docs/how-it-works/log.md.
 MIN_SLICE_SIZE = 8 * 1024
 #: Less is looked at and copied sooner than its end is found in the index.
 _MIN_SEARCH_SIZE = 64 * 1024

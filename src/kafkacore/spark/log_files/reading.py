@@ -1,7 +1,7 @@
-"""Batches of a segment to rows: a file's batches in, Arrow record batches and what was damaged out.
+"""Convert the batches of a segment file to Arrow record batches, and report damage.
 
-No record becomes a Python object: what needs no decision goes from the file's bytes to columns in one call.
-Does not know: files, paths, Spark.
+No record becomes a Python object. Batches that need no decision are converted from the file's bytes to
+columns in one call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Which transactions of a log were aborted, and up to where all are decided: batch headers in, offsets out.
+"""Find the aborted transactions of a log, and the offset up to which all transactions are decided.
 
-What a broker knows from its producers' state and the ``.txnindex`` is in the log itself: each transaction
-ends with a control batch of its producer. Does not know: files, columns.
+Each transaction ends with a control batch of its producer, so the log itself has the answer. ``.txnindex``
+is not used: it is absent both if no transaction was aborted and if nobody copied the file. A log is
+compacted only below its last stable offset. So a gap after a transaction without a marker means that the
+transaction was committed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Micro-batches written once: what a task leaves open in, transactions ended by the driver out.
+"""Write each micro-batch exactly once: the driver commits the transactions that the tasks prepared.
 
-A task writes in a transaction of its own and does not end it. When all tasks of the batch have, the driver
-gives each transaction the batch's number as a group's offset, and commits it; so the data and the word that
-they are written are one. docs/DESIGN.md ("Exactly once into Kafka") has the states and what each crash
-leaves. Does not know: Spark.
+A task writes in a transaction of its own and leaves it open. After all tasks of a batch have finished, the
+driver takes over each transaction, adds the batch number as the offset of a consumer group, and commits it.
+So the records and the fact that they are written become visible together. docs/how-it-works/spark.md
+explains why this holds and what each crash leaves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""What a Python worker of Spark does once for all its tasks. Does not know: what a task is about.
+"""Prepare a Python worker of Spark once for all its tasks.
 
-A task of few rows takes 3 ms here, and took 70 more around it: PySpark collects garbage after each task and
-Spark waits for an acknowledgement before it sends the next one's second half. Both are cured from inside.
+A task of a few rows takes 3 ms here, and PySpark and Spark added 70 ms. PySpark collects garbage after each
+task, which takes 30 ms with our modules loaded. The second packet of a task waits 40 ms for a delayed
+acknowledgement of the first. So loaded modules are exempt from collections from the second task on, and the
+kernel acknowledges at once. PySpark's socket is found in the stack; where it is not found, nothing is
+changed.
 """
 
 from __future__ import annotations
