@@ -34,7 +34,7 @@ RELIABILITY = $(sort $(shell grep -rlE "^from model.dose import .*\bdose\b" test
 
 # What was measured is shown when a test has failed, too; findings of kills are beside it, word for word. A full dose
 # may take longer than the test's time in a run of all, where it has none of its own.
-reliability: build  ## Kills, bad links and exactly-once copies in full doses, for hours: docs/RELIABILITY.md
+reliability: build  ## Kills, bad links and exactly-once copies in full, for hours: docs/measured/reliability.md
 	@$(JARS)
 	@rm -f .cache/reliability.txt .cache/reliability.findings.txt
 	@KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
@@ -51,11 +51,13 @@ lint: build  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of 
 	$(BIN)/python -m kafkacore.protocol.generate --check
 	$(BIN)/python tools/ported_tests.py --check
 	$(BIN)/python tools/settings.py --check
+	$(BIN)/python bench/report.py --check
 
 docs: build  ## The documentation site in build/docs; every warning is an error, such as a link that leads nowhere
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
 
 bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, bench/README.md
+bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, docs/measured
 	@$(JARS)
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 

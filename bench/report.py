@@ -1,28 +1,31 @@
-"""The tables of ``bench/README.md`` out of a result.
+"""Write the tables of docs/measured from the result files in bench/results.
 
-    python bench/report.py                       # of the newest in bench/results
-    python bench/report.py bench/results/2026-11-21-0123abcd.json
+    python bench/report.py                       # all tables, each from its newest result
+    python bench/report.py --check               # write nothing; fail if a table is out of date
+    python bench/report.py bench/results/2026-11-21-0123abcd.json    # the tables of this result
 
-What lies between the two marks in the README is replaced. A ratio is the peer's figure against ours in the
-same run: more than 1 is in our favour.
+A table is stored between two marks of a page, and what is between them is replaced. A ratio compares a peer
+with kafkacore in the same run: more than 1 is in favour of kafkacore.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from kafkacore.bench.spark.rows import ROWS
 
 HERE = Path(__file__).resolve().parent
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-BROKER_BEGIN, BROKER_END = "<!-- broker: begin -->", "<!-- broker: end -->"
-SPARK_BEGIN, SPARK_END = "<!-- spark: begin -->", "<!-- spark: end -->"
-#: What results of ``macro/spark.py`` and ``macro/broker.py`` are called.
-SPARK_RESULT, BROKER_RESULT = "*-spark.json", "*-broker.json"
+RESULTS = HERE / "results"
+PAGES = HERE.parent / "docs" / "measured"
+#: Figures of the reliability tests, which people keep; see the comment at its top.
+RELIABILITY = RESULTS / "reliability.toml"
+BEGIN, END = "<!-- {}: made by bench/report.py -->", "<!-- end of {} -->"
 
 #: (mode, peer) → what of it has a goal: records/s and CPU, each as a ratio.
 GOALS = {
@@ -34,41 +37,32 @@ GOALS = {
 }
 
 
-def newest() -> Path:
-    """The result that was measured last, of all but Spark's and the broker's."""
-    folder = HERE / "results"
-    paths = set(folder.glob("*.json")) - set(folder.glob(SPARK_RESULT)) - set(folder.glob(BROKER_RESULT))
-    results = [(json.loads(path.read_text())["date"], path) for path in paths]
-    if not results:
-        raise SystemExit("no result yet: make bench")
-    return max(results)[1]
+def measured(result: Mapping[str, Any]) -> str:
+    """When, where, and by which command a result was measured."""
+    commit = f", commit `{result['commit']}`" if result["commit"] != "unknown" else ""
+    machine = result["machine"]["words"]
+    return f"Measured on {result['date'][:10]}{commit}, by `{result['command']}`. Machine: {machine}."
 
 
-def render(result: dict[str, Any]) -> str:
-    """All tables, in Markdown."""
-    lines = [
-        f"Measured on {result['date'][:10]} at commit `{result['commit']}` by `{result['command']}`: "
-        f"{result['machine']['words']}.",
-        "",
-    ]
-    if "macro" in result:
-        lines += [*_macro(result["macro"]), ""]
-    if "micro" in result:
-        lines += [*_micro(result["micro"]), ""]
-    return "\n".join(lines)
+def render_clients(result: dict[str, Any]) -> str:
+    """Whole clients against Apache Kafka."""
+    return "\n".join([measured(result), "", *_macro(result["macro"]), ""])
+
+
+def render_parts(result: dict[str, Any]) -> str:
+    """Parts of kafkacore beside the same parts of peers."""
+    return "\n".join([measured(result), "", *_micro(result["micro"]), ""])
 
 
 def _macro(macro: dict[str, Any]) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in macro["versions"].items())
     rounds = macro["options"]["rounds"]
-    # In the mode `broker` the brokers are the contestants; what was started is known by its address there.
+    # In the mode `broker` the brokers are compared; the one that was started is known by its address there.
     given = f"broker at {macro['options']['bootstrap']}"
-    yield f"### Whole processes, against {macro['broker']}"
-    yield ""
     how = "One round" if rounds == 1 else f"Median of {rounds} interleaved rounds"
-    yield f"{how}; every record counted. {versions}."
+    yield f"Broker: {macro['broker']}. {how}; every record was counted. Versions: {versions}."
     yield ""
-    yield "| what | client | records/s | MB/s | CPU s/M | peak MiB | ours is faster | ours needs less CPU |"
+    yield "| workload | client | records/s | MB/s | CPU s/M | peak MiB | faster | less CPU |"
     yield "|---|---|---|---|---|---|---|---|"
     for entry in macro["results"]:
         if entry["rate"] is None:
@@ -76,9 +70,9 @@ def _macro(macro: dict[str, Any]) -> Iterator[str]:
     paced = [entry for entry in macro["results"] if entry["rate"] is not None]
     if paced:
         yield ""
-        yield "Latency in milliseconds at a fixed rate, from when a record should have left (linger 0):"
+        yield "Latency in milliseconds at a fixed rate and linger 0, from the time at which a record was due:"
         yield ""
-        yield "| what | client | p50 | p99 | p99.9 | max |"
+        yield "| workload | client | p50 | p99 | p99.9 | max |"
         yield "|---|---|---|---|---|---|"
         yield from map(_latency_row, paced)
     for peer, why in macro["missing"].items():
@@ -122,15 +116,11 @@ def _micro(micro: list[dict[str, Any]]) -> Iterator[str]:
     groups: dict[str, list[dict[str, Any]]] = {}
     alone = []
     for each in micro:
-        # The codecs' libraries among each other: what they decide is in docs/DESIGN.md, "Dependencies".
+        # The codecs' libraries beside each other: docs/how-it-works/decisions.md has what they decide.
         if each["name"].startswith("codecs.py"):
             continue
         groups.setdefault(each["group"] or each["name"], []).append(each)
-    yield "### The parts, against their peers"
-    yield ""
-    yield "Best round of each, in one process; the same work on both sides."
-    yield ""
-    yield "| what | ours | peer | | ours is faster |"
+    yield "| work | kafkacore | peer | | kafkacore is faster |"
     yield "|---|---|---|---|---|"
     for group, members in groups.items():
         ours = [each for each in members if peer_of(each) is None]
@@ -144,7 +134,7 @@ def _micro(micro: list[dict[str, Any]]) -> Iterator[str]:
             yield f"| {group} | {_rate(best)} | {peer_of(each)} | {_rate(each)} | {ratio} |"
     if alone:
         yield ""
-        yield "| without a peer | best round |"
+        yield "| work without a peer | best round |"
         yield "|---|---|"
         for each in alone:
             yield f"| `{each['name'].replace('|', '/')}` | {_rate(each)} |"
@@ -155,15 +145,14 @@ def render_spark(result: dict[str, Any]) -> str:
     spark = result["spark"]
     versions = ", ".join(f"{name} {version}" for name, version in spark["versions"].items())
     lines = [
-        f"Measured on {result['date'][:10]} at commit `{result['commit']}` by "
-        f"`{result['command']}`, against "
-        f"{spark['broker']}: {result['machine']['words']}. Median of "
-        f"{spark['options']['rounds']} interleaved "
-        f"rounds on `local[{spark['options']['cores']}]`, after a first one that does not count; each side "
-        "in a driver program of its own; every row counted. Processor time is that of the JVM and of all "
-        f"Python processes under it. Spark's own source is a **mixed-version jar set**. {versions}.",
+        measured(result),
         "",
-        "| what | records | side | records/s | CPU s/M | of it JVM | Python | ours needs less |",
+        f"Broker: {spark['broker']}. Median of {spark['options']['rounds']} interleaved rounds on "
+        f"`local[{spark['options']['cores']}]`, after one round that does not count. Each side has its own "
+        "driver program. Every row was counted. Processor time is that of the JVM and all Python processes "
+        f"below it. Spark's own source is a **mixed-version jar set**. Versions: {versions}.",
+        "",
+        "| workload | records | side | records/s | CPU s/M | of it JVM | Python | less CPU |",
         "|---|---|---|---|---|---|---|---|",
         *(_spark_row(entry) for entry in spark["results"] if not _is_apart(entry)),
         "",
@@ -180,12 +169,12 @@ def render_spark(result: dict[str, Any]) -> str:
 
 
 def _from_before(spark: dict[str, Any]) -> list[str]:
-    """Which rows are of another run, if a run was put together."""
+    """Name the rows that another run measured."""
     if "before" not in spark:
         return []
     rows = ", ".join(spark["before"])
     return [
-        f"Of a run of its own, on the same machine: {rows}.",
+        f"Measured in a separate run on the same machine: {rows}.",
         "",
     ]
 
@@ -200,13 +189,12 @@ def _apart(entry: dict[str, Any]) -> str:
     if entry["mode"] == "spark-memory":
         gigabytes = entry["records"] * entry["size"] / 1e9
         return (
-            f"Memory: while {gigabytes:.1f} GB were read, the largest Python worker had "
-            f"{median['worker_peak_mib']:,.0f} MiB resident at most, its interpreter and libraries with it."
+            f"Memory: while {gigabytes:.1f} GB were read, the largest Python worker had at most "
+            f"{median['worker_peak_mib']:,.0f} MiB resident, including the interpreter and libraries."
         )
-    times = f", {entry['advantage']['ms_per_batch']:.2f}x ours" if entry["peer"] != "kafkacore" else ""
     return (
-        f"Smallest trigger, 2 rows, {entry['peer']}: {median['ms_per_batch']:.0f} ms a batch{times}, "
-        f"{median['cpu_ms_per_batch']:.0f} ms of processor."
+        f"Smallest trigger, 2 rows, {entry['peer']}: {median['ms_per_batch']:.0f} ms per batch, "
+        f"{median['cpu_ms_per_batch']:.0f} ms of processor time."
     )
 
 
@@ -227,26 +215,100 @@ def render_broker(result: dict[str, Any]) -> str:
     """The embedded broker beside Apache Kafka, in Markdown."""
     broker = result["broker"]
     lines = [
-        f"Measured on {result['date'][:10]} at commit `{result['commit']}` by `{result['command']}`: "
-        f"{result['machine']['words']}. Median of {broker['rounds']} interleaved rounds; CPU is the broker's "
-        "process. More than 1 is in our favour.",
+        measured(result),
         "",
-        "| what | record, batch, partitions | ours records/s | Kafka's | ratio | ours CPU s/M | Kafka's "
-        "| ratio |",
+        f"Median of {broker['rounds']} interleaved rounds. CPU is that of the broker's process.",
+        "",
+        "| workload | record, batch, partitions | records/s | Kafka's | ratio | CPU s/M | Kafka's | ratio |",
         "|---|---|---|---|---|---|---|---|",
         *(broker_row(row) for row in broker["rows"] if row["what"] != "latency"),
         "",
-        "Latency of a record at half of Apache Kafka's rate, linger 0, after 4 s of warm-up, in ms:",
+        "Latency of a record in ms, at half of Apache Kafka's rate, linger 0, after 4 s of warm-up:",
         "",
-        "| record, partitions | records/s | ours p50 | Kafka's | ours p99 | Kafka's | ratio of p99 |",
+        "| record, partitions | records/s | p50 | Kafka's | p99 | Kafka's | ratio of p99 |",
         "|---|---|---|---|---|---|---|",
         *(broker_row(row) for row in broker["rows"] if row["what"] == "latency"),
         "",
-        "| what | figure |",
+        "| resource | figure |",
         "|---|---|",
-        *(f"| {what} | {figure:,.2f} |" for what, figure in broker["resources"].items()),
+        *(f"| {_resource(what)} | {figure:,.2f} |" for what, figure in broker["resources"].items()),
     ]
     return "\n".join([*lines, ""])
+
+
+def _resource(what: str) -> str:
+    """A resource with its unit at the end, as a reader expects it."""
+    unit, _, rest = what.replace("ready_s,", "s until ready,").partition(" ")
+    unit = {"resident_mib": "MiB", "s": "s"}.get(unit, unit)
+    rest = rest.replace("more with", "added by").replace("of a new one", "of a newly started broker")
+    return f"resident memory {rest}, MiB" if unit == "MiB" else f"{rest.removeprefix('to ')}, {unit}"
+
+
+def render_tls(result: dict[str, Any]) -> str:
+    """Whole clients over TLS."""
+    tls = result["tls"]
+    lines = [
+        measured(result),
+        "",
+        f"Broker: {tls['broker']}. {tls['note']}",
+        "",
+        "| workload | kafkacore records/s | confluent records/s | faster | kafkacore CPU s/M "
+        "| confluent CPU s/M | less CPU |",
+        "|---|---|---|---|---|---|---|",
+        *(_tls_row(row) for row in tls["rows"]),
+        "",
+        f"{tls['records']:,} records at {tls['rate']:,} per second, in ms:",
+        "",
+        "| workload | client | p50 | p99 | p99.9 | max | CPU s/M |",
+        "|---|---|---|---|---|---|---|",
+        *(
+            f"| {row['mode']} | {row['peer']} | "
+            + " | ".join(f"{row['latency_ms'][name]:.2f}" for name in ("p50", "p99", "p99.9", "max"))
+            + f" | {row['cpu_s_per_million']:.1f} |"
+            for row in tls["latency"]
+        ),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _tls_row(row: dict[str, Any]) -> str:
+    ours, theirs = row["ours"], row["confluent"]
+    rate, cpu = "records_per_s", "cpu_s_per_million"
+    return (
+        f"| {row['what']} | {ours[rate]:,.0f} | {theirs[rate]:,.0f} | {ours[rate] / theirs[rate]:.2f}x "
+        f"| {ours[cpu]:.3f} | {theirs[cpu]:.3f} | {theirs[cpu] / ours[cpu]:.2f}x |"
+    )
+
+
+def render_reliability(rows: list[dict[str, Any]]) -> str:
+    """What was done, what came out, and the command that repeats it."""
+    lines = ["| scenario | in `make test` | full run | result |", "|---|---|---|---|"]
+    lines += [f"| {row['what']} | {row['in_test']} | {row['full']} | {_outcome(row)} |" for row in rows]
+    lines += [
+        "",
+        "To repeat a full run:",
+        "",
+        "```shell",
+        *dict.fromkeys(_repeat(row) for row in rows),
+        "```",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _outcome(row: dict[str, Any]) -> str:
+    commit = f" Commit `{row['commit']}`." if "commit" in row else ""
+    seeds = ", ".join(str(seed) for seed in row.get("seeds", []))
+    return f"{row['result']}.{commit}" + (f" Seed {seeds}." if seeds else "")
+
+
+def _repeat(row: dict[str, Any]) -> str:
+    return f"KAFKACORE_DOSE=release .venv/bin/python -m pytest --timeout=1800 {row['test']}"
+
+
+def render_defects(rows: list[dict[str, Any]]) -> str:
+    """Defects of other implementations, and the test that shows each one absent here."""
+    lines = ["| defect elsewhere | test here |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {row['what']} | `{row['test']}` |" for row in rows), ""])
 
 
 def broker_row(row: dict[str, Any]) -> str:
@@ -288,34 +350,93 @@ def _short(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}"
 
 
-def write(readme: Path, result: dict[str, Any]) -> None:
-    """Replace what lies between the marks."""
-    _replace(readme, BEGIN, END, render(result))
+#: Key of a result → its tables: name → page, and how it is rendered.
+Section = tuple[str, Callable[[dict[str, Any]], str]]
+SECTIONS: dict[str, dict[str, Section]] = {
+    "macro": {"clients": ("clients.md", render_clients)},
+    "micro": {"parts": ("parts.md", render_parts)},
+    "spark": {"spark": ("spark.md", render_spark)},
+    "broker": {"broker": ("broker.md", render_broker)},
+    "tls": {"tls": ("clients.md", render_tls)},
+}
+#: Tables of the reliability results: name → page.
+RELIABILITY_SECTIONS = {
+    "producer": "reliability.md", "group": "reliability.md", "broker": "reliability.md",
+    "spark": "reliability.md", "hostile": "security.md", "defect": "security.md",
+}  # fmt: skip
 
 
-def write_spark(readme: Path, result: dict[str, Any]) -> None:
-    """The same with Spark's table."""
-    _replace(readme, SPARK_BEGIN, SPARK_END, render_spark(result))
+def newest(key: str) -> dict[str, Any]:
+    """The newest result that has ``key``."""
+    results: list[dict[str, Any]] = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
+    found = [result for result in results if key in result]
+    if not found:
+        raise SystemExit(f"no result in {RESULTS} has {key!r}: make bench")
+    return max(found, key=lambda result: str(result["date"]))
 
 
-def write_broker(readme: Path, result: dict[str, Any]) -> None:
-    """The same with the broker's tables."""
-    _replace(readme, BROKER_BEGIN, BROKER_END, render_broker(result))
+def tables_of(result: dict[str, Any]) -> dict[tuple[str, str], str]:
+    """(Page, name of the table) → the table, for all that a result has."""
+    return {
+        (page, name): render(result)
+        for key, sections in SECTIONS.items()
+        if key in result
+        for name, (page, render) in sections.items()
+    }
 
 
-def _replace(readme: Path, first: str, last: str, tables: str) -> None:
-    before, begin, rest = readme.read_text().partition(first)
-    _, end, after = rest.partition(last)
-    if not begin or not end:
-        raise SystemExit(f"{readme} has no place for the tables: {first} ... {last}")
-    readme.write_text(f"{before}{first}\n\n{tables}\n{last}{after}")
+def reliability_tables() -> dict[tuple[str, str], str]:
+    """The same for the reliability results."""
+    results = tomllib.loads(RELIABILITY.read_text())
+    return {
+        (page, name): (render_defects if name == "defect" else render_reliability)(results[name])
+        for name, page in RELIABILITY_SECTIONS.items()
+    }
+
+
+def all_tables() -> dict[tuple[str, str], str]:
+    """Every table of docs/measured."""
+    tables = reliability_tables()
+    for key, sections in SECTIONS.items():
+        whole = tables_of(newest(key))
+        tables |= {place: table for place, table in whole.items() if place[1] in sections}
+    return tables
+
+
+def replaced(page: Path, name: str, table: str) -> str:
+    """Return the text of a page with one table replaced."""
+    begin, end = BEGIN.format(name), END.format(name)
+    before, has_begin, rest = page.read_text().partition(begin)
+    _, has_end, after = rest.partition(end)
+    if not has_begin or not has_end:
+        raise SystemExit(f"{page} has no place for the table {name!r}: {begin} ... {end}")
+    return f"{before}{begin}\n\n{table}\n{end}{after}"
+
+
+def write(pages: Path, result: dict[str, Any]) -> None:
+    """Replace the tables of one result."""
+    for (page, name), table in tables_of(result).items():
+        (pages / page).write_text(replaced(pages / page, name, table))
 
 
 def main() -> int:
-    source = Path(sys.argv[1]) if len(sys.argv) > 1 else newest()
-    result = json.loads(source.read_text())
-    kind = write_spark if "spark" in result else write_broker if "broker" in result else write
-    kind(HERE / "README.md", result)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("result", nargs="?", type=Path, help="one result (default: the newest of each kind)")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a table is out of date")
+    arguments = parser.parse_args()
+    tables = tables_of(json.loads(arguments.result.read_text())) if arguments.result else all_tables()
+    stale = []
+    for (page, name), table in tables.items():
+        path = PAGES / page
+        text = replaced(path, name, table)
+        if text != path.read_text():
+            stale.append(f"docs/measured/{page}: {name}")
+            if not arguments.check:
+                path.write_text(text)
+    if stale and arguments.check:
+        sys.exit(f"out of date, run python bench/report.py: {', '.join(stale)}")
     return 0
 
 

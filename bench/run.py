@@ -1,6 +1,6 @@
 """``make bench``: the micro-benchmarks and the matrix against Apache Kafka, kept as one JSON.
 
-    python bench/run.py                              # about ten minutes; results and README
+    python bench/run.py                              # about ten minutes; results and docs/measured
     python bench/run.py --records 200000 --rounds 2  # shorter
     python bench/run.py --embedded --small --results out --readme ''   # whether it still runs
     python bench/run.py --only micro --micro "-k crc32c"
@@ -100,7 +100,7 @@ def main() -> int:
     parser.add_argument("--embedded", action="store_true", help="our own broker: needs no Java")
     parser.add_argument("--small", action="store_true", help="tiny inputs: their figures mean nothing")
     parser.add_argument("--results", type=Path, default=HERE / "results", metavar="DIR")
-    parser.add_argument("--readme", default=str(HERE / "README.md"), metavar="FILE", help="'' leaves it")
+    parser.add_argument("--pages", default=str(report.PAGES), metavar="DIR", help="'' leaves them")
     arguments = parser.parse_args()
     now, sha = datetime.now(UTC), short_sha()
     result: dict[str, Any] = {
@@ -119,8 +119,8 @@ def main() -> int:
     target = arguments.results / f"{now:%Y-%m-%d}-{sha}.json"
     target.write_text(json.dumps(result, indent=None) + "\n")
     print(target)
-    if arguments.readme:
-        report.write(Path(arguments.readme), result)
+    if arguments.pages:
+        report.write(Path(arguments.pages), result)
     return 1 if result.get("macro", {}).get("void") else 0
 
 

@@ -1,8 +1,8 @@
-"""The embedded broker beside Apache Kafka: throughput, latency, start, memory; the table of the README.
+"""The embedded broker beside Apache Kafka: throughput, latency, start, memory; the tables of docs/measured.
 
     python bench/macro/broker.py                       # about twenty minutes; needs Java
     python bench/macro/broker.py --rounds 1 --rows rate,latency
-    python bench/macro/broker.py --small --results out --readme ''   # whether it still runs
+    python bench/macro/broker.py --small --results out --pages ''   # whether it still runs
 
 Both brokers run all the time, with `flush=os` here and Kafka's own settings there; the clients are Kafka's
 `ProducerPerformance` and `ConsumerPerformance`, one run on each broker in turn. Processor time is that of the
@@ -297,9 +297,7 @@ def main() -> int:
     parser.add_argument("--rows", default=",".join(ROWS), help="default: all; latency needs rate")
     parser.add_argument("--small", action="store_true", help="tiny inputs: their figures mean nothing")
     parser.add_argument("--results", type=Path, default=PROJECT / "bench" / "results", metavar="DIR")
-    parser.add_argument(
-        "--readme", default=str(PROJECT / "bench" / "README.md"), metavar="FILE", help="'' leaves it"
-    )
+    parser.add_argument("--pages", default=str(report.PAGES), metavar="DIR", help="'' leaves them")
     arguments = parser.parse_args()
     arguments.rounds = 1 if arguments.small else arguments.rounds
     dose = SMALL if arguments.small else Dose()
@@ -340,8 +338,8 @@ def main() -> int:
         if "resources" in rows:
             result["broker"]["resources"] = resources(sides, dose)
     target.write_text(json.dumps(result) + "\n")
-    if arguments.readme:
-        report.write_broker(Path(arguments.readme), result)
+    if arguments.pages:
+        report.write(Path(arguments.pages), result)
     print(report.render_broker(result))
     return 0
 

@@ -1,8 +1,8 @@
-"""Spark's reads and writes by kafkacore and by its own source, against Apache Kafka: the table of the README.
+"""Measure Spark's reads and writes by kafkacore and by Spark's own source, against Apache Kafka.
 
     python bench/macro/spark.py                              # about twenty minutes
     python bench/macro/spark.py --rows read,json --rounds 5
-    python bench/macro/spark.py --embedded --small --results out --readme ''   # whether it still runs
+    python bench/macro/spark.py --embedded --small --results out --pages ''   # whether it still runs
 
 `kafkacore bench spark` does it; here it has Apache Kafka and the jars of Spark's source as the tests fetch
 them. The result is a file of its own, `bench/results/<date>-<short sha>-spark.json`.
@@ -66,7 +66,7 @@ def main() -> int:
     parser.add_argument("--rows", default=",".join(ROWS), help="default: all")
     parser.add_argument("--gigabytes", type=float, default=10.0, help="of the row memory (default: 10)")
     parser.add_argument("--results", type=Path, default=BENCH / "results", metavar="DIR")
-    parser.add_argument("--readme", default=str(BENCH / "README.md"), metavar="FILE", help="'' leaves it")
+    parser.add_argument("--pages", default=str(report.PAGES), metavar="DIR", help="'' leaves them")
     arguments = parser.parse_args()
     small = {"records": 2_000, "rounds": 1, "memory_bytes": 10**6} if arguments.small else {}
     now, sha = datetime.now(UTC), run.short_sha()
@@ -96,8 +96,8 @@ def main() -> int:
             # After each row, so that what has been measured is there however it ends.
             target.write_text(json.dumps(result | {"spark": spark | {"broker": where.name}}) + "\n")
     result = json.loads(target.read_text())
-    if arguments.readme:
-        report.write_spark(Path(arguments.readme), result)
+    if arguments.pages:
+        report.write(Path(arguments.pages), result)
     for title, header, rows in tables(spark):
         print(title)
         print_table(header, rows, has_sum=False)

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from eventually import BUDGET_S
 
 PROJECT = Path(__file__).resolve().parents[2]
 BENCH = PROJECT / "bench"
+MEASURED = PROJECT / "docs" / "measured"
 PEERS = ["confluent", "kafka-python", "aiokafka"]
 pytestmark = pytest.mark.timeout(260)
 
@@ -58,17 +60,15 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def readme(results: Path) -> Path:
-    """A copy of the README, whose tables the run replaces."""
-    copy = results / "README.md"
-    copy.write_text((BENCH / "README.md").read_text())
-    return copy
+def pages(results: Path) -> Path:
+    """A copy of docs/measured, whose tables the run replaces."""
+    return Path(shutil.copytree(MEASURED, results / "measured"))
 
 
 @pytest.fixture(scope="module")
-def result(results: Path, readme: Path) -> dict[str, object]:
+def result(results: Path, pages: Path) -> dict[str, object]:
     """What the command of ``make bench`` writes, on tiny inputs and our own broker."""
-    run(*command_of_make_bench(), "--small", "--embedded", f"--results={results}", f"--readme={readme}")
+    run(*command_of_make_bench(), "--small", "--embedded", f"--results={results}", f"--pages={pages}")
     (written,) = results.glob("*.json")
     return json.loads(written.read_text())
 
@@ -92,13 +92,13 @@ def test_matrix_measures_every_case_and_peer(result):
     assert "confluent-kafka" in result["macro"]["versions"]
 
 
-def test_tables_of_the_readme_are_made_from_the_result(result, readme):
-    text = readme.read_text()
-    assert result["commit"] in text
-    assert "| produce, lz4, 6 partitions, 200 | confluent |" in text
-    assert "| crc32c of 1024 bytes |" in text
-    assert text.count("<!-- results: begin -->") == 1
-    assert text.endswith((BENCH / "README.md").read_text().partition("<!-- results: end -->")[2])
+def test_tables_of_the_pages_are_made_from_the_result(result, pages):
+    clients, parts = ((pages / name).read_text() for name in ("clients.md", "parts.md"))
+    assert result["commit"] in clients
+    assert "| produce, lz4, 6 partitions, 200 | confluent |" in clients
+    assert "| crc32c of 1024 bytes |" in parts
+    assert clients.count("<!-- clients: made by bench/report.py -->") == 1
+    assert clients.endswith((MEASURED / "clients.md").read_text().partition("<!-- end of clients -->")[2])
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,8 @@ def test_script_of_its_own_runs(script):
 
 
 def test_broker_is_measured_beside_apache_kafka_in_every_row(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text((BENCH / "README.md").read_text())
-    shown = run(str(BENCH / "macro" / "broker.py"), "--small", f"--results={tmp_path}", f"--readme={readme}")
+    pages = Path(shutil.copytree(MEASURED, tmp_path / "measured"))
+    shown = run(str(BENCH / "macro" / "broker.py"), "--small", f"--results={tmp_path}", f"--pages={pages}")
     (written,) = tmp_path.glob("*-broker.json")
     result = json.loads(written.read_text())["broker"]
     assert [row["what"] for row in result["rows"]] == ["produce", "consume", "latency"]
@@ -125,9 +124,9 @@ def test_broker_is_measured_beside_apache_kafka_in_every_row(tmp_path):
     assert "SIGKILL" in " ".join(result["resources"])
     for line in ("| produce | 100 B, 16 KiB, 1 partition |", "| consume | 100 B", "| 100 B, 1 partition | "):
         assert line in shown
-    text = readme.read_text()
-    assert text.partition("<!-- broker: begin -->")[2].strip().startswith(shown.strip())
-    assert text.count("<!-- broker: end -->") == 1
+    text = (pages / "broker.md").read_text()
+    assert text.partition("<!-- broker: made by bench/report.py -->")[2].strip().startswith(shown.strip())
+    assert text.count("<!-- end of broker -->") == 1
 
 
 def test_no_script_is_left_out():

@@ -1,9 +1,10 @@
-"""Defects that others have had, by name, where no other test bears it; docs/RELIABILITY.md lists them all."""
+"""Defects that other implementations have had, by name; docs/measured/security.md lists all of them."""
 
 from __future__ import annotations
 
 import re
 import struct
+import tomllib
 import tracemalloc
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from kafkacore.network.other_protocols import spoken_protocol
 from kafkacore.record import ColumnBuilder, read_batches
 from kafkacore.structs import TopicPartition
 
+PROJECT = Path(__file__).resolve().parents[2]
 #: What reading may take beside eight times its bytes.
 BESIDE = 64 * 1024
 #: As int32, as a compact count, as a string's length.
@@ -122,20 +124,16 @@ def test_small_batch_with_a_huge_last_offset_delta_takes_no_gigabytes() -> None:
         validate_append(memoryview(bytearray(data)), LogConfig(), 0, TopicPartition("t", 0))
 
 
-def test_every_named_defect_has_the_test_that_the_document_says() -> None:
-    project = Path(__file__).resolve().parents[2]
-    text = (project / "docs" / "RELIABILITY.md").read_text(encoding="utf-8")
-    section = text.split("## Defects that others have had")[1].split("\n## ")[0]
-    named = [line.split("`")[1] for line in section.splitlines() if "`tests/" in line]
-    assert len(named) >= 13
-    for name in named:
-        path, _, test = name.partition("::")
-        assert f"def {test}(" in (project / path).read_text(encoding="utf-8"), name
+def test_every_named_defect_has_its_test() -> None:
+    results = tomllib.loads((PROJECT / "bench" / "results" / "reliability.toml").read_text(encoding="utf-8"))
+    assert len(results["defect"]) >= 13
+    for row in results["defect"]:
+        path, _, test = row["test"].partition("::")
+        assert f"def {test}(" in (PROJECT / path).read_text(encoding="utf-8"), row["what"]
 
 
-def test_files_that_the_page_names_are_there() -> None:
-    project = Path(__file__).resolve().parents[2]
-    text = (project / "docs" / "RELIABILITY.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`(tests/[\w/]+\.(?:py|md))", text))
+def test_files_that_the_pages_name_exist() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (PROJECT / "docs" / "measured").glob("*.md"))
+    named = set(re.findall(r"(?:tests|bench)/[\w/]+\.(?:py|md)", text))
     assert len(named) > 40
-    assert [name for name in sorted(named) if not (project / name).is_file()] == []
+    assert [name for name in sorted(named) if not (PROJECT / name).is_file()] == []

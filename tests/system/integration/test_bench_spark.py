@@ -35,11 +35,11 @@ def test_both_sides_are_measured_side_by_side(apache_kafka: ApacheKafka, tmp_pat
     assert 'option("value.format", "json")' in ours["settings"]["query"]
     assert "from_json" in theirs["settings"]["query"]
     assert "spark-sql-kafka-0-10_2.13 (jar)" in result["versions"]
-    assert_readme_shows(result, tmp_path)
+    assert_page_shows(result, tmp_path)
 
 
-def assert_readme_shows(result: dict[str, object], folder: Path) -> None:
-    """The table of ``bench/README.md`` can be made of it."""
+def assert_page_shows(result: dict[str, object], folder: Path) -> None:
+    """The table of docs/measured/spark.md can be made of it."""
     whole = {
         "date": "2026-01-01",
         "commit": "abc",
@@ -48,16 +48,16 @@ def assert_readme_shows(result: dict[str, object], folder: Path) -> None:
         "spark": result,
     }
     (folder / "whole.json").write_text(json.dumps(whole))
-    readme = folder / "README.md"
-    readme.write_text("before\n<!-- spark: begin -->\n<!-- spark: end -->\nafter\n")
+    page = folder / "spark.md"
+    page.write_text("before\n<!-- spark: made by bench/report.py -->\n<!-- end of spark -->\nafter\n")
     program = (
         "import json, sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import report;"
-        "report.write_spark(Path(sys.argv[3]), json.loads(Path(sys.argv[2]).read_text()))"
+        "report.write(Path(sys.argv[3]), json.loads(Path(sys.argv[2]).read_text()))"
     )
-    command = [sys.executable, "-c", program, str(REPORT.parent), str(folder / "whole.json"), str(readme)]
+    command = [sys.executable, "-c", program, str(REPORT.parent), str(folder / "whole.json"), str(folder)]
     subprocess.run(command, check=True, timeout=BUDGET_S)
-    text = readme.read_text()
+    text = page.read_text()
     assert "| json: JSON to typed columns | 0.001 M | spark-kafka |" in text
     assert "mixed-version jar set" in text
     assert text.startswith("before\n")
-    assert text.endswith("<!-- spark: end -->\nafter\n")
+    assert text.endswith("<!-- end of spark -->\nafter\n")
