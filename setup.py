@@ -1,4 +1,4 @@
-"""Lists the compiled modules; everything else about the package is in pyproject.toml.
+"""List the compiled modules and make the description; everything else is in pyproject.toml.
 
 No -march=native: one wheel runs on every machine, and wire/crc32c picks its instructions at run time.
 ``KAFKACORE_BUILD_ONLY=wire,record`` builds the extensions of these packages alone.
@@ -6,6 +6,8 @@ No -march=native: one wheel runs on every machine, and wire/crc32c picks its ins
 """
 
 import os
+import re
+import tomllib
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -69,7 +71,19 @@ def extensions() -> list[Extension]:
     return found
 
 
-# The processes that translate may load this file anew.
+def description() -> str:
+    """Return README.md for a package index, where links into the repository need its address.
+
+    They are made absolute with ``Source`` of ``[project.urls]``. Without one they become plain text.
+    """
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    source = project.get("urls", {}).get("Source", "").rstrip("/")
+    target = rf"[\1]({source}/blob/main/\2)" if source else r"\1"
+    readme = Path("README.md").read_text(encoding="utf-8")
+    return re.sub(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)", target, readme)
+
+
+# The processes that translate may load this file again.
 if __name__ == "__main__":
     # Cython compares the times of files alone.
     used = CYTHON_BUILD / "directives"
@@ -83,4 +97,9 @@ if __name__ == "__main__":
     )
     if not os.environ.get("KAFKACORE_BUILD_ONLY"):
         used.write_text(repr(DIRECTIVES))
-    setup(ext_modules=modules, options={"build_ext": {"parallel": PROCESSORS}})
+    setup(
+        ext_modules=modules,
+        long_description=description(),
+        long_description_content_type="text/markdown",
+        options={"build_ext": {"parallel": PROCESSORS}},
+    )

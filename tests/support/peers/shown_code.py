@@ -43,7 +43,7 @@ def code_blocks(page: str, places: Mapping[str, str]) -> list[str]:
 
 def run_readme(bootstrap_servers: str) -> dict[str, object]:
     """Run the blocks of README.md in order in one namespace, and return it."""
-    places = {"localhost:9092": bootstrap_servers, "port=9400": "port=0"}
+    places = {"localhost:9092": bootstrap_servers}
     names: dict[str, object] = {}
     for number, block in enumerate(page_blocks("README.md", places)):
         if block.why_not_run is None:

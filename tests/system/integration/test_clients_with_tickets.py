@@ -175,7 +175,9 @@ def test_what_is_shown_of_tokens_runs(
             "https://idp.example/oauth2/token": provider.address,
             '"orders",': f'"{topic}",',
         }
-        shown = next(block for block in code_blocks("README.md", places) if "token_endpoint_url" in block)
+        shown = next(
+            block for block in code_blocks("docs/guides/security.md", places) if "token_endpoint_url" in block
+        )
         for name, value in {
             ALLOWED_URLS: provider.address,
             "SSL_CERT_FILE": provider.cafile,

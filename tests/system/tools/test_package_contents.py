@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,3 +61,26 @@ def test_program_that_bench_compiles_for_the_peer_java_is_installed(installed: s
     assert {path for path in installed if path.suffix == ".java"} == {
         Path("kafkacore/bench/BenchClient.java")
     }
+
+
+@pytest.mark.parametrize(
+    ("urls", "expected"),
+    [
+        (
+            '[project.urls]\nSource = "https://example.org/kafkacore/"\n',
+            "https://example.org/kafkacore/blob/main/",
+        ),
+        ("", None),
+    ],
+    ids=["with a source address", "without one"],
+)
+def test_description_has_no_relative_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: str, expected: str | None
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "kafkacore"\n{urls}')
+    shutil.copy(PROJECT / "README.md", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    setup = runpy.run_path(str(PROJECT / "setup.py"), run_name="setup")
+    links = re.findall(r"\[[^\]]+\]\(([^)]+)\)", setup["description"]())
+    assert bool(links) == (expected is not None)
+    assert [link for link in links if not link.startswith(expected or "")] == []
