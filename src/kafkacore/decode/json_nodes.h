@@ -1,4 +1,8 @@
-/* Columns as they grow: append, take back. Part of json_columns_impl.c. */
+/* Columns as they grow: append rows and take them back. Part of json_columns_impl.c.
+ *
+ * While a column grows, its nulls are one byte per row. A repeated field takes rows back from the middle, which is a
+ * memmove of bytes and would be slow with bits. A field of a record has been seen if its column is longer than its
+ * struct's column, so no flags are cleared for each record. */
 #ifndef KAFKACORE_JSON_NODES_H
 #define KAFKACORE_JSON_NODES_H
 

@@ -1,4 +1,7 @@
-/* Numbers: tokens as Jackson takes them, values as its getters give them. Part of json_columns_impl.c. */
+/* Numbers: tokens as Jackson accepts them, values as its getters return them. Part of json_columns_impl.c.
+ *
+ * A double is exact after one operation if its digits are at most 2^53 and its power of ten at most 22. All others go
+ * through strtod_l in the C locale. A float is never read through a double, because that would round twice. */
 #ifndef KAFKACORE_JSON_NUMBERS_H
 #define KAFKACORE_JSON_NUMBERS_H
 

@@ -1,6 +1,7 @@
-"""Time zones as Java names them: whether there is one of a name, and which instants its local times are.
+"""Look up time zones by their Java names, and convert local times of a zone to instants.
 
-Does not know: text, JSON.
+The decoder writes times of a zone with changing offsets as local times. After the batch, this module
+converts them.
 """
 
 from __future__ import annotations

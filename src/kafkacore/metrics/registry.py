@@ -1,6 +1,7 @@
-"""The metrics of one client: sensors and metrics by name in, all of them at once out.
+"""The metrics of one client: sensors and metrics by name.
 
-Does not know: what is counted, who asks.
+Figures are computed when someone asks for them. A client records once per batch or request, never per
+record. Names and meanings are kafka-python's, or Apache Kafka's where kafka-python has no such metric.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A request or a response as a whole, header and body, without the size that goes before it on the wire.
+"""Encode and decode whole requests and responses: header and body, without the size of the frame.
 
-In: messages, or a payload. Out: buffers for ``writev``, or messages. Does not know: sockets, which request
-is in flight, which version to choose.
+The key, version, and correlation id are the first eight bytes of every request. So the header of a request
+of an unknown version can be read, and the broker answers an unknown version of ApiVersions with a version 0
+response that has error 35 and the supported range.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""What generated messages are made of: their base classes, tagged fields, refusals.
+"""Base classes of the generated messages, and their tagged fields.
 
-In: a Cursor or a Writer. Out: message objects, bytes. Does not know: single APIs, headers, sockets.
+A tagged structure that a message omits is created when it is first read: check the error code of a
+partition before the hint of its leader. A collection or structure that the constructor does not get is
+created, and ``None`` means null, which versions without null refuse. Fields of ``bytes`` are copied out of
+the payload. Records and other zero-copy fields are views of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What was wrong, out of the pages that Spark says when a query fails: its text in, one line out.
+"""Find the cause of a failed query in the text that Spark reports.
 
-Does not know: Spark's classes, which query it was.
+PySpark's runner hides an error of ``streamReader()`` behind an ``UnboundLocalError`` of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What streaming queries do: Spark's events in; a line of log for each batch and figures for Prometheus out.
+"""Log each batch of streaming queries, and count for Prometheus.
 
-Works for queries on any source; lag is Kafka's alone (:mod:`kafkacore.spark.progress`). Does not know:
-endpoints and registries of Prometheus (:mod:`kafkacore.metrics.prometheus`), what a query computes.
+The monitor works for queries on any source. Lag is computed for Kafka only
+(:mod:`kafkacore.spark.progress`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A Spark session for a command-line program: local, quiet, and gone when it ends, however it ends.
+"""Start a local, quiet Spark session for a command-line program, and stop it however the program ends.
 
-A name and two places in; a session out. The JVM is started here and not by Spark's builder, because whoever
-starts it decides where it prints, who may interrupt it, and that it is waited for at the end.
+The JVM is started here and not by Spark's builder, because the parent decides where the JVM prints, which
+signals it receives, and whether its end is awaited. Its standard error is a file. Nothing else keeps the
+start-up messages, which it prints before it reads a logging configuration, off the screen.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""``subscribePattern``: a Java regular expression in, a Python one that matches the same topic names out.
+"""Translate the Java regular expression of ``subscribePattern`` into a Python one.
 
-A topic's name has letters, digits, ``.``, ``_`` and ``-``, and nothing else. So every class of characters,
-however it is written, is worked out here as a set of these, and Python is given the set: it need not know
-Java's classes, their unions and intersections, or its flags. What cannot be said in Python is refused: a
-pattern never matches other topics than Java's would. Does not know: topics, brokers.
+A topic name contains only letters, digits, ``.``, ``_``, and ``-``. So every character class is computed as
+a set of these, and Python needs to know none of Java's classes and flags. A pattern that cannot be
+translated is refused. It never matches other topics than Java's would.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Micro-batches into a Delta table, each once: a frame and the number of its batch in, a commit out.
+"""Write each micro-batch to a Delta table exactly once.
 
-The table's own log remembers the last batch of each query (an app transaction of Delta's protocol), in the
-commit that adds its rows: a batch that Spark runs again is recognised, whenever the former run was killed.
-Rows pass through the driver's memory, a batch at a time. Needs the extra ``kafkacore[delta]``. Does not know:
-topics, offsets.
+The table's own log remembers the last batch of each query, as an app transaction of Delta's protocol, in
+the commit that adds its rows. So a batch that Spark repeats is recognized. The key is the query's id, which
+the checkpoint contains: a new checkpoint is a new query. Rows pass through the driver's memory one batch at
+a time. Needs the extra ``kafkacore[delta]``.
 """
 
 from __future__ import annotations

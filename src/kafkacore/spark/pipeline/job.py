@@ -1,6 +1,8 @@
-"""A job runs: a session and a config in; what each batch did, and what all of them did, out.
+"""Run a pipeline: start the query, report each batch, and stop when asked.
 
-Does not know: command lines, what a sink does with its rows.
+Spark can stop a query only at once. So the job waits for the next progress event and stops the query then.
+Spark has written the offsets of the following batch before any of its tasks begins, so the next run repeats
+that batch.
 """
 
 from __future__ import annotations

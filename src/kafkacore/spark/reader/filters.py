@@ -1,7 +1,8 @@
-"""A query's conditions in; what of the planned ranges can hold such rows, out.
+"""Narrow the ranges of a batch read by the conditions of the query.
 
-Topic and partition are the same in a whole range, an offset bounds it, and a time is looked up; the rest is
-Spark's. Does not know: connections, tasks.
+Topic and partition are the same in a whole range, an offset limits it, and a timestamp is looked up.
+``timestamp >= t`` moves only the start of a range, because older records may follow the first one of ``t``
+or later. For the same reason ``timestamp < t`` narrows nothing. Spark evaluates the other conditions.
 """
 
 from __future__ import annotations

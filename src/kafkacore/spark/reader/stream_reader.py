@@ -1,7 +1,7 @@
-"""``spark.readStream``: Spark's calls about micro-batches in, offsets and tasks out.
+"""Answer the calls of ``spark.readStream``: offsets of a micro-batch, and its tasks.
 
-The planning calls run in one long-lived process beside the driver, which keeps a connection; ``read`` runs in
-the workers on a pickled copy, which has none. Needs PySpark 4.2 or newer.
+One process beside the driver runs the planning calls for the whole life of the stream, and keeps a
+connection. Workers call ``read`` on a pickled copy, which has no connection. Needs PySpark 4.2 or newer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Which of a frame's columns are written: Spark's schema in, a plan out; then batches in, rows by topic out.
+"""Find the columns of a frame that are written, and split its batches by topic.
 
-Names and types are those of Spark's built-in sink, and a column ``timestamp``. Does not know: producers.
+Names and types are those of Spark's built-in sink, and a column ``timestamp``. As in that sink, partition
+-1 is refused, and null lets the key choose the partition.
 """
 
 from __future__ import annotations
