@@ -56,7 +56,6 @@ lint: build  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of 
 docs: build  ## The documentation site in build/docs; every warning is an error, such as a link that leads nowhere
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
 
-bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, bench/README.md
 bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, docs/measured
 	@$(JARS)
 	$(BIN)/python bench/run.py $(BENCH_ARGS)

@@ -288,6 +288,7 @@ def render_reliability(rows: list[dict[str, Any]]) -> str:
         "",
         "To repeat a full run:",
         "",
+        NOT_RUN,
         "```shell",
         *dict.fromkeys(_repeat(row) for row in rows),
         "```",

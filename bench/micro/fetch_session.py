@@ -47,14 +47,14 @@ class Fetched:
         self.session_id, self.epoch = 0, INITIAL_EPOCH
 
     def fetch(self, epoch: int, partitions: dict[Any, FetchPartition]) -> int:
-        """How many partitions were told of."""
-        told: list[PartitionResults] = []
+        """Return the number of partitions in the response."""
+        notified: list[PartitionResults] = []
         ask = FetchAsk(NODE, self.session_id, epoch, partitions, uses_topic_ids=False)
         context = self.sessions.new_context(ask)
         params = FetchParams(NODE, 0, 1, 1 << 20)
-        self.replicas.fetch_messages(params, context, lambda results: told.append(context.taken(results)))
+        self.replicas.fetch_messages(params, context, lambda results: notified.append(context.update_and_generate(results)))
         self.session_id = context.session_id
-        return len(told[0])
+        return len(notified[0])
 
     def incremental(self) -> int:
         self.epoch = next_epoch(self.epoch)

@@ -69,7 +69,7 @@ class SecretListeners(SecureListeners):
         }
         files = {
             f"listener.name.{listener}.ssl.keystore.location": location
-            for listener in ("sasl_ssl", "only_scram")
+            for listener in ("sasl_ssl", "only_scram", "short_sessions")
         }
         return (
             given
