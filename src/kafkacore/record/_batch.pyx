@@ -54,6 +54,8 @@ cdef list _TIMESTAMP_TYPES = [
 ]
 
 
+# It derives from BatchHeader. A batch that held its header took 4 % longer to decode, because each record
+# then read the header's fields through another pointer, and it would forward all of the header's attributes.
 @cython.final
 cdef class RecordBatch(BatchHeader):
     """One batch. Iterating it gives its :class:`Record` objects; more than once if asked to.
@@ -227,12 +229,13 @@ cdef class Record:
         )
 
 
+# A class of its own, because a slot belongs to a type: `value` is a slot here and a property of Record.
 @cython.no_gc
 @cython.final
 cdef class _SmallRecord(Record):
-    """A record of a batch of small ones. Its value is copied when the record is filled, into the object of
-    the value before if nobody has kept that; with its being read as a slot, this costs less than making it on
-    demand.
+    """A record of a batch of small ones. Its value is copied when the record is filled, into the previous
+    value's object if only the record refers to it. Reading it as a slot makes this cheaper than creating the
+    value on demand.
     """
 
     def __dealloc__(self):
