@@ -62,8 +62,8 @@ def _list(arguments: argparse.Namespace) -> int:
         described = admin.describe_user_scram_credentials()
     rows = [
         {"user": user, "mechanism": _name(info["mechanism"]), "iterations": info["iterations"]}
-        for user, told in sorted(described.items())
-        for info in sorted(told["credential_infos"], key=lambda info: info["mechanism"])
+        for user, description in sorted(described.items())
+        for info in sorted(description["credential_infos"], key=lambda info: info["mechanism"])
     ]
     _show(rows, arguments.json)
     return 0

@@ -397,7 +397,7 @@ class NetworkClient:
         """
         self._check_open()
         if self._is_handling:
-            self._begin_anew(now_ms)
+            self._disconnect_all(now_ms)
         elif self.selector.completed_receives is not self._handled and not self.selector.is_interrupted:
             self._handle_missed()
         if self._aborted:
@@ -439,8 +439,8 @@ class NetworkClient:
             completed.append(self._aborted.popleft())
         return completed
 
-    def _begin_anew(self, now_ms: float) -> None:
-        """Ctrl-C came while results were being handled: which, nobody knows. Connect again."""
+    def _disconnect_all(self, now_ms: float) -> None:
+        """Close all connections, because a Ctrl-C interrupted the handling of their results."""
         for node_id in self.states.node_ids():
             self.selector.close(self.connection_id(node_id))
             self.cancel_in_flight(node_id, now_ms, self._aborted)

@@ -82,12 +82,12 @@ cdef class ConsumerRecord:
         )
         self.offset = offset
         self.timestamp = timestamp
-        _let_go(self)
+        _unregister(self)
         self.origin = origin
         _set_own(self, own)
 
     def __dealloc__(self):
-        _let_go(self)
+        _unregister(self)
 
     @property
     def topic(self):
@@ -263,7 +263,7 @@ cdef int _detach(ConsumerRecord record) except -1:
 
 cdef int _replace_bytes(ConsumerRecord record, OwnFields own) except -1:
     cdef RecordOrigin bare = record.origin.without_bytes()
-    _let_go(record)
+    _unregister(record)
     _set_own(record, own)
     record.origin = bare
     return 0
@@ -276,7 +276,7 @@ cdef void _set_own(ConsumerRecord record, OwnFields own) noexcept:
         PyObject_GC_Track(record)
 
 
-cdef inline void _let_go(ConsumerRecord record) noexcept:
+cdef inline void _unregister(ConsumerRecord record) noexcept:
     cdef RecordOrigin origin = record.origin
     if origin is not None and origin.records != NULL and origin.records[record.index] == <PyObject *> record:
         origin.records[record.index] = NULL

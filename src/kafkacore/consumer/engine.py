@@ -195,8 +195,8 @@ class ConsumerEngine:
             if self.membership is not None:
                 self.membership.subscription_changed()
 
-    def follow_anew(self) -> None:
-        """The subscription has changed: look at the metadata even if they have not."""
+    def subscription_changed(self) -> None:
+        """Apply a changed subscription to the metadata, even if the metadata have not changed."""
         if self.membership is not None:
             self.membership.subscription_changed()
             return

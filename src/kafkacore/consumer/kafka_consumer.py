@@ -165,7 +165,7 @@ class KafkaConsumer:
         with self._guard:
             self._begin()
             self._engine.subscriptions.subscribe(topics, pattern, listener)
-            self._engine.follow_anew()
+            self._engine.subscription_changed()
 
     def subscription(self) -> set[str] | None:
         """The topics subscribed to; ``None`` without a subscription."""

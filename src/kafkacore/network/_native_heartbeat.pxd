@@ -38,7 +38,7 @@ cdef extern from "native_heartbeat_impl.h" nogil:
     void kc_heartbeat_polled(kc_heartbeat *heartbeat, int64_t deadline_ns)
     int kc_heartbeat_is_silent(kc_heartbeat *heartbeat)
     int kc_heartbeat_answered(kc_heartbeat *heartbeat, uint32_t id)
-    void kc_heartbeat_tell(kc_heartbeat *heartbeat, int event)
+    void kc_heartbeat_report(kc_heartbeat *heartbeat, int event)
     int kc_heartbeat_wait(kc_heartbeat *heartbeat, int64_t until_ns)
     int kc_heartbeat_begin_write(kc_heartbeat *heartbeat)
     void kc_heartbeat_end_write(kc_heartbeat *heartbeat, int is_mid_frame)

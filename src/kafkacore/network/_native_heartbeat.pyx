@@ -181,7 +181,7 @@ cdef class NativeHeartbeat:
     def wakeup(self):
         """Have :meth:`run` return now, or the next time at once."""
         if not self.is_foreign():
-            kc_heartbeat_tell(self.handle, KC_HEARTBEAT_WOKEN)
+            kc_heartbeat_report(self.handle, KC_HEARTBEAT_WOKEN)
 
     def close(self):
         """End beats and thread. Twice is once."""

@@ -33,8 +33,8 @@ cdef class TlsTransportLayer(TransportLayer):
     # Encrypted, and not yet taken by the socket: what is left of it from `sent` on.
     cdef bytes unsent
     cdef Py_ssize_t sent
-    # Bytes of the frame that `unsent` stands for; they are told as written once all of it is out.
-    cdef Py_ssize_t untold
+    # Bytes of the frame that `unsent` was encrypted from. They count as written once all of it is sent.
+    cdef Py_ssize_t unreported
 
     cdef int start_engine(self, context, name) except -1
     cdef int receive_some(self) except? -1
@@ -49,5 +49,5 @@ cdef class TlsTransportLayer(TransportLayer):
     cdef Py_ssize_t write_some(self, const iovec *vector, int count) except? -1
     cdef Py_ssize_t encrypt(self, const char *data, Py_ssize_t size) except? -1
     cdef Py_ssize_t encrypt_file(self, int file, int64_t position, Py_ssize_t size) except? -1
-    cdef Py_ssize_t tell_earlier(self) except? -1
-    cdef Py_ssize_t tell(self) except? -1
+    cdef Py_ssize_t report_earlier(self) except? -1
+    cdef Py_ssize_t report_written(self) except? -1

@@ -128,7 +128,7 @@ cdef class TlsTransportLayer(TransportLayer):
                 if result <= 0:
                     return KC_READ if result == -EAGAIN else -EPIPE if result == 0 else result
             except ssl.SSLError as error:
-                # What is wrong is told to the peer, too, if the socket takes it.
+                # Send the alert to the peer, too, if the socket takes it.
                 self.flush()
                 raise SslAuthenticationError(refusal(error, self.is_server)) from error
         result = self.flush()
@@ -282,9 +282,9 @@ cdef class TlsTransportLayer(TransportLayer):
         cdef Py_ssize_t taken
         cdef char *joined
         cdef int at
-        cdef Py_ssize_t told = self.tell_earlier()
-        if told != 0:
-            return told
+        cdef Py_ssize_t written = self.report_earlier()
+        if written != 0:
+            return written
         if count == 1 or <Py_ssize_t> vector[0].iov_len >= JOINED_SIZE:
             return self.encrypt(<char *> vector[0].iov_base, vector[0].iov_len)
         joined = <char *> block_alloc(JOINED_SIZE)
@@ -305,9 +305,9 @@ cdef class TlsTransportLayer(TransportLayer):
         cdef Py_ssize_t asked = min(size, <Py_ssize_t> MOST_AT_ONCE)
         cdef Py_ssize_t got
         cdef char *piece
-        cdef Py_ssize_t told = self.tell_earlier()
-        if told != 0:
-            return told
+        cdef Py_ssize_t written = self.report_earlier()
+        if written != 0:
+            return written
         piece = <char *> block_alloc(asked)
         if piece == NULL:
             raise MemoryError()
@@ -323,35 +323,35 @@ cdef class TlsTransportLayer(TransportLayer):
             block_free(piece)
 
     cdef Py_ssize_t encrypt(self, const char *data, Py_ssize_t size) except? -1:
-        """Give bytes to the engine and what it makes of them to the socket; what ``tell`` says."""
+        """Encrypt bytes and send the records; return as ``report_written``."""
         size = min(size, <Py_ssize_t> MOST_AT_ONCE)
         if size > ENCRYPT_QUIETLY:
             # The engine gives the lock away while it computes, and wants it back.
             gil_handoff_request()
         try:
-            self.untold = self.engine_write(PyMemoryView_FromMemory(<char *> data, size, PyBUF_READ))
+            self.unreported = self.engine_write(PyMemoryView_FromMemory(<char *> data, size, PyBUF_READ))
         except ssl.SSLWantReadError as error:
             raise KafkaConnectionError("it negotiates TLS anew while it is written to") from error
         finally:
             if size > ENCRYPT_QUIETLY:
                 gil_handoff_received()
-        return self.tell()
+        return self.report_written()
 
-    cdef Py_ssize_t tell_earlier(self) except? -1:
-        """As ``tell``, of what an earlier write has left; 0 if it has left nothing."""
-        return 0 if self.error is None and self.unsent is None else self.tell()
+    cdef Py_ssize_t report_earlier(self) except? -1:
+        """Send what an earlier write left, as ``report_written``; return 0 if it left nothing."""
+        return 0 if self.error is None and self.unsent is None else self.report_written()
 
-    cdef Py_ssize_t tell(self) except? -1:
-        """Bytes of the frame that have gone out, once all of what they became has, or the negative errno. 0
-        when it was words of the engine's own that stood before the frame.
+    cdef Py_ssize_t report_written(self) except? -1:
+        """Return the bytes of the frame that are written once all of their records are sent, or the negative
+        errno. Return 0 if only the engine's own records were sent.
         """
-        cdef Py_ssize_t told
+        cdef Py_ssize_t written
         cdef int result = -EPROTO if self.error is not None else self.flush()
         if result < 0:
             return result
-        told = self.untold
-        self.untold = 0
-        return told
+        written = self.unreported
+        self.unreported = 0
+        return written
 
     cdef int flush(self) except? -1:
         """Give the socket what the engine has made; 0 when it took all, else the negative errno."""

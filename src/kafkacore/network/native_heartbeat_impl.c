@@ -36,7 +36,7 @@
 
 struct kc_heartbeat {
     pthread_mutex_t mutex;
-    pthread_cond_t told;
+    pthread_cond_t event_reported;
     int wake_fds[2];
     pthread_t thread;
     int has_thread, is_stopping;
@@ -64,7 +64,7 @@ struct kc_heartbeat {
     int64_t next_beat_ns, next_look_ns;
     _Atomic int64_t poll_deadline_ns;
 
-    int told_already; /* Since kc_heartbeat_begin. */
+    int reported; /* Since kc_heartbeat_begin. */
     atomic_int is_silent;
     int pending;
     kc_heartbeat_state state;
@@ -89,12 +89,12 @@ static int64_t later(int64_t from_ns, int64_t by_ns) {
 
 static void wake(kc_heartbeat *heartbeat) { kc_wakeup_signal(heartbeat->wake_fds[1]); }
 
-static void tell(kc_heartbeat *heartbeat, int event) {
-    if (heartbeat->told_already & event)
+static void report(kc_heartbeat *heartbeat, int event) {
+    if (heartbeat->reported & event)
         return;
-    heartbeat->told_already |= event & ~(KC_HEARTBEAT_WOKEN | KC_HEARTBEAT_CLOSED);
+    heartbeat->reported |= event & ~(KC_HEARTBEAT_WOKEN | KC_HEARTBEAT_CLOSED);
     heartbeat->pending |= event;
-    pthread_cond_broadcast(&heartbeat->told);
+    pthread_cond_broadcast(&heartbeat->event_reported);
 }
 
 /* ---- Life -------------------------------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count) {
 #ifndef __APPLE__
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 #endif
-    pthread_cond_init(&heartbeat->told, &attributes);
+    pthread_cond_init(&heartbeat->event_reported, &attributes);
     pthread_condattr_destroy(&attributes);
     heartbeat->fd = -1;
     heartbeat->first_id = first_id;
@@ -139,7 +139,7 @@ void kc_heartbeat_close(kc_heartbeat *heartbeat) {
     heartbeat->is_stopping = 1;
     heartbeat->is_beating = 0;
     heartbeat->has_thread = 0;
-    tell(heartbeat, KC_HEARTBEAT_CLOSED);
+    report(heartbeat, KC_HEARTBEAT_CLOSED);
     wake(heartbeat);
     pthread_mutex_unlock(&heartbeat->mutex);
     if (has_thread)
@@ -174,7 +174,7 @@ static void take_answer(kc_heartbeat *heartbeat, uint64_t beat, int64_t now_ns) 
         heartbeat->unanswered_beat = beat + 1;
         heartbeat->state.last_answer_ns = now_ns;
         atomic_store(&heartbeat->is_silent, 0);
-        heartbeat->told_already &= ~KC_HEARTBEAT_SILENT;
+        heartbeat->reported &= ~KC_HEARTBEAT_SILENT;
     }
 }
 
@@ -188,13 +188,13 @@ static void take_frame(kc_heartbeat *heartbeat, const uint8_t *payload, size_t s
         return;
     take_answer(heartbeat, beat, now_ns);
     if (size < heartbeat->beat.error_at + 2 || (heartbeat->beat.has_tags && payload[4] != 0)) {
-        tell(heartbeat, KC_HEARTBEAT_UNREAD); /* Who can read more than this shall do it. */
+        report(heartbeat, KC_HEARTBEAT_UNREAD); /* Who can read more than this shall do it. */
         return;
     }
     int code = (int16_t) (payload[heartbeat->beat.error_at] << 8 | payload[heartbeat->beat.error_at + 1]);
     if (code != 0) {
         heartbeat->state.error_code = code;
-        tell(heartbeat, KC_HEARTBEAT_ERROR_ANSWER);
+        report(heartbeat, KC_HEARTBEAT_ERROR_ANSWER);
     }
 }
 
@@ -208,12 +208,12 @@ static int look(kc_heartbeat *heartbeat, int64_t now_ns) {
     while (got < 0 && errno == EINTR);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) {
         heartbeat->is_gone = 1;
-        tell(heartbeat, KC_HEARTBEAT_DISCONNECTED);
+        report(heartbeat, KC_HEARTBEAT_DISCONNECTED);
     }
     if (got <= 0)
         return 1;
     if (heartbeat->is_within_frame) {
-        tell(heartbeat, KC_HEARTBEAT_UNREAD);
+        report(heartbeat, KC_HEARTBEAT_UNREAD);
         return 0;
     }
     const uint8_t *at = heartbeat->peeked;
@@ -227,7 +227,7 @@ static int look(kc_heartbeat *heartbeat, int64_t now_ns) {
         left -= 4 + size;
     }
     if (got >= KC_MUCH_UNREAD)
-        tell(heartbeat, KC_HEARTBEAT_UNREAD);
+        report(heartbeat, KC_HEARTBEAT_UNREAD);
     return got < KC_PEEK_SIZE;
 }
 
@@ -246,7 +246,7 @@ static ssize_t send_some(int fd, const uint8_t *from, size_t size) {
 
 static void lose(kc_heartbeat *heartbeat) {
     heartbeat->is_gone = 1;
-    tell(heartbeat, KC_HEARTBEAT_DISCONNECTED);
+    report(heartbeat, KC_HEARTBEAT_DISCONNECTED);
 }
 
 /* The rest of a beat: 1 when it is out, 0 if there is no room, or the negative errno. */
@@ -289,7 +289,7 @@ void kc_heartbeat_end_write(kc_heartbeat *heartbeat, int is_mid_frame) {
     heartbeat->is_mid_frame = is_mid_frame;
     if (!is_mid_frame && heartbeat->wants_end_of_frame) {
         heartbeat->wants_end_of_frame = 0;
-        heartbeat->told_already &= ~KC_HEARTBEAT_BLOCKED;
+        heartbeat->reported &= ~KC_HEARTBEAT_BLOCKED;
         wake(heartbeat);
     }
     pthread_mutex_unlock(&heartbeat->mutex);
@@ -305,7 +305,7 @@ void kc_heartbeat_end_read(kc_heartbeat *heartbeat, int is_within_frame) {
     pthread_mutex_lock(&heartbeat->mutex);
     heartbeat->is_reading = 0;
     heartbeat->is_within_frame = is_within_frame;
-    heartbeat->told_already &= ~KC_HEARTBEAT_UNREAD;
+    heartbeat->reported &= ~KC_HEARTBEAT_UNREAD;
     pthread_mutex_unlock(&heartbeat->mutex);
 }
 
@@ -317,7 +317,7 @@ static int64_t smaller(int64_t one, int64_t other) { return one < other ? one : 
 static void judge_silence(kc_heartbeat *heartbeat, int64_t now_ns) {
     if (look(heartbeat, now_ns) && now_ns >= later(heartbeat->state.last_answer_ns, heartbeat->beat.session_ns)) {
         atomic_store(&heartbeat->is_silent, 1);
-        tell(heartbeat, KC_HEARTBEAT_SILENT);
+        report(heartbeat, KC_HEARTBEAT_SILENT);
     }
 }
 
@@ -333,17 +333,17 @@ static int64_t turn(kc_heartbeat *heartbeat, int64_t now_ns) {
         return KC_NEVER;
     int64_t poll_deadline_ns = atomic_load(&heartbeat->poll_deadline_ns);
     if (now_ns >= poll_deadline_ns) {
-        tell(heartbeat, KC_HEARTBEAT_POLL_OVERDUE);
+        report(heartbeat, KC_HEARTBEAT_POLL_OVERDUE);
         /* Nobody is woken by a poll that comes after all: it would cost every poll. */
         return later(now_ns, heartbeat->beat.interval_ns);
     }
-    heartbeat->told_already &= ~KC_HEARTBEAT_POLL_OVERDUE;
+    heartbeat->reported &= ~KC_HEARTBEAT_POLL_OVERDUE;
     if (now_ns >= heartbeat->next_beat_ns && heartbeat->rest_size == 0) {
         look(heartbeat, now_ns);
         if (heartbeat->is_mid_frame) {
             /* It may be for who has the connection to write on, and he may be busy elsewhere. */
             heartbeat->wants_end_of_frame = 1;
-            tell(heartbeat, KC_HEARTBEAT_BLOCKED);
+            report(heartbeat, KC_HEARTBEAT_BLOCKED);
         } else if (!heartbeat->is_gone) {
             write_beat(heartbeat, now_ns);
         }
@@ -356,13 +356,13 @@ static int64_t turn(kc_heartbeat *heartbeat, int64_t now_ns) {
         heartbeat->next_look_ns = is_awaited ? later(now_ns, now_ns - heartbeat->state.last_sent_ns) : KC_NEVER;
     }
     int64_t silent_ns = later(heartbeat->state.last_answer_ns, heartbeat->beat.session_ns);
-    if (now_ns >= silent_ns && !heartbeat->is_gone && !(heartbeat->told_already & KC_HEARTBEAT_SILENT)) {
+    if (now_ns >= silent_ns && !heartbeat->is_gone && !(heartbeat->reported & KC_HEARTBEAT_SILENT)) {
         judge_silence(heartbeat, now_ns);
         silent_ns = later(heartbeat->state.last_answer_ns, heartbeat->beat.session_ns);
         if (now_ns >= silent_ns)
             silent_ns = later(now_ns, KC_LOOK_NS);
     }
-    if (heartbeat->told_already & KC_HEARTBEAT_SILENT)
+    if (heartbeat->reported & KC_HEARTBEAT_SILENT)
         silent_ns = KC_NEVER;
     if (heartbeat->is_gone)
         return KC_NEVER;
@@ -448,7 +448,7 @@ int kc_heartbeat_detach(kc_heartbeat *heartbeat) {
     pthread_mutex_lock(&heartbeat->mutex);
     int is_cut = heartbeat->rest_size > 0;
     if (heartbeat->is_beating)
-        tell(heartbeat, KC_HEARTBEAT_DISCONNECTED);
+        report(heartbeat, KC_HEARTBEAT_DISCONNECTED);
     heartbeat->is_beating = 0;
     atomic_store(&heartbeat->is_silent, 0);
     heartbeat->fd = -1;
@@ -492,15 +492,15 @@ int kc_heartbeat_begin(kc_heartbeat *heartbeat, const kc_beat *beat) {
         heartbeat->next_beat_ns = later(now_ns, beat->interval_ns);
         heartbeat->next_look_ns = KC_NEVER;
         heartbeat->pending &= KC_HEARTBEAT_WOKEN | KC_HEARTBEAT_CLOSED;
-        heartbeat->told_already = 0;
+        heartbeat->reported = 0;
         atomic_store(&heartbeat->is_silent, 0);
         heartbeat->state.error_code = 0;
         if (heartbeat->is_gone)
-            tell(heartbeat, KC_HEARTBEAT_DISCONNECTED);
+            report(heartbeat, KC_HEARTBEAT_DISCONNECTED);
         wake(heartbeat);
     } else if (error == -ENOTCONN) {
-        heartbeat->told_already = 0;
-        tell(heartbeat, KC_HEARTBEAT_DISCONNECTED);
+        heartbeat->reported = 0;
+        report(heartbeat, KC_HEARTBEAT_DISCONNECTED);
     }
     pthread_mutex_unlock(&heartbeat->mutex);
     return error;
@@ -525,21 +525,21 @@ int kc_heartbeat_answered(kc_heartbeat *heartbeat, uint32_t id) {
     if (is_ours) {
         take_answer(heartbeat, beat, kc_heartbeat_now_ns());
         /* An error that was seen unread has now been read. */
-        heartbeat->told_already &= ~KC_HEARTBEAT_ERROR_ANSWER;
+        heartbeat->reported &= ~KC_HEARTBEAT_ERROR_ANSWER;
     }
     pthread_mutex_unlock(&heartbeat->mutex);
     return is_ours;
 }
 
-void kc_heartbeat_tell(kc_heartbeat *heartbeat, int event) {
+void kc_heartbeat_report(kc_heartbeat *heartbeat, int event) {
     pthread_mutex_lock(&heartbeat->mutex);
-    tell(heartbeat, event);
+    report(heartbeat, event);
     pthread_mutex_unlock(&heartbeat->mutex);
 }
 
 static void wait_until(kc_heartbeat *heartbeat, int64_t until_ns) {
     if (until_ns == KC_NEVER) {
-        pthread_cond_wait(&heartbeat->told, &heartbeat->mutex);
+        pthread_cond_wait(&heartbeat->event_reported, &heartbeat->mutex);
         return;
     }
     struct timespec time;
@@ -549,11 +549,11 @@ static void wait_until(kc_heartbeat *heartbeat, int64_t until_ns) {
         return;
     time.tv_sec = left_ns / 1000000000;
     time.tv_nsec = left_ns % 1000000000;
-    pthread_cond_timedwait_relative_np(&heartbeat->told, &heartbeat->mutex, &time);
+    pthread_cond_timedwait_relative_np(&heartbeat->event_reported, &heartbeat->mutex, &time);
 #else
     time.tv_sec = until_ns / 1000000000;
     time.tv_nsec = until_ns % 1000000000;
-    pthread_cond_timedwait(&heartbeat->told, &heartbeat->mutex, &time);
+    pthread_cond_timedwait(&heartbeat->event_reported, &heartbeat->mutex, &time);
 #endif
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What there is to tell; several at once are added. */
+/* Events to report; several at once are combined by OR. */
 enum {
     KC_HEARTBEAT_WOKEN = 1,
     KC_HEARTBEAT_CLOSED = 2,
@@ -52,8 +52,8 @@ int kc_heartbeat_is_silent(kc_heartbeat *heartbeat);
 void kc_heartbeat_polled(kc_heartbeat *heartbeat, int64_t deadline_ns);
 /* An answer that has been read: whether it is to a beat of the last kc_heartbeat_begin. */
 int kc_heartbeat_answered(kc_heartbeat *heartbeat, uint32_t id);
-void kc_heartbeat_tell(kc_heartbeat *heartbeat, int event);
-/* Wait until there is something to tell, at most until `until_ns`; 0 then. */
+void kc_heartbeat_report(kc_heartbeat *heartbeat, int event);
+/* Wait until there is an event to report, at most until `until_ns`; 0 then. */
 int kc_heartbeat_wait(kc_heartbeat *heartbeat, int64_t until_ns);
 
 /* Before the connection writes: 1 if it may, 0 if there is no room even for the rest of a beat, or the negative errno.

@@ -50,8 +50,8 @@ class BrokerHarness:
         self.config = BrokerConfig.from_properties({"data_dir": tmp_path, "port": 0, **config})
         self.wakeups = 0
         self.topics = TopicCatalog(self.log_manager, self.config, self.clock)  # type: ignore[arg-type]
-        told = NodeListener("PLAINTEXT", "127.0.0.1", 19092, "127.0.0.1", 9092)
-        nodes = [BrokerNode(self.config.node_id, "127.0.0.1", 9092, None, (told,)), *other_nodes]
+        listener = NodeListener("PLAINTEXT", "127.0.0.1", 19092, "127.0.0.1", 9092)
+        nodes = [BrokerNode(self.config.node_id, "127.0.0.1", 9092, None, (listener,)), *other_nodes]
         self.cluster = ClusterState(self.topics, nodes)
         self.timer = Timer(self.clock.monotonic_ms())
         self.replica_manager = ReplicaManager(self.cluster, self.clock, self.timer, self._wakeup)

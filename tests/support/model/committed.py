@@ -35,11 +35,13 @@ class ModelOffsets:
         """Keep what is committed, unless there is an ``error``."""
         response = OffsetCommitResponse()
         for topic in request.topics:
-            told = OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
-            response.topics.append(told)
+            answered = OffsetCommitResponse.OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id
+            )
+            response.topics.append(answered)
             for part in topic.partitions:
                 answer = OffsetCommitResponse.OffsetCommitResponsePartition
-                told.partitions.append(answer(partition_index=part.partition_index, error_code=error))
+                answered.partitions.append(answer(partition_index=part.partition_index, error_code=error))
                 if not error:
                     place = TopicPartition(self._name(topic), part.partition_index)
                     self.committed[place] = OffsetAndMetadata(

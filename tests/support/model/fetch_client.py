@@ -13,8 +13,8 @@ from kafkacore.record import read_batches
 FINAL, INITIAL = -1, 0
 
 
-class Told(NamedTuple):
-    """What the broker has last said of a partition."""
+class PartitionState(NamedTuple):
+    """The last data of a partition that the broker sent."""
 
     error: int
     high_watermark: int
@@ -37,11 +37,11 @@ class FetchClient:
         self.version = 18 if by_id else 12
         self.session_id = 0
         self.epoch = INITIAL
-        #: Topic (name, or id) and partition → offset; and what of it the broker has been told.
+        #: Topic (name, or id) and partition → offset: those wanted, and those that the session has.
         self.wanted: dict[tuple[str | UUID, int], int] = {}
         self._sent: dict[tuple[str | UUID, int], int] = {}
-        #: What the broker has told of each; the partitions of the last answer.
-        self.view: dict[tuple[str | UUID, int], Told] = {}
+        #: The last data of each partition, and the partitions of the last response.
+        self.view: dict[tuple[str | UUID, int], PartitionState] = {}
         self.last: list[tuple[str | UUID, int]] = []
 
     def key(self, topic: str, partition: int) -> tuple[str | UUID, int]:
@@ -107,5 +107,7 @@ class FetchClient:
                 assert key in self.wanted
                 assert key not in self.last
                 self.last.append(key)
-                self.view[key] = Told(data.error_code, data.high_watermark, data.log_start_offset, values)
+                self.view[key] = PartitionState(
+                    data.error_code, data.high_watermark, data.log_start_offset, values
+                )
         return response

@@ -174,16 +174,16 @@ def subscribed(*topics, **fields):
     return Subscription(topics, **fields)
 
 
-class ToldListener(ConsumerRebalanceListener):
-    """Writes down what it is told, and raises what it is given."""
+class RecordingListener(ConsumerRebalanceListener):
+    """Records its calls, and raises the errors that the test sets."""
 
     def __init__(self):
-        self.told = []
+        self.calls = []
         self.raises = {}
         self.meanwhile = None
 
-    def _tell(self, what, partitions):
-        self.told.append((what, set(partitions)))
+    def _call(self, what, partitions):
+        self.calls.append((what, set(partitions)))
         if self.meanwhile is not None:
             self.meanwhile(what)
         error = self.raises.pop(what, None)
@@ -191,15 +191,15 @@ class ToldListener(ConsumerRebalanceListener):
             raise error
 
     def on_partitions_revoked(self, revoked):
-        self._tell("revoked", revoked)
+        self._call("revoked", revoked)
 
     def on_partitions_assigned(self, assigned):
-        self._tell("assigned", assigned)
+        self._call("assigned", assigned)
 
     def on_partitions_lost(self, lost):
-        self._tell("lost", lost)
+        self._call("lost", lost)
 
     def take(self):
         """What was told since."""
-        told, self.told = self.told, []
-        return told
+        calls, self.calls = self.calls, []
+        return calls

@@ -125,16 +125,16 @@ class GroupHistory:
 
     def _revoked(self, event: Event) -> None:
         for number in event.what["partitions"]:
-            self._let_go(event.member, number, excused=False)
+            self._release(event.member, number, excused=False)
 
     def _lost(self, event: Event) -> None:
         for number in event.what["partitions"]:
-            self._let_go(event.member, number, excused=True)
+            self._release(event.member, number, excused=True)
 
     def _dead(self, event: Event, excused: bool = True) -> None:
         for member, number in list(self._next):
             if member == event.member:
-                self._let_go(member, number, excused)
+                self._release(member, number, excused)
         # A static member that comes back goes on in the same generation, as a process of another name.
         for claim in [claim for claim, member in self._of_generation.items() if member == event.member]:
             del self._of_generation[claim]
@@ -142,7 +142,7 @@ class GroupHistory:
     def _closed(self, event: Event) -> None:
         self._dead(event, excused=False)
 
-    def _let_go(self, member: str, number: int, excused: bool) -> None:
+    def _release(self, member: str, number: int, excused: bool) -> None:
         partition = self._of(number)
         if partition.owner == member:
             partition.owner = None

@@ -335,7 +335,7 @@ class AioMember(Member):
                 member.on_assigned([one.partition for one in assigned])
 
             async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-                await member.let_go(sorted(one.partition for one in revoked))
+                await member.on_revoked(sorted(one.partition for one in revoked))
 
         consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=options["servers"],
@@ -350,7 +350,7 @@ class AioMember(Member):
         consumer.subscribe([options["topic"]], listener=Listener())
         return consumer
 
-    async def let_go(self, partitions: list[int]) -> None:
+    async def on_revoked(self, partitions: list[int]) -> None:
         """aiokafka does not tell what was lost from what was revoked, but it knows."""
         await self._commit()
         is_lost = self._consumer._coordinator.generation < 0

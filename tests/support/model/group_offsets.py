@@ -89,7 +89,7 @@ class OffsetsBroker(MockClient):
                 self.answer(request, self.offsets.fetch(request.message, error, group_error))
 
 
-class ToldMembership:
+class ScriptedMembership:
     """A :class:`~kafkacore.consumer.group.membership.GroupMembership` that is what the test says.
 
     The coordinator is ``node`` once it has been looked for; ``lost_lookups`` of the looks find none. With
@@ -210,7 +210,7 @@ class Group:
         self.client = ConsumerNetworkClient(self.broker.client, self.broker.metadata, clock=self.clock)
         self.subscriptions = SubscriptionState(OffsetResetStrategy.EARLIEST)
         self.subscriptions.subscribe(["a"])
-        self.membership = ToldMembership(self.client, self.broker.nodes[0])
+        self.membership = ScriptedMembership(self.client, self.broker.nodes[0])
         self.consumed: dict[TopicPartition, OffsetAndMetadata] = {}
         self.parts = GroupParts(
             self.config, self.client, self.broker.metadata, self.subscriptions, self.membership, self.clock

@@ -77,7 +77,7 @@ class _Outcomes:
 
 
 class History:
-    """What producers did and were told. Values tell the records apart, so no value is sent twice."""
+    """What producers sent, and the outcome of each send. A value is sent once, so it names its record."""
 
     def __init__(self) -> None:
         self._by_value: dict[bytes, _Sent] = {}
@@ -99,7 +99,7 @@ class History:
         return send
 
     def acknowledged(self, send: SendId, offset: int | None) -> None:
-        """The producer was told that it is in the log, at ``offset`` if that was told."""
+        """The send was acknowledged, at ``offset`` if the acknowledgement has one."""
         self._outcomes[send].offsets.append(offset)
 
     def failed(self, send: SendId, *, possibly_persisted: bool) -> None:
@@ -206,15 +206,19 @@ def _check_found(
     send: SendId, partition: int, outcomes: _Outcomes, offsets: list[int], may_be_doubled: bool
 ) -> Iterator[Finding]:
     where = f"partition {partition}: {send}"
-    for told in outcomes.offsets:
+    for acknowledged in outcomes.offsets:
         if not offsets:
-            at = "" if told is None else f" at offset {told}"
+            at = "" if acknowledged is None else f" at offset {acknowledged}"
             yield Finding(
-                Kind.LOST, send, partition, told, f"{where} was acknowledged{at} and is not in the log"
+                Kind.LOST,
+                send,
+                partition,
+                acknowledged,
+                f"{where} was acknowledged{at} and is not in the log",
             )
-        elif told is not None and told not in offsets:
-            sentence = f"{where} was acknowledged at offset {told} and is at {offsets}"
-            yield Finding(Kind.OTHER_OFFSET, send, partition, told, sentence)
+        elif acknowledged is not None and acknowledged not in offsets:
+            sentence = f"{where} was acknowledged at offset {acknowledged} and is at {offsets}"
+            yield Finding(Kind.OTHER_OFFSET, send, partition, acknowledged, sentence)
     if offsets and False in outcomes.failures:
         sentence = f"{where} was called not persisted and is at offset {offsets[0]}"
         yield Finding(Kind.NOT_PERSISTED_FOUND, send, partition, offsets[0], sentence)

@@ -49,8 +49,8 @@ class KillLedger:
 
     #: What findings call each producer.
     names: dict[int, str] = field(default_factory=dict)
-    #: Offset that each send of a line was told, by number, or one of the above.
-    told: dict[Line, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    #: Offset at which each send of a line was acknowledged, by number, or one of the above.
+    outcomes: dict[Line, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
     #: Fingerprint of the value that a consumer saw at each offset, by partition; 0 where none has.
     seen: dict[int, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("L")))
     acknowledged: int = 0
@@ -74,7 +74,7 @@ class KillLedger:
 
     def sent(self, producer: int, partition: int) -> int:
         """A send begins: its number."""
-        line = self.told[producer, partition]
+        line = self.outcomes[producer, partition]
         line.append(NONE)
         return len(line) - 1
 
@@ -92,16 +92,16 @@ class KillLedger:
         self.find(f"{partition}#{number} failed: {error}", self._name((producer, partition)))
 
     def _tell(self, producer: int, partition: int, number: int, outcome: int) -> None:
-        line = self.told[producer, partition]
+        line = self.outcomes[producer, partition]
         if line[number] != NONE:
-            said = f"{partition}#{number} was told {line[number]} and {outcome}"
+            said = f"{partition}#{number} has the outcomes {line[number]} and {outcome}"
             self.find(said, self._name((producer, partition)))
         line[number] = outcome
 
     def killed(self) -> None:
         """The broker is killed now: what is in flight may be doubled by who is not idempotent."""
         self.in_flight.append(
-            {line: (_first_open(offsets), len(offsets)) for line, offsets in self.told.items()}
+            {line: (_first_open(offsets), len(offsets)) for line, offsets in self.outcomes.items()}
         )
 
     def saw(self, partition: int, offset: int, value: bytes) -> None:
@@ -122,7 +122,7 @@ class KillLedger:
         """All findings. ``log``: (partition, offset, value), each partition in order, from its first record
         to its last one.
         """
-        found = {line: bytearray(len(offsets)) for line, offsets in self.told.items()}
+        found = {line: bytearray(len(offsets)) for line, offsets in self.outcomes.items()}
         expected: dict[Line, int] = defaultdict(int)
         next_offset: dict[int, int] = defaultdict(int)
         for partition, offset, value in log:
@@ -170,17 +170,19 @@ class KillLedger:
         if number < expected[line]:
             self._find_of(line, number, f"{partition}#{number} at {offset} comes after #{expected[line] - 1}")
         expected[line] = max(expected[line], number + 1)
-        told = self.told[line][number]
-        if told >= 0 and told != offset and not may_be_doubled:
-            self._find_of(line, number, f"{partition}#{number} was told offset {told} and is at {offset}")
+        outcome = self.outcomes[line][number]
+        if outcome >= 0 and outcome != offset and not may_be_doubled:
+            self._find_of(
+                line, number, f"{partition}#{number} was acknowledged at {outcome} and is at {offset}"
+            )
 
     def _check_line(self, line: Line, is_there: bytearray) -> None:
-        """What is not in the log, and what nobody was told of."""
-        told = self.told[line]
-        for first, last in runs(n for n, found in enumerate(is_there) if not found and told[n] >= 0):
-            offsets = f"acknowledged at {told[first]} to {told[last]}"
+        """Find sends that the log lacks, and sends without an outcome."""
+        outcomes = self.outcomes[line]
+        for first, last in runs(n for n, found in enumerate(is_there) if not found and outcomes[n] >= 0):
+            offsets = f"acknowledged at {outcomes[first]} to {outcomes[last]}"
             self._find_of(line, first, f"{line[1]}#{first} to #{last} are lost, {offsets}")
-        for first, last in runs(n for n, outcome in enumerate(told) if outcome == NONE):
+        for first, last in runs(n for n, outcome in enumerate(outcomes) if outcome == NONE):
             there = sum(is_there[first : last + 1])
             said = f"{line[1]}#{first} to #{last} have no outcome; {there} of them are in the log"
             self._find_of(line, first, said)

@@ -165,7 +165,7 @@ class KillRun:
             for partition, number, value in self._sends(producer):
                 future = client.send(TOPIC, value, partition=partition)
                 place = producer, partition, number
-                future.add_callback(lambda told, at=place: self._acknowledged(*at, told.offset))
+                future.add_callback(lambda metadata, at=place: self._acknowledged(*at, metadata.offset))
                 future.add_errback(lambda error, at=place: self._failed(*at, error))
             client.flush(BUDGET_S)
 

@@ -30,7 +30,7 @@ from kafkacore.testing import VirtualClock
 NODE = 1
 
 
-class ToldGroups:
+class RecordingGroups:
     """What offsets ask of groups, answered as a test sets it; what the log tells them, noted."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class OffsetsHarness:
         self.cluster = ClusterState(self.topics, [BrokerNode(NODE, "127.0.0.1", 9092)])
         self.timer = Timer(self.clock.monotonic_ms())
         self.replica_manager = ReplicaManager(self.cluster, self.clock, self.timer, lambda: None)
-        self.groups = ToldGroups()
+        self.groups = RecordingGroups()
         self.log = CoordinatorLog(self.config, self.clock, self.topics, self.cluster, self.replica_manager)
         self.log.groups = self.groups
         self.groups.partition_for = self.log.partition_for

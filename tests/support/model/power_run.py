@@ -305,11 +305,11 @@ class PowerRun:
         self._waiting = [each for each in self._waiting if not each[0]]
         for answers, offset in self._commits:
             if answers:
-                told = decode_response(answers[0], OffsetCommitRequest, 8)[1].topics[0].partitions[0]
-                if told.error_code == 0:
+                result = decode_response(answers[0], OffsetCommitRequest, 8)[1].topics[0].partitions[0]
+                if result.error_code == 0:
                     self.commit_safe = max(self.commit_safe, offset)
-                elif told.error_code != LOADING:
-                    self.findings.append(f"commit of {offset}: {told}")
+                elif result.error_code != LOADING:
+                    self.findings.append(f"commit of {offset}: {result}")
         self._commits = [each for each in self._commits if not each[0]]
 
     def _give_batch(self, broker: BrokerInHand, tp: TopicPartition, records: Any) -> list[Any]:
@@ -321,9 +321,9 @@ class PowerRun:
 
     def _acknowledge(self, tp: TopicPartition, partition: Partition, first: int, answer: Any) -> None:
         message = decode_response(answer, ProduceRequest, 9)[1]
-        told = message.responses[0].partition_responses[0]
-        if told.error_code or told.base_offset != first:
-            self.findings.append(f"{tp}: {first} was answered with {told}")
+        result = message.responses[0].partition_responses[0]
+        if result.error_code or result.base_offset != first:
+            self.findings.append(f"{tp}: {first} was answered with {result}")
         end = partition.ends[first]
         partition.safe = max(partition.safe, end)
         self.acknowledged += end - first
@@ -373,9 +373,9 @@ class PowerRun:
         partition.asked_start = before = self.chance.randint(partition.start, partition.safe)
         wanted = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=tp.partition, offset=before)
         topic = DeleteRecordsRequest.DeleteRecordsTopic(name=tp.topic, partitions=[wanted])
-        told = broker.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000)).topics[0].partitions[0]
-        if told.error_code:
-            self.findings.append(f"{tp}: records before {before} were not deleted: {told}")
+        result = broker.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000)).topics[0].partitions[0]
+        if result.error_code:
+            self.findings.append(f"{tp}: records before {before} were not deleted: {result}")
         partition.start = before
 
     def _change_topics(self, broker: BrokerInHand) -> None:
@@ -383,20 +383,20 @@ class PowerRun:
         self.open.add(name)
         if name not in self.topics:
             wanted = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=2, replication_factor=1)
-            told = broker.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1000)).topics[0]
-            self.topics[name] = Topic([Partition(), Partition()], told.topic_id)
+            result = broker.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1000)).topics[0]
+            self.topics[name] = Topic([Partition(), Partition()], result.topic_id)
         elif len(self.topics[name].partitions) == 2:
             more = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=3, assignments=None)
-            told = broker.ask(CreatePartitionsRequest(topics=[more], timeout_ms=1000)).results[0]
+            result = broker.ask(CreatePartitionsRequest(topics=[more], timeout_ms=1000)).results[0]
             self.topics[name].partitions.append(Partition())
         else:
             state = DeleteTopicsRequest.DeleteTopicState(name=name)
-            told = broker.ask(DeleteTopicsRequest(topics=[state], timeout_ms=1000)).responses[0]
+            result = broker.ask(DeleteTopicsRequest(topics=[state], timeout_ms=1000)).responses[0]
             self.gone.add(self.topics.pop(name).topic_id)
             # What waited for it is told that it is gone.
             self._waiting = [each for each in self._waiting if each[1].topic != name]
-        if told.error_code:
-            self.findings.append(f"{name}: {told}")
+        if result.error_code:
+            self.findings.append(f"{name}: {result}")
         self.open.discard(name)
 
     # ---- Judgement ----------------------------------------------------------------------------------------
@@ -451,8 +451,8 @@ class PowerRun:
         first = max(firsts)
         answers = self._give_batch(broker, tp, partition.batches[first])
         broker.flush()
-        told = decode_response(answers[0], ProduceRequest, 9)[1].responses[0].partition_responses[0]
+        result = decode_response(answers[0], ProduceRequest, 9)[1].responses[0].partition_responses[0]
         log = broker.logs.log(tp)
         assert log is not None
-        if (told.error_code, told.base_offset, log.log_end_offset) != (0, first, end):
-            self.findings.append(f"{tp}: batch {first} again: {told}, and an end at {log.log_end_offset}")
+        if (result.error_code, result.base_offset, log.log_end_offset) != (0, first, end):
+            self.findings.append(f"{tp}: batch {first} again: {result}, and an end at {log.log_end_offset}")

@@ -38,7 +38,7 @@ _OWN = (
 
 
 def come_to_the_same(
-    ask: Callable[[], list[Printed]], told: Callable[[Printed], object], *, is_change: bool
+    ask: Callable[[], list[Printed]], summary: Callable[[Printed], object], *, is_change: bool
 ) -> list[Printed]:
     """What was printed of both, once ``told`` of it is the same; a change is made once.
 
@@ -48,13 +48,13 @@ def come_to_the_same(
 
     def is_same() -> bool:
         theirs, ours = printed
-        return told(ours) == told(theirs)
+        return summary(ours) == summary(theirs)
 
     def ask_again() -> None:
         printed[:] = ask()
 
     if not is_change:
-        eventually(is_same, lambda: list(map(told, printed)), step=ask_again)
+        eventually(is_same, lambda: list(map(summary, printed)), step=ask_again)
     return printed
 
 

@@ -14,15 +14,15 @@ from kafkacore.cli.interrupts import asked_to_stop
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_first_signal_asks_and_the_second_interrupts(number):
     former = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
-    told = []
-    with asked_to_stop(lambda: told.append("once")) as wanted:
+    calls = []
+    with asked_to_stop(lambda: calls.append("once")) as wanted:
         assert not wanted()
         signal.raise_signal(number)
         # Not told in the handler: it may have come in the middle of a print.
-        assert told == []
+        assert calls == []
         assert wanted()
         assert wanted()
-        assert told == ["once"]
+        assert calls == ["once"]
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == former

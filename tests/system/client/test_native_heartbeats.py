@@ -21,14 +21,14 @@ REQUEST = HeartbeatRequest(group_id="g", generation_id=5, member_id="m")
 
 
 class Client:
-    """A client that is connected to the broker, a line, and what was told of its beats."""
+    """A client that is connected to the broker, a heartbeat line, and the responses to its heartbeats."""
 
     def __init__(self, broker: HeartbeatBroker) -> None:
         host, port = broker.address
         self.client, _ = bootstrap_client(resolve({}, {"bootstrap_servers": f"{host}:{port}"}))
         self.node = Node(NODE_ID, host, port)
         self.line: NativeHeartbeat = new_native_heartbeat()
-        self.told: list[ClientResponse] = []
+        self.responses: list[ClientResponse] = []
         self.connect()
 
     def connect(self) -> None:
@@ -36,7 +36,7 @@ class Client:
 
     def begin(self, interval_ms: float = 5.0, session_timeout_ms: float = LONG_MS) -> bool:
         return self.client.begin_heartbeats(
-            NODE_ID, self.line, REQUEST, interval_ms, session_timeout_ms, self.told.append
+            NODE_ID, self.line, REQUEST, interval_ms, session_timeout_ms, self.responses.append
         )
 
     def poll_until(self, condition: Callable[[], object]) -> None:
@@ -65,9 +65,9 @@ def test_beats_are_heartbeats_of_the_version_that_the_broker_knows(version: int)
     with HeartbeatBroker(heartbeat_version=version) as broker:
         client = Client(broker)
         assert client.begin()
-        client.poll_until(lambda: len(client.told) >= 2)
+        client.poll_until(lambda: len(client.responses) >= 2)
         broker.errors.append(27)
-        client.poll_until(lambda: client.told[-1].message.error_code == 27)
+        client.poll_until(lambda: client.responses[-1].message.error_code == 27)
         header, message = broker.beats[0]
         assert (header.request_api_version, header.client_id) == (version, "kafkacore")
         assert (message.group_id, message.generation_id, message.member_id) == ("g", 5, "m")
@@ -98,15 +98,15 @@ def test_requests_go_on_beside_the_beats_and_each_has_its_answer(client: Client)
             client.client.new_client_request(NODE_ID, request, now_ms, callback=ended.append), now_ms
         )
         client.poll_until(lambda wanted=number + 1: len(ended) == wanted)
-    assert len(client.told) > 100
-    assert {each.request.correlation_id in HEARTBEAT_CORRELATION_IDS for each in client.told} == {True}
+    assert len(client.responses) > 100
+    assert {each.request.correlation_id in HEARTBEAT_CORRELATION_IDS for each in client.responses} == {True}
     assert {each.request.correlation_id in HEARTBEAT_CORRELATION_IDS for each in ended} == {False}
-    assert not any(each.disconnected for each in ended + client.told)
+    assert not any(each.disconnected for each in ended + client.responses)
 
 
 def test_beats_are_no_requests_in_flight_and_keep_none_from_its_time(client: Client) -> None:
     client.begin()
-    client.poll_until(lambda: client.told)
+    client.poll_until(lambda: client.responses)
     assert client.client.in_flight_request_count() == 0
 
 
@@ -118,8 +118,8 @@ def test_answers_after_the_end_are_dropped_and_the_connection_stays(
     assert client.line.run(BUDGET_MS) is HeartbeatEvent.ERROR_ANSWER
     client.line.end()
     client.begin(interval_ms=20)
-    client.poll_until(lambda: client.told)
-    assert client.told[0].message.error_code == 0
+    client.poll_until(lambda: client.responses)
+    assert client.responses[0].message.error_code == 0
     assert not client.client.connection_failed(client.node)
 
 
@@ -127,25 +127,25 @@ def test_a_connection_that_ends_is_told_once_and_beats_begin_on_the_next(
     client: Client, broker: HeartbeatBroker
 ) -> None:
     client.begin()
-    client.poll_until(lambda: client.told)
-    client.told.clear()
+    client.poll_until(lambda: client.responses)
+    client.responses.clear()
     broker.hang_up()
     assert HeartbeatEvent.DISCONNECTED in client.line.run(BUDGET_MS)
-    client.poll_until(lambda: client.told and client.told[-1].disconnected)
-    assert [each.disconnected for each in client.told if each.message is None] == [True]
+    client.poll_until(lambda: client.responses and client.responses[-1].disconnected)
+    assert [each.disconnected for each in client.responses if each.message is None] == [True]
     assert not client.begin()
     client.connect()
-    client.told.clear()
+    client.responses.clear()
     assert client.begin()
-    client.poll_until(lambda: client.told)
-    assert client.told[0].message.error_code == 0
+    client.poll_until(lambda: client.responses)
+    assert client.responses[0].message.error_code == 0
 
 
 def test_an_answer_that_is_none_ends_the_connection(client: Client, broker: HeartbeatBroker) -> None:
     client.begin()
     broker.raw_answer = b"\x00"
-    client.poll_until(lambda: client.told)
-    assert client.told[0].disconnected
+    client.poll_until(lambda: client.responses)
+    assert client.responses[0].disconnected
     assert client.client.connection_failed(client.node)
 
 
@@ -153,19 +153,19 @@ def test_an_answer_to_a_beat_that_nobody_has_sent_is_dropped(client: Client, bro
     client.begin(interval_ms=LONG_MS)
     request = HeartbeatRequest(group_id="own", member_id="m")
     now_ms = SYSTEM_CLOCK.monotonic_ms()
-    forged = client.client.new_client_request(NODE_ID, request, now_ms, callback=client.told.append)
+    forged = client.client.new_client_request(NODE_ID, request, now_ms, callback=client.responses.append)
     forged.correlation_id = HEARTBEAT_CORRELATION_IDS.start + 7
     client.client.send(forged, now_ms)
     client.poll_until(lambda: broker.beats)
     client.client.poll(100, SYSTEM_CLOCK.monotonic_ms())
-    assert client.told == []
+    assert client.responses == []
     assert client.client.in_flight_request_count() == 1
 
 
 def test_a_throttled_beat_keeps_requests_back_but_no_beat(client: Client, broker: HeartbeatBroker) -> None:
     broker.throttle_time_ms = 60_000
     client.begin()
-    client.poll_until(lambda: len(client.told) >= 3)
+    client.poll_until(lambda: len(client.responses) >= 3)
     assert client.client.throttle_delay_ms(client.node, SYSTEM_CLOCK.monotonic_ms()) > 50_000
 
 
@@ -173,21 +173,21 @@ def test_a_connection_that_is_closed_here_is_told_by_the_next_poll(client: Clien
     client.begin()
     client.client.disconnect(NODE_ID)
     client.client.poll(0, SYSTEM_CLOCK.monotonic_ms())
-    assert client.told[-1].disconnected
+    assert client.responses[-1].disconnected
     assert not client.line.is_beating
 
 
 def test_a_line_that_moves_has_the_beats_of_its_last_connection_alone(client: Client) -> None:
     client.begin()
-    client.poll_until(lambda: client.told)
+    client.poll_until(lambda: client.responses)
     other = Node(NODE_ID + 1, client.node.host, client.node.port)
     client.poll_until(lambda: client.client.ready(other, SYSTEM_CLOCK.monotonic_ms()))
-    client.told.clear()
+    client.responses.clear()
     assert client.client.begin_heartbeats(
-        other.node_id, client.line, REQUEST, 5.0, LONG_MS, client.told.append
+        other.node_id, client.line, REQUEST, 5.0, LONG_MS, client.responses.append
     )
-    client.poll_until(lambda: client.told)
+    client.poll_until(lambda: client.responses)
     client.client.disconnect(NODE_ID)
     client.client.poll(0, SYSTEM_CLOCK.monotonic_ms())
-    assert {each.request.node_id for each in client.told} == {other.node_id}
-    assert not any(each.disconnected for each in client.told)
+    assert {each.request.node_id for each in client.responses} == {other.node_id}
+    assert not any(each.disconnected for each in client.responses)

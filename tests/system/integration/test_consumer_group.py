@@ -40,17 +40,17 @@ class Member(ConsumerRebalanceListener):
         } | settings
         self.consumer = KafkaConsumer(bootstrap_servers=servers, group_id=group_id, **settings)
         self.consumer.subscribe(topics, listener=self)
-        self.told: list[tuple[str, set[int]]] = []
+        self.calls: list[tuple[str, set[int]]] = []
         self.records: list[tuple[int, int]] = []
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        self.told.append(("revoked", {tp.partition for tp in revoked}))
+        self.calls.append(("revoked", {tp.partition for tp in revoked}))
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        self.told.append(("assigned", {tp.partition for tp in assigned}))
+        self.calls.append(("assigned", {tp.partition for tp in assigned}))
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        self.told.append(("lost", {tp.partition for tp in lost}))
+        self.calls.append(("lost", {tp.partition for tp in lost}))
 
     @property
     def partitions(self) -> set[int]:
@@ -101,7 +101,7 @@ class Group:
             for member in self.members:
                 member.poll()
 
-        eventually(condition, lambda: [each.told for each in self.members], step=step)
+        eventually(condition, lambda: [each.calls for each in self.members], step=step)
 
     def is_shared(self) -> bool:
         """Whether every partition has one owner, and every member its share, in one generation."""
@@ -142,11 +142,11 @@ def test_members_share_the_partitions_when_one_joins_one_leaves_and_one_dies(gro
     second, third = group.join(), group.join(session_timeout_ms=SHORT_SESSION_MS)
     group.poll_until(group.is_shared)
     # Once, or for each of the two if one came later: all that it had is given up, and then it has its share.
-    (_, had), *last = first.told[-3:]
+    (_, had), *last = first.calls[-3:]
     assert last == [("revoked", had), ("assigned", first.partitions)]
     group.leave(second)
     group.poll_until(group.is_shared)
-    assert second.told[-1] == ("revoked", second.told[-2][1])
+    assert second.calls[-1] == ("revoked", second.calls[-2][1])
     group.members.remove(third)
     third.die()
     group.poll_until(group.is_shared)
@@ -178,7 +178,7 @@ def test_who_stays_away_longer_than_max_poll_interval_ms_loses_its_partitions(gr
     group.members.append(slow)
     owned = slow.partitions
     group.poll_until(group.is_shared)
-    assert ("lost", owned) in slow.told
+    assert ("lost", owned) in slow.calls
 
 
 @pytest.mark.behaviour("ConsumerCoordinator", "a static member that closes stays in its group")
@@ -187,12 +187,12 @@ def test_a_static_member_that_comes_back_gets_its_partitions_without_a_rebalance
 ) -> None:
     first, static = group.join(group_instance_id="one"), group.join(group_instance_id="two")
     group.poll_until(group.is_shared)
-    generation, owned, told = first.generation, static.partitions, len(first.told)
+    generation, owned, calls = first.generation, static.partitions, len(first.calls)
     group.leave(static)
     back = group.join(group_instance_id="two")
     group.poll_until(lambda: back.partitions == owned)
     assert group.is_shared()
-    assert (first.generation, len(first.told)) == (generation, told)
+    assert (first.generation, len(first.calls)) == (generation, calls)
 
 
 @pytest.mark.behaviour("AbstractCoordinator", "an instance id that another has taken is fatal")
@@ -217,14 +217,14 @@ def test_cooperative_members_never_stop_reading_what_they_keep(group: Group) -> 
     group.poll_until(group.is_shared)
     second = group.join(partition_assignment_strategy=["cooperative-sticky"])
     group.poll_until(group.is_shared)
-    assert {partition for what, gone in first.told if what == "revoked" for partition in gone} == (
+    assert {partition for what, gone in first.calls if what == "revoked" for partition in gone} == (
         second.partitions
     )
-    assert not [what for what, _ in first.told if what == "lost"]
+    assert not [what for what, _ in first.calls if what == "lost"]
     position = {tp: first.consumer.position(tp) for tp in first.consumer.assignment()}
     group.leave(second)
     group.poll_until(group.is_shared)
-    assert first.told[-1] == ("assigned", set(range(PARTITIONS)) - {tp.partition for tp in position})
+    assert first.calls[-1] == ("assigned", set(range(PARTITIONS)) - {tp.partition for tp in position})
     group.poll_until(lambda: len(set(first.records + second.records)) == 10 * PARTITIONS)
 
 

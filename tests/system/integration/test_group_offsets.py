@@ -232,16 +232,16 @@ def test_assigned_partitions_are_committed_by_the_interval_without_a_member(
 def test_asynchronous_commits_come_in_order_and_before_the_synchronous_one(
     broker: Broker, topic: str
 ) -> None:
-    place, told = TopicPartition(topic, 0), []
+    place, outcomes = TopicPartition(topic, 0), []
     with make_consumer(broker, topic, group_id=f"async-{topic}", enable_auto_commit=False) as consumer:
         read_all(consumer, RECORDS)
         for number in range(50):
             consumer.commit_async(
                 {place: OffsetAndMetadata(number)},
-                lambda offsets, error: told.append((offsets[place].offset, error)),
+                lambda offsets, error: outcomes.append((offsets[place].offset, error)),
             )
         consumer.commit({place: OffsetAndMetadata(3, "last")})
-        assert told == [(number, None) for number in range(50)]
+        assert outcomes == [(number, None) for number in range(50)]
         assert consumer.committed(place, metadata=True) == OffsetAndMetadata(3, "last")
 
 

@@ -68,11 +68,11 @@ def test_our_consumer_commits_without_a_group_of_members(
         assert consumer.committed(place) is None
         consumer.commit({place: OffsetAndMetadata(11, "note", 0)})
         assert consumer.committed(place, metadata=True) == OffsetAndMetadata(11, "note", 0)
-        told: list[object] = []
+        errors: list[object] = []
         for number in range(30):
-            consumer.commit_async({place: OffsetAndMetadata(number)}, lambda *said: told.append(said[1]))
+            consumer.commit_async({place: OffsetAndMetadata(number)}, lambda *said: errors.append(said[1]))
         consumer.commit({place: OffsetAndMetadata(99)})
-        assert told == [None] * 30
+        assert errors == [None] * 30
     with KafkaConsumer(bootstrap_servers=our_broker.bootstrap_servers, group_id=group) as consumer:
         assert consumer.committed(place) == 99
 

@@ -94,10 +94,10 @@ def test_entries_are_added_listed_and_removed(run):
     ],
 )
 def test_what_cannot_be_is_a_sentence(run, words, status, sentence):
-    told = run(words)
-    assert told[0] == status
-    assert sentence in told[2]
-    assert told[2].count("\n") == 1
+    printed = run(words)
+    assert printed[0] == status
+    assert sentence in printed[2]
+    assert printed[2].count("\n") == 1
 
 
 def test_users_are_created_listed_and_deleted(run, monkeypatch, tmp_path):

@@ -42,13 +42,13 @@ def brokers(secure_kafka: SecureKafka, folder: Path, tools: JavaTools) -> Iterat
 def sorted_lines(brokers: BothBrokers, tool: str, *arguments: str) -> list[str]:
     """What the tool printed of both, which is the same but for the order of entries."""
 
-    def told(printed: Printed) -> object:
+    def summary(printed: Printed) -> object:
         return sorted(printed.out.split()), printed.status
 
     # The one for entries lists them in the end, whatever it has done, which it may do again.
     is_change = tool != ACLS and not ASKING & {*arguments}
-    theirs, ours = come_to_the_same(lambda: brokers.both(tool, *arguments), told, is_change=is_change)
-    assert told(ours) == told(theirs), ours.err
+    theirs, ours = come_to_the_same(lambda: brokers.both(tool, *arguments), summary, is_change=is_change)
+    assert summary(ours) == summary(theirs), ours.err
     return sorted(ours.out.splitlines())
 
 

@@ -110,12 +110,12 @@ def connection(make: Callable[..., Connection]) -> Connection:
     return make()
 
 
-def told(connection: Connection, notice: HeartbeatEvent) -> HeartbeatEvent:
-    """All that is told up to ``notice``."""
+def events_until(connection: Connection, notice: HeartbeatEvent) -> HeartbeatEvent:
+    """All events up to ``notice``."""
     seen = HeartbeatEvent(0)
     while notice not in seen:
         now = connection.heartbeat.run(BUDGET_MS)
-        assert now, f"{notice} was not told, only {seen}"
+        assert now, f"{notice} did not come, only {seen}"
         seen |= now
     return seen
 
@@ -240,7 +240,7 @@ def test_a_beat_waits_for_the_end_of_a_frame_that_went_out_in_part(make: Callabl
     connection.selector.poll(0)
     assert 0 < send.remaining < send.size_in_bytes
     connection.begin()
-    told(connection, HeartbeatEvent.BLOCKED)
+    events_until(connection, HeartbeatEvent.BLOCKED)
     assert connection.heartbeat.sent_count == 0
     reader = threading.Thread(target=lambda: eventually(lambda: any(map(is_beat, connection.read_some()))))
     reader.start()
@@ -326,7 +326,7 @@ def test_an_answer_with_an_error_is_told_while_beats_go_on(connection: Connectio
     connection.begin(interval_ms=5)
     connection.answer(connection.read_beat())
     connection.answer(connection.read_beat(), error_code=27)
-    assert told(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
+    assert events_until(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
     assert connection.heartbeat.error_code == 27
     connection.answer(connection.read_beat(), error_code=27)
     connection.read_beat()
@@ -335,14 +335,14 @@ def test_an_answer_with_an_error_is_told_while_beats_go_on(connection: Connectio
     eventually(lambda: connection.selector.poll(10) or connection.selector.completed_receives)
     assert connection.heartbeat.answered(FIRST_ID + 1)
     connection.answer(connection.read_beat(), error_code=25)
-    assert told(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
+    assert events_until(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
     assert connection.heartbeat.error_code == 25
 
 
 def test_an_error_is_told_long_before_the_next_beat(connection: Connection) -> None:
     connection.begin(interval_ms=6000)
     connection.answer(connection.read_beat(), error_code=27)
-    assert told(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
+    assert events_until(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
     assert connection.heartbeat.sent_count == 1
 
 
@@ -350,14 +350,14 @@ def test_silence_past_the_session_is_told_once(connection: Connection) -> None:
     connection.begin(interval_ms=10, session_timeout_ms=100)
     connection.answer(connection.read_beat())
     began_ms = SYSTEM_CLOCK.monotonic_ms()
-    assert told(connection, HeartbeatEvent.SILENT) is HeartbeatEvent.SILENT
+    assert events_until(connection, HeartbeatEvent.SILENT) is HeartbeatEvent.SILENT
     assert SYSTEM_CLOCK.monotonic_ms() - began_ms >= 90
     assert connection.heartbeat.is_silent
     assert connection.heartbeat.run(150) == HeartbeatEvent(0)
     # As often as it takes: a thread that looks too late finds it silent again.
     eventually(lambda: connection.answer(connection.read_beat()) or not connection.heartbeat.is_silent)
     # And it may fall silent again.
-    assert told(connection, HeartbeatEvent.SILENT) is HeartbeatEvent.SILENT
+    assert events_until(connection, HeartbeatEvent.SILENT) is HeartbeatEvent.SILENT
 
 
 def test_answers_that_are_read_keep_the_session(make: Callable[..., Connection]) -> None:
@@ -375,7 +375,7 @@ def test_half_a_frame_that_was_read_is_no_silence(connection: Connection) -> Non
     connection.selector.poll(BUDGET_MS)
     connection.begin(interval_ms=10, session_timeout_ms=2_000)
     connection.peer.sendall(b"and more of it")
-    assert told(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
+    assert events_until(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
     assert connection.heartbeat.run(2_500) == HeartbeatEvent(0)
 
 
@@ -384,7 +384,7 @@ def test_much_that_lies_unread_is_told_and_again_after_a_read(connection: Connec
     beat = connection.read_beat()
     for _ in range(2):
         connection.peer.sendall(answer_to(beat) * 200)
-        assert told(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
+        assert events_until(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
         eventually(lambda: connection.selector.poll(10) or connection.selector.completed_receives)
 
 
@@ -405,13 +405,13 @@ def test_an_answer_of_another_shape_is_left_to_who_can_read_it(connection: Conne
     connection.begin(interval_ms=5)
     connection.read_beat()
     connection.peer.sendall(len(body).to_bytes(4, "big") + body)
-    assert told(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
+    assert events_until(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
 
 
 def test_a_peer_that_goes_is_told_before_the_next_beat(connection: Connection) -> None:
     connection.begin(interval_ms=LONG_MS)
     connection.peer.close()
-    assert told(connection, HeartbeatEvent.DISCONNECTED) is HeartbeatEvent.DISCONNECTED
+    assert events_until(connection, HeartbeatEvent.DISCONNECTED) is HeartbeatEvent.DISCONNECTED
     assert not connection.heartbeat.is_beating
     assert connection.heartbeat.run(50) == HeartbeatEvent(0)
 
@@ -426,7 +426,7 @@ def test_a_connection_that_is_closed_here_is_told(connection: Connection) -> Non
 def test_no_beat_goes_out_when_the_application_has_not_polled_in_time(connection: Connection) -> None:
     connection.heartbeat.polled(SYSTEM_CLOCK.monotonic_ms() + 1_500)
     connection.begin(interval_ms=5)
-    assert told(connection, HeartbeatEvent.POLL_OVERDUE) is HeartbeatEvent.POLL_OVERDUE
+    assert events_until(connection, HeartbeatEvent.POLL_OVERDUE) is HeartbeatEvent.POLL_OVERDUE
     count = connection.heartbeat.sent_count
     assert count > 2
     assert connection.heartbeat.run(50) == HeartbeatEvent(0)

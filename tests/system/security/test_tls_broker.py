@@ -79,8 +79,8 @@ def test_both_ends_speak_one_version_of_tls_alone_where_they_are_told_so(
 ) -> None:
     with EmbeddedBroker(**own.properties(ssl_enabled_protocols=spoken), flush="os") as broker:
         settings = {**broker.client_settings(), "ssl_cafile": own.cafile}
-        for told in (spoken, f"{spoken},{other}"):
-            with KafkaProducer(**settings, ssl_enabled_protocols=told) as producer:
+        for configured in (spoken, f"{spoken},{other}"):
+            with KafkaProducer(**settings, ssl_enabled_protocols=configured) as producer:
                 assert producer.send("versions", b"v").get(BUDGET_S).partition >= 0
         with pytest.raises(SslAuthenticationError, match="no version of TLS that is allowed here"):
             KafkaProducer(**settings, ssl_enabled_protocols=other)

@@ -81,9 +81,9 @@ def test_a_corrupt_batch_is_reported_with_the_cell_and_its_position() -> None:
         decoded(decoder(keep=("path",)), batch)
     dropped = decoded(decoder(keep=("path",), mode="DROPMALFORMED"), batch)
     assert [row["offset"] for row in dropped] == [0, 2]
-    told = decoded(decoder("offset _corrupt_record", ("path",), "PERMISSIVE"), batch)
-    assert [(row["offset"], row["path"]) for row in told] == [(0, "x.log"), (None, "x.log"), (2, "x.log")]
-    assert "CRC is" in str(told[1]["_corrupt_record"])
+    rows = decoded(decoder("offset _corrupt_record", ("path",), "PERMISSIVE"), batch)
+    assert [(row["offset"], row["path"]) for row in rows] == [(0, "x.log"), (None, "x.log"), (2, "x.log")]
+    assert "CRC is" in str(rows[1]["_corrupt_record"])
 
 
 # ---- In Spark ----------------------------------------------------------------------------------------------

@@ -225,11 +225,11 @@ def refusals(spark, options, topic, checkpoint):
 
 def test_objects_that_hold_secrets_do_not_show_them():
     # What is no secret of Kafka's is kept from sight too: it may be one of somebody's.
-    told = {"kafka.bootstrap.servers": "h:9092", "kafka.client.id": MARK}
-    read = KafkaCoreDataSource({**told, **SECRETS, "subscribe": "t"})
+    options = {"kafka.bootstrap.servers": "h:9092", "kafka.client.id": MARK}
+    read = KafkaCoreDataSource({**options, **SECRETS, "subscribe": "t"})
     decoded = {"value.format": "json", "schema.registry.auth": f"u:{MARK}"}
-    typed = KafkaCoreDataSource({**told, "subscribe": "t", **decoded})
-    written = KafkaCoreDataSource({**told, "topic": "t"})
+    typed = KafkaCoreDataSource({**options, "subscribe": "t", **decoded})
+    written = KafkaCoreDataSource({**options, "topic": "t"})
     for made in (
         read.reader(spark_schema()),
         read.streamReader(spark_schema()),

@@ -76,12 +76,12 @@ def test_outside_a_worker_there_is_no_socket(new_process):
 
 def test_each_whole_collection_asks_for_acknowledgements_at_once(new_process, tcp):
     in_worker(tcp, worker_process.begin_task)
-    (told,) = new_process
+    (callback,) = new_process
     tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
-    told("stop", {"generation": 0})
-    told("start", {"generation": 2})
+    callback("stop", {"generation": 0})
+    callback("start", {"generation": 2})
     assert tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 0
-    told("stop", {"generation": 2})
+    callback("stop", {"generation": 2})
     assert tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
 
 

@@ -19,7 +19,7 @@ def test_send_that_librdkafka_gives_up_is_known_from_its_own_report() -> None:
     run._stopped.wait(0.2)
     run._stopped.set()
     producer.join()
-    sends = sum(len(line) for line in run.ledger.told.values())
+    sends = sum(len(line) for line in run.ledger.outcomes.values())
     assert sends > 0
     assert run.ledger.given_up == sends
     assert run.ledger.check([], {}) == []

@@ -188,7 +188,7 @@ def secure_line(broker: EmbeddedBroker, user: str) -> Line:
     return line
 
 
-def salt_told_of(broker: EmbeddedBroker, user: str) -> str:
+def salt_for(broker: EmbeddedBroker, user: str) -> str:
     with Line(broker.bootstrap_servers) as line:
         line.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
         answer = line.ask(SaslAuthenticateRequest(auth_bytes=f"n,,n={user},r=mine".encode()), 2)
@@ -197,9 +197,9 @@ def salt_told_of(broker: EmbeddedBroker, user: str) -> str:
 
 def test_restart_does_not_tell_by_salts_which_users_there_are() -> None:
     with EmbeddedBroker(security_protocol="SASL_PLAINTEXT", users={"alice": "hers"}, flush="os") as broker:
-        before = [salt_told_of(broker, user) for user in ("alice", "mallory")]
+        before = [salt_for(broker, user) for user in ("alice", "mallory")]
         broker.restart()
-        assert [salt_told_of(broker, user) for user in ("alice", "mallory")] == before
+        assert [salt_for(broker, user) for user in ("alice", "mallory")] == before
         assert before[0] != before[1]
 
 

@@ -63,9 +63,9 @@ def test_worker_is_told_by_its_environment_in_its_clients_words(cafile):
             "sasl.password": MARK,
             "ssl.endpoint.identification.algorithm": "none",
         }
-        told = security.settings_of("aiokafka")
-        context = told.pop("ssl_context")
-        assert told == SECURE
+        settings = security.settings_of("aiokafka")
+        context = settings.pop("ssl_context")
+        assert settings == SECURE
         assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, False)
     assert security.VARIABLE not in os.environ
 
@@ -77,9 +77,9 @@ def test_java_is_told_by_a_file_of_its_users_own(tmp_path, cafile):
     from kafkacore.broker.config.properties_file import read_properties
     from kafkacore.security.java_names import security_arguments
 
-    told = read_properties(file)
-    assert told["ssl.keystore.key"].startswith("-----BEGIN")
-    arguments = security_arguments(told)[0]
+    settings = read_properties(file)
+    assert settings["ssl.keystore.key"].startswith("-----BEGIN")
+    arguments = security_arguments(settings)[0]
     assert arguments["sasl_plain_password"] == MARK
     assert (arguments["ssl_cafile"], arguments["sasl_mechanism"]) == (cafile, "SCRAM-SHA-512")
 

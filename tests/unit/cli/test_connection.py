@@ -101,8 +101,8 @@ def test_password_is_what_it_is_and_no_reference(settings):
 
 def test_password_is_in_a_file_or_asked_for(settings, tmp_path, monkeypatch):
     (tmp_path / "password").write_text(MARK + "\n")
-    told = settings("--username", "alice", "--password-file", str(tmp_path / "password"))
-    assert told["sasl_plain_password"] == MARK
+    found = settings("--username", "alice", "--password-file", str(tmp_path / "password"))
+    assert found["sasl_plain_password"] == MARK
     monkeypatch.setattr(connection.os, "open", lambda *_: connection.os.dup(0))
     monkeypatch.setattr(connection.getpass, "getpass", lambda question: question + MARK)
     assert settings("--username", "alice")["sasl_plain_password"] == f"Password of alice: {MARK}"

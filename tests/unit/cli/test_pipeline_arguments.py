@@ -400,8 +400,8 @@ def test_client_properties_are_options_and_their_references_stay(tmp_path):
     file = tmp_path / "client.properties"
     file.write_text("security.protocol=SSL\nssl.key.password=${env:KEY}\nssl.keystore.location=k.pem\n")
     shown = [*TOPIC, "--format", "raw", "--sink", "console"]
-    told = config(*shown, "--command-config", str(file), "--option", "kafka.ssl.keystore.type=PEM")
-    assert told.options == {
+    made = config(*shown, "--command-config", str(file), "--option", "kafka.ssl.keystore.type=PEM")
+    assert made.options == {
         "kafka.security.protocol": "SSL",
         "kafka.ssl.key.password": "${env:KEY}",
         "kafka.ssl.keystore.location": "k.pem",

@@ -390,14 +390,14 @@ def test_member_thrown_out_hears_of_it_by_its_commit_and_joins_again_with_the_ne
     "KafkaConsumerTest.testEnforceRebalanceReason",
 )
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "sent"),
     [
         ("the weights have changed", "the weights have changed"),
         ("", "enforce_rebalance()"),
         (None, "enforce_rebalance()"),
     ],
 )
-def test_rebalance_can_be_asked_for_with_a_reason(make, reason, told):
+def test_rebalance_can_be_asked_for_with_a_reason(make, reason, sent):
     consumer = make("a")
     read(consumer)
     before = len(consumer.model.requests_of(JoinGroupRequest))
@@ -405,7 +405,7 @@ def test_rebalance_can_be_asked_for_with_a_reason(make, reason, told):
     read(consumer, 500)
     joins = consumer.model.requests_of(JoinGroupRequest)[before:]
     assert joins
-    assert told in joins[0].reason
+    assert sent in joins[0].reason
 
 
 @pytest.mark.kafka(
@@ -516,11 +516,11 @@ def test_close_is_bounded_while_no_coordinator_is_known(make, clock, timeout_ms)
 
 
 def test_close_calls_back_what_was_on_its_way(make):
-    consumer, told = make("a", enable_auto_commit=False), []
+    consumer, errors = make("a", enable_auto_commit=False), []
     read(consumer)
-    consumer.commit_async(callback=lambda offsets, error: told.append(error))
+    consumer.commit_async(callback=lambda offsets, error: errors.append(error))
     consumer.close()
-    assert told == [None]
+    assert errors == [None]
 
 
 # ---- Trouble ---------------------------------------------------------------------------------------------

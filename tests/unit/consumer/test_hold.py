@@ -22,24 +22,24 @@ REBALANCE, UNKNOWN_MEMBER, FENCED = 27, 25, 82
 POLL_INTERVAL_MS = 10_000
 
 
-class Told(ConsumerRebalanceListener):
-    """Writes down what it is told; ``error`` is raised by the next call."""
+class RecordingListener(ConsumerRebalanceListener):
+    """Records its calls; the next one raises ``error``."""
 
     def __init__(self):
-        self.told = []
+        self.calls = []
         self.error = None
 
     def on_partitions_revoked(self, revoked):
-        self._tell("revoked", revoked)
+        self._call("revoked", revoked)
 
     def on_partitions_assigned(self, assigned):
-        self._tell("assigned", assigned)
+        self._call("assigned", assigned)
 
     def on_partitions_lost(self, lost):
-        self._tell("lost", lost)
+        self._call("lost", lost)
 
-    def _tell(self, what, partitions):
-        self.told.append((what, set(partitions)))
+    def _call(self, what, partitions):
+        self.calls.append((what, set(partitions)))
         if self.error is not None:
             error, self.error = self.error, None
             raise error
@@ -245,29 +245,29 @@ def test_a_partition_that_another_may_have_had_begins_at_what_is_committed(make)
 
 def test_a_listener_that_was_told_has_its_partitions_begin_at_what_is_committed(make):
     consumer = make()
-    told = Told()
-    consumer.subscribe(["a"], listener=told)
+    listener = RecordingListener()
+    consumer.subscribe(["a"], listener=listener)
     read(consumer, max_records=3)
-    told.told.clear()
+    listener.calls.clear()
     with consumer.hold() as held:
         rebalance(consumer, A0)
         pass_time(consumer, POLL_INTERVAL_MS)
-        assert told.told == [("revoked", {A0, A1}), ("assigned", {A0})]
+        assert listener.calls == [("revoked", {A0, A1}), ("assigned", {A0})]
         assert held.revoked == {A0, A1}
     assert read(consumer, max_records=2) == {A0: [0, 1]}
 
 
 def test_a_member_that_was_thrown_out_has_lost_all_and_joins_again(make):
     consumer = make()
-    told = Told()
-    consumer.subscribe(["a"], listener=told)
+    listener = RecordingListener()
+    consumer.subscribe(["a"], listener=listener)
     read(consumer, max_records=3)
-    told.told.clear()
+    listener.calls.clear()
     with consumer.hold() as held:
         consumer.model.coordinator.errors[HeartbeatRequest].append(UNKNOWN_MEMBER)
         pass_time(consumer, POLL_INTERVAL_MS)
         assert (held.revoked, held.lost) == (frozenset(), {A0, A1})
-        assert told.told == [("lost", {A0, A1}), ("assigned", {A0, A1})]
+        assert listener.calls == [("lost", {A0, A1}), ("assigned", {A0, A1})]
         assert not held.check(A0)
     assert read(consumer, max_records=2) == {A0: [0, 1]}
 
@@ -347,11 +347,11 @@ def test_a_commit_in_a_block_is_of_the_generation_that_there_is(make):
 # ---- What goes wrong ---------------------------------------------------------------------------------------
 def test_what_a_listener_raises_comes_out_of_the_next_poll_and_the_member_is_in_the_group(make):
     consumer = make()
-    told = Told()
-    consumer.subscribe(["a"], listener=told)
+    listener = RecordingListener()
+    consumer.subscribe(["a"], listener=listener)
     read(consumer)
     with consumer.hold():
-        told.error = ZeroDivisionError("of the listener's")
+        listener.error = ZeroDivisionError("of the listener's")
         rebalance(consumer, A0)
         pass_time(consumer, POLL_INTERVAL_MS)
         assert consumer.assignment() == {A0}
@@ -374,9 +374,9 @@ def test_a_fenced_member_hears_of_it_from_the_next_poll(make):
 
 def test_a_wakeup_waits_for_the_programs_next_call_though_a_listener_uses_the_consumer(make):
     consumer = make()
-    told = Told()
-    told.on_partitions_revoked = lambda revoked: consumer.commit({A0: OffsetAndMetadata(1)})
-    consumer.subscribe(["a"], listener=told)
+    listener = RecordingListener()
+    listener.on_partitions_revoked = lambda revoked: consumer.commit({A0: OffsetAndMetadata(1)})
+    consumer.subscribe(["a"], listener=listener)
     read(consumer)
     with consumer.hold():
         consumer.wakeup()

@@ -55,21 +55,21 @@ def test_pattern_follows_matching_topics_and_leaves_internal_ones(make_consumer)
 
 
 def test_listener_is_told_of_what_comes_and_goes(make_consumer):
-    told = []
+    calls = []
 
     class Listener(ConsumerRebalanceListener):
         def on_partitions_revoked(self, revoked):
-            told.append(("revoked", set(revoked)))
+            calls.append(("revoked", set(revoked)))
 
         def on_partitions_assigned(self, assigned):
-            told.append(("assigned", set(assigned)))
+            calls.append(("assigned", set(assigned)))
 
     consumer = make_consumer({A0: FetchLog(), B0: FetchLog()})
     consumer.subscribe(["a"], listener=Listener())
     read(consumer, 10)
     consumer.subscribe(["b"], listener=Listener())
     read(consumer, 10)
-    assert told == [("assigned", {A0}), ("revoked", {A0}), ("assigned", {B0})]
+    assert calls == [("assigned", {A0}), ("revoked", {A0}), ("assigned", {B0})]
 
 
 @pytest.mark.behaviour("Fetcher", "`max_poll_records` carries the rest over, across partitions")

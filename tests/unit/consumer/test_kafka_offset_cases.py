@@ -40,18 +40,18 @@ def sent(consumer, *kinds):
     return [kind for _, each in consumer.model.requests for kind in kinds if isinstance(each, kind)]
 
 
-class Told(ConsumerRebalanceListener):
+class RecordingListener(ConsumerRebalanceListener):
     def __init__(self):
-        self.told = []
+        self.calls = []
 
     def on_partitions_revoked(self, revoked):
-        self.told.append(("revoked", set(revoked)))
+        self.calls.append(("revoked", set(revoked)))
 
     def on_partitions_assigned(self, assigned):
-        self.told.append(("assigned", set(assigned)))
+        self.calls.append(("assigned", set(assigned)))
 
     def on_partitions_lost(self, lost):
-        self.told.append(("lost", set(lost)))
+        self.calls.append(("lost", set(lost)))
 
 
 # ---- Without a coordinator ---------------------------------------------------------------------------------
@@ -83,14 +83,14 @@ def test_an_auto_commit_looks_for_the_coordinator_and_goes_as_soon_as_it_is_know
 def test_a_thousand_commits_on_their_way_to_a_coordinator_that_is_lost_are_all_called_back():
     group = Group()
     group.broker.silent = True
-    told = []
+    outcomes = []
     for number in range(1000):
-        group.commits.commit_async({A0: OffsetAndMetadata(number)}, lambda *each: told.append(each))
+        group.commits.commit_async({A0: OffsetAndMetadata(number)}, lambda *each: outcomes.append(each))
     group.client.disconnect_async(group.broker.nodes[0])
     group.client.poll_no_wakeup()
     group.commits.invoke_completed_callbacks()
-    assert [offsets[A0].offset for offsets, _ in told] == list(range(1000))
-    assert {type(error.__cause__) for _, error in told} == {KafkaConnectionError}
+    assert [offsets[A0].offset for offsets, _ in outcomes] == list(range(1000))
+    assert {type(error.__cause__) for _, error in outcomes} == {KafkaConnectionError}
 
 
 @pytest.mark.kafka(
@@ -113,16 +113,16 @@ def test_a_commit_behind_one_that_found_no_coordinator_fails_with_it(make, code)
     consumer.model.coordinator.answer = only_the_first
     consumer.model.coordinator.errors[OffsetCommitRequest].append(code)
     consumer.model.held.add(OffsetCommitRequest)
-    told = []
+    outcomes = []
     for number in (1, 2):
-        consumer.commit_async({A0: OffsetAndMetadata(number)}, lambda *each: told.append(each))
+        consumer.commit_async({A0: OffsetAndMetadata(number)}, lambda *each: outcomes.append(each))
     consumer.model.held.add(FindCoordinatorRequest)
     consumer.model.held.discard(OffsetCommitRequest)
     for _ in range(3):
         consumer.poll(0)
-    assert [offsets[A0].offset for offsets, _ in told] == [1, 2]
-    assert {type(error) for _, error in told} == {RetriableCommitFailedError}
-    assert isinstance(told[1][1].__cause__, KafkaConnectionError)
+    assert [offsets[A0].offset for offsets, _ in outcomes] == [1, 2]
+    assert {type(error) for _, error in outcomes} == {RetriableCommitFailedError}
+    assert isinstance(outcomes[1][1].__cause__, KafkaConnectionError)
 
 
 # ---- Before a rebalance ------------------------------------------------------------------------------------
@@ -141,13 +141,13 @@ def test_a_commit_before_a_rebalance_that_finds_no_coordinator_is_made_at_the_ne
 
 @pytest.mark.kafka("ConsumerCoordinatorTest.testJoinPrepareAndCommitWithUnknownMemberId")
 def test_a_commit_before_a_rebalance_that_finds_us_thrown_out_lets_the_partitions_be_lost(make):
-    consumer, listener = make(auto_commit_interval_ms=60_000), Told()
+    consumer, listener = make(auto_commit_interval_ms=60_000), RecordingListener()
     consumer.subscribe(["a"], listener=listener)
     read(consumer)
     consumer.model.coordinator.errors[OffsetCommitRequest].append(UNKNOWN_MEMBER)
     consumer.model.coordinator.rebalance()
     read(consumer, 5000)
-    assert listener.told == [("assigned", {A0, A1}), ("lost", {A0, A1}), ("assigned", {A0, A1})]
+    assert listener.calls == [("assigned", {A0, A1}), ("lost", {A0, A1}), ("assigned", {A0, A1})]
     assert committed(consumer) == {}
 
 
@@ -175,13 +175,13 @@ def test_a_refused_commit_takes_the_generation_and_only_an_unknown_member_its_id
 def test_a_refusal_that_comes_when_there_is_no_generation_any_more_resets_nothing(code):
     group = Group()
     group.broker.silent = True
-    told = []
-    group.commits.commit_async(FIVE, lambda *each: told.append(each))
+    outcomes = []
+    group.commits.commit_async(FIVE, lambda *each: outcomes.append(each))
     group.membership.current = NO_GENERATION
     group.broker.errors[OffsetCommitRequest].append(code)
     group.broker.answer_all()
     group.turn()
-    ((_, error),) = told
+    ((_, error),) = outcomes
     assert isinstance(error, CommitFailedError)
     assert group.membership.resets == []
 

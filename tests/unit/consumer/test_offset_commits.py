@@ -44,8 +44,8 @@ def refuse(group, *codes):
     group.broker.errors[OffsetCommitRequest].extend(codes)
 
 
-class Told:
-    """A callback that writes down."""
+class RecordingCallback:
+    """A callback that records its calls."""
 
     def __init__(self):
         self.outcomes = []
@@ -281,14 +281,14 @@ def test_commit_of_a_member_thrown_out_fails_and_resets_it(group, code):
 @pytest.mark.parametrize("rebalancing", [True, False])
 def test_late_refusal_of_an_old_generation_leaves_the_new_one_alone(group, code, rebalancing):
     group.broker.silent = True
-    told = Told()
-    group.commits.commit_async(FIVE, told)
+    callback = RecordingCallback()
+    group.commits.commit_async(FIVE, callback)
     group.membership.current = newer = Generation(8, "member-1", "range")
     group.membership.rebalancing = rebalancing
     refuse(group, code)
     group.broker.answer_all()
     group.turn()
-    ((_, error),) = told.outcomes
+    ((_, error),) = callback.outcomes
     assert type(error) is (RebalanceInProgressError if rebalancing else CommitFailedError)
     assert group.membership.current == newer
     group.turn()
@@ -307,16 +307,16 @@ def test_group_with_members_refuses_one_who_only_assigned(group):
 # ---- Asynchronous ----------------------------------------------------------------------------------------
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetMetadataAsync")
 def test_async_commit_is_not_waited_for_and_its_callback_runs_in_a_poll(group):
-    told = Told()
+    callback = RecordingCallback()
     group.broker.silent = True
-    outcome = group.commits.commit_async(FIVE, told)
+    outcome = group.commits.commit_async(FIVE, callback)
     assert len(group.broker.commits()) == 1, "sent, though nobody polls"
     group.broker.answer_all()
     group.client.poll(group.timer())
     assert outcome.succeeded()
-    assert told.outcomes == []
+    assert callback.outcomes == []
     group.commits.invoke_completed_callbacks()
-    assert told.outcomes == [(FIVE, None)]
+    assert callback.outcomes == [(FIVE, None)]
 
 
 @pytest.mark.kafka(
@@ -331,10 +331,10 @@ def test_async_commit_is_not_waited_for_and_its_callback_runs_in_a_poll(group):
 @pytest.mark.parametrize("code", RETRIABLE)
 def test_async_commit_is_not_tried_again(group, code):
     refuse(group, code)
-    told = Told()
-    outcome = group.commits.commit_async(FIVE, told)
+    callback = RecordingCallback()
+    outcome = group.commits.commit_async(FIVE, callback)
     group.turn()
-    ((_, error),) = told.outcomes
+    ((_, error),) = callback.outcomes
     assert type(error) is RetriableCommitFailedError
     assert type(error.__cause__) is BROKER_ERRORS[code]
     assert outcome.exception() is error
@@ -348,10 +348,10 @@ def test_async_commit_is_not_tried_again(group, code):
 )
 def test_async_commit_over_a_lost_connection_is_worth_a_retry(group):
     group.broker.prepare_response(OffsetCommitResponse, disconnected=True)
-    told = Told()
-    group.commits.commit_async(FIVE, told)
+    callback = RecordingCallback()
+    group.commits.commit_async(FIVE, callback)
     group.turn()
-    ((_, error),) = told.outcomes
+    ((_, error),) = callback.outcomes
     assert (type(error), type(error.__cause__)) == (RetriableCommitFailedError, KafkaConnectionError)
 
 
@@ -385,14 +385,14 @@ def test_callbacks_run_in_order_and_before_a_later_sync_commit_returns(group):
     "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
 )
 def test_empty_sync_commit_waits_for_the_asynchronous_ones(group):
-    told = Told()
+    callback = RecordingCallback()
     group.broker.silent = True
-    group.commits.commit_async(FIVE, told)
+    group.commits.commit_async(FIVE, callback)
     with pytest.raises(KafkaTimeoutError):
         group.commits.commit_sync({}, group.timer(100))
     group.broker.answer_all()
     group.commits.commit_sync({}, group.timer(100))
-    assert told.outcomes == [(FIVE, None)]
+    assert callback.outcomes == [(FIVE, None)]
 
 
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitAsyncWithUserAssignedType")
@@ -403,12 +403,12 @@ def test_empty_sync_commit_waits_for_the_asynchronous_ones(group):
 def test_async_commits_wait_in_order_for_a_coordinator_that_is_looked_for(group):
     group.membership.coordinator_failed("test")
     group.membership.held_lookups = True
-    told = Told()
-    outcomes = [group.commits.commit_async({A0: OffsetAndMetadata(n)}, told) for n in range(3)]
+    callback = RecordingCallback()
+    outcomes = [group.commits.commit_async({A0: OffsetAndMetadata(n)}, callback) for n in range(3)]
     assert (group.membership.lookups, group.broker.commits()) == (1, [])
     group.membership.end_lookup()
     group.turn()
-    assert [offsets[A0].offset for offsets, _ in told.outcomes] == [0, 1, 2]
+    assert [offsets[A0].offset for offsets, _ in callback.outcomes] == [0, 1, 2]
     assert all(each.succeeded() for each in outcomes)
     assert group.broker.committed == {A0: OffsetAndMetadata(2)}
 
@@ -419,45 +419,48 @@ def test_async_commits_wait_in_order_for_a_coordinator_that_is_looked_for(group)
 )
 def test_callbacks_keep_their_order_though_a_later_commit_fails_at_once(group):
     group.broker.silent = True
-    told = Told()
-    group.commits.commit_async({A0: OffsetAndMetadata(1)}, told)
+    callback = RecordingCallback()
+    group.commits.commit_async({A0: OffsetAndMetadata(1)}, callback)
     group.membership.coordinator_failed("test")
     group.membership.lost_lookups = 1
-    later = group.commits.commit_async({A0: OffsetAndMetadata(2)}, told)
+    later = group.commits.commit_async({A0: OffsetAndMetadata(2)}, callback)
     assert later.failed()
     group.turn()
-    assert told.outcomes == []
+    assert callback.outcomes == []
     group.broker.answer_all()
     group.turn()
-    assert [offsets[A0].offset for offsets, _ in told.outcomes] == [1, 2]
-    assert [type(error).__name__ for _, error in told.outcomes] == ["NoneType", "RetriableCommitFailedError"]
+    assert [offsets[A0].offset for offsets, _ in callback.outcomes] == [1, 2]
+    assert [type(error).__name__ for _, error in callback.outcomes] == [
+        "NoneType",
+        "RetriableCommitFailedError",
+    ]
 
 
 def test_async_commit_without_a_coordinator_fails_as_worth_a_retry(group):
     group.membership.coordinator_failed("test")
     group.membership.lost_lookups = 1
-    told = Told()
-    group.commits.commit_async(FIVE, told)
+    callback = RecordingCallback()
+    group.commits.commit_async(FIVE, callback)
     group.turn()
-    ((_, error),) = told.outcomes
+    ((_, error),) = callback.outcomes
     assert (type(error), type(error.__cause__)) == (RetriableCommitFailedError, CoordinatorNotAvailableError)
 
 
 def test_async_commit_of_nothing_succeeds_without_a_word(group):
     group.membership.coordinator_failed("test")
-    told = Told()
-    group.commits.commit_async({}, told)
+    callback = RecordingCallback()
+    group.commits.commit_async({}, callback)
     group.turn()
-    assert told.outcomes == [({}, None)]
+    assert callback.outcomes == [({}, None)]
     assert (group.membership.lookups, group.broker.commits()) == (0, [])
 
 
 def test_offsets_are_those_of_the_moment_of_the_call(group):
-    told, offsets = Told(), dict(FIVE)
-    group.commits.commit_async(offsets, told)
+    callback, offsets = RecordingCallback(), dict(FIVE)
+    group.commits.commit_async(offsets, callback)
     offsets[A0] = OffsetAndMetadata(99)
     group.turn()
-    assert told.outcomes == [(FIVE, None)]
+    assert callback.outcomes == [(FIVE, None)]
 
 
 @pytest.mark.kafka(
@@ -471,11 +474,11 @@ def test_offsets_are_those_of_the_moment_of_the_call(group):
 )
 def test_fenced_instance_is_told_to_the_callback_and_raised_by_all_that_follows(group):
     refuse(group, FENCED)
-    told = Told()
-    group.commits.commit_async(FIVE, told)
+    callback = RecordingCallback()
+    group.commits.commit_async(FIVE, callback)
     with pytest.raises(FencedInstanceIdError, match="another consumer"):
         group.turn()
-    assert type(told.outcomes[0][1]) is FencedInstanceIdError
+    assert type(callback.outcomes[0][1]) is FencedInstanceIdError
     for call in (
         group.commits.invoke_completed_callbacks,
         lambda: group.commits.commit_sync(FIVE, group.timer()),
@@ -490,52 +493,54 @@ def test_fenced_instance_is_told_to_the_callback_and_raised_by_all_that_follows(
     "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
 )
 def test_callback_that_raises_is_heard_of_once_and_those_behind_it_are_called(group):
-    told = Told()
+    callback = RecordingCallback()
 
     def breaks(offsets, error):
         raise RuntimeError("broken callback")
 
     group.broker.silent = True
-    for callback in (breaks, told):
-        group.commits.commit_async(FIVE, callback)
+    for each in (breaks, callback):
+        group.commits.commit_async(FIVE, each)
     group.broker.silent = False
     group.broker.answer_all()
     with pytest.raises(RuntimeError, match="broken callback"):
         group.turn()
-    assert told.outcomes == []
+    assert callback.outcomes == []
     group.commits.commit_sync({A0: OffsetAndMetadata(6)}, group.timer())
-    assert told.outcomes == [(FIVE, None)]
+    assert callback.outcomes == [(FIVE, None)]
 
 
 def test_callback_may_commit(group):
-    told = Told()
-    group.commits.commit_async(FIVE, lambda *_: group.commits.commit_async({A0: OffsetAndMetadata(6)}, told))
+    callback = RecordingCallback()
+    group.commits.commit_async(
+        FIVE, lambda *_: group.commits.commit_async({A0: OffsetAndMetadata(6)}, callback)
+    )
     group.turn()
     group.turn()
-    assert told.outcomes == [({A0: OffsetAndMetadata(6)}, None)]
+    assert callback.outcomes == [({A0: OffsetAndMetadata(6)}, None)]
 
 
 def test_interrupted_commit_does_not_hold_up_those_behind_it(group, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    told = Told()
+    callback = RecordingCallback()
     with monkeypatch.context() as patch:
         patch.setattr(group.client, "send", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            group.commits.commit_async(FIVE, told)
-    group.commits.commit_async({A0: OffsetAndMetadata(6)}, told)
+            group.commits.commit_async(FIVE, callback)
+    group.commits.commit_async({A0: OffsetAndMetadata(6)}, callback)
     group.commits.commit_sync({}, group.timer())
-    assert [type(error).__name__ for _, error in told.outcomes] == ["KeyboardInterrupt", "NoneType"]
+    assert [type(error).__name__ for _, error in callback.outcomes] == ["KeyboardInterrupt", "NoneType"]
 
 
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetAsyncWithDefaultCallback")
 def test_commit_without_callback_has_the_default_one():
-    told = Told()
-    group = Group(default_offset_commit_callback=told)
+    callback = RecordingCallback()
+    group = Group(default_offset_commit_callback=callback)
     group.commits.commit_async(FIVE)
     group.turn()
-    assert told.outcomes == [(FIVE, None)]
+    assert callback.outcomes == [(FIVE, None)]
 
 
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetAsyncFailedWithDefaultCallback")
@@ -695,13 +700,13 @@ def test_broken_callback_does_not_keep_the_end_from_its_way(group, caplog):
 
 
 def test_close_waits_for_asynchronous_commits_and_calls_them_back(group):
-    told = Told()
+    callback = RecordingCallback()
     group.membership.coordinator_failed("test")
     group.membership.held_lookups = True
-    group.commits.commit_async(FIVE, told)
+    group.commits.commit_async(FIVE, callback)
     group.membership.end_lookup()
     group.commits.close(group.timer())
-    assert told.outcomes == [(FIVE, None)]
+    assert callback.outcomes == [(FIVE, None)]
 
 
 @pytest.mark.behaviour(

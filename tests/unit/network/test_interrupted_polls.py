@@ -41,7 +41,7 @@ class Many:
     def __init__(self) -> None:
         self.clock = InterruptingClock()
         self.selector = Selector(self.clock)
-        self.selector.on_authenticated = lambda *told: None
+        self.selector.on_authenticated = lambda *arguments: None
         self.again = Scripted()
         self.peers: dict[str, socket.socket] = {}
         for name in ("one", "again", "two", "three"):

@@ -135,9 +135,9 @@ def test_a_frame_is_told_as_sent_when_the_socket_has_taken_all_of_it(ends: Ends)
     for _ in range(20):
         ends.client.poll(1)
         assert not ends.client.completed_sends
-    told = []
-    ends.until(lambda: told.extend(ends.client.completed_sends) or ends.frames["server"])
-    assert [send.is_completed for send in told] == [True]
+    sent = []
+    ends.until(lambda: sent.extend(ends.client.completed_sends) or ends.frames["server"])
+    assert [send.is_completed for send in sent] == [True]
     assert len(ends.frames["server"][0]) == 30_000_000
 
 

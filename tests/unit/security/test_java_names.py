@@ -109,8 +109,8 @@ def test_host_names_are_checked_unless_the_algorithm_is_empty():
 
 
 def test_versions_of_tls_are_those_that_are_told_and_spoken():
-    for told, spoken in (("TLSv1.3", "TLSv1.3"), ("TLSv1.2", "TLSv1.2"), ("TLSv1, TLSv1.2", "TLSv1.2")):
-        assert arguments(ssl__enabled__protocols=told) == {"ssl_enabled_protocols": spoken}
+    for configured, spoken in (("TLSv1.3", "TLSv1.3"), ("TLSv1.2", "TLSv1.2"), ("TLSv1, TLSv1.2", "TLSv1.2")):
+        assert arguments(ssl__enabled__protocols=configured) == {"ssl_enabled_protocols": spoken}
     assert arguments(ssl__enabled__protocols="TLSv1.3, TLSv1.2") == {
         "ssl_enabled_protocols": "TLSv1.3,TLSv1.2"
     }

@@ -41,9 +41,9 @@ def test_a_client_verifies_certificate_and_host_and_speaks_tls_1_2_at_least() ->
 
 
 def test_a_client_speaks_only_the_versions_that_it_is_told() -> None:
-    for told in ("TLSv1.2", "TLSv1.3"):
-        context = client_context(TlsSettings(versions=(told,)))
-        assert context.minimum_version is context.maximum_version is TLS_VERSIONS[told]
+    for configured in ("TLSv1.2", "TLSv1.3"):
+        context = client_context(TlsSettings(versions=(configured,)))
+        assert context.minimum_version is context.maximum_version is TLS_VERSIONS[configured]
     both = client_context(TlsSettings(versions=("TLSv1.3", "TLSv1.2")))
     assert (both.minimum_version, both.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 

@@ -132,11 +132,11 @@ def test_a_thread_that_cannot_be_started_keeps_nothing(monkeypatch):
 
 def test_a_thread_that_nothing_ends_lets_go_itself_in_the_end(monkeypatch, caplog):
     monkeypatch.setattr("kafkacore.spark.worker.prefetch.END_TIMEOUT_S", 0.01)
-    let_go, calls = threading.Event(), []
+    release, calls = threading.Event(), []
 
     def source():
         yield 0
-        assert let_go.wait(BUDGET_S)
+        assert release.wait(BUDGET_S)
 
     with Prefetch(source(), lambda _: 1, 10, lambda: None) as ahead:
         assert next(ahead) == 0
@@ -144,6 +144,6 @@ def test_a_thread_that_nothing_ends_lets_go_itself_in_the_end(monkeypatch, caplo
     assert calls == []
     assert "still busy" in caplog.text
     (thread,) = prefetch_threads()
-    let_go.set()
+    release.set()
     thread.join(BUDGET_S)
     assert calls == [thread.ident]

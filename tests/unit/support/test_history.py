@@ -37,7 +37,7 @@ class Run:
     history: History = field(default_factory=History)
     log: list[LogRecord] = field(default_factory=list)
     #: Acknowledged with its offset, and in the log.
-    told: list[tuple[SendId, LogRecord]] = field(default_factory=list)
+    acknowledged: list[tuple[SendId, LogRecord]] = field(default_factory=list)
     #: In the log, of whatever outcome.
     written: list[tuple[SendId, LogRecord]] = field(default_factory=list)
     not_persisted: list[tuple[SendId, int, bytes]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Run:
             self.written.append((send, record))
         if outcome == "acknowledged":
             self.history.acknowledged(send, record.offset)
-            self.told.append((send, record))
+            self.acknowledged.append((send, record))
         elif outcome == "acknowledged without offset":
             self.history.acknowledged(send, None)
         else:
@@ -91,8 +91,8 @@ def test_kept_promises_are_found_nothing_against_however_the_log_is_read(
 
 @given(RUNS, st.data())
 def test_lost_record_is_found(run: Run, data: st.DataObject) -> None:
-    assume(run.told)
-    send, record = data.draw(st.sampled_from(run.told))
+    assume(run.acknowledged)
+    send, record = data.draw(st.sampled_from(run.acknowledged))
     findings = run.history.check([each for each in run.log if each != record])
     assert [(each.kind, each.send, each.partition, each.offset) for each in findings] == [
         (Kind.LOST, send, record.partition, record.offset)
@@ -132,15 +132,15 @@ def test_swapped_records_are_found(run: Run, data: st.DataObject) -> None:
     reordered = {each.send for each in findings if each.kind is Kind.REORDERED}
     assert early in reordered
     assert late not in reordered
-    told = {send for send, _ in run.told}
+    acknowledged = {send for send, _ in run.acknowledged}
     moved = {each.send for each in findings if each.kind is Kind.OTHER_OFFSET}
-    assert moved == told & {early, late}
+    assert moved == acknowledged & {early, late}
     assert {each.kind for each in findings} <= {Kind.REORDERED, Kind.OTHER_OFFSET}
 
 
 @given(RUNS, st.data())
 def test_record_at_another_offset_than_acknowledged_is_found(run: Run, data: st.DataObject) -> None:
-    lasts = [each for each in run.told if each[1].offset == run.end(each[1].partition) - 1]
+    lasts = [each for each in run.acknowledged if each[1].offset == run.end(each[1].partition) - 1]
     assume(lasts)
     send, record = data.draw(st.sampled_from(lasts))
     moved = LogRecord(record.partition, record.offset + data.draw(st.integers(1, 9)), record.value)
@@ -194,8 +194,8 @@ def test_send_without_an_outcome_is_found(run: Run) -> None:
 
 @given(RUNS, st.data())
 def test_send_with_two_outcomes_is_found(run: Run, data: st.DataObject) -> None:
-    assume(run.told)
-    send, record = data.draw(st.sampled_from(run.told))
+    assume(run.acknowledged)
+    send, record = data.draw(st.sampled_from(run.acknowledged))
     if data.draw(st.booleans()):
         run.history.acknowledged(send, record.offset)
     else:
@@ -223,7 +223,7 @@ def test_value_that_is_sent_twice_is_refused() -> None:
 
 def test_partition_ends_behind_the_last_offset_that_was_told() -> None:
     history = History()
-    for number, told in enumerate((7, 9, 8, None)):
-        history.acknowledged(history.sent("p", 3, number, b"%d" % number), told)
+    for number, acknowledged in enumerate((7, 9, 8, None)):
+        history.acknowledged(history.sent("p", 3, number, b"%d" % number), acknowledged)
     history.failed(history.sent("p", 4, 4, b"failed"), possibly_persisted=True)
     assert history.ends() == {3: 10}

@@ -8,7 +8,7 @@ from model.kill_ledger import KillLedger, value_of
 COUNT = 6
 
 
-def told() -> tuple[KillLedger, list[tuple[int, int, bytes]]]:
+def ledger_and_log() -> tuple[KillLedger, list[tuple[int, int, bytes]]]:
     """Two producers write in turns to partition 0; what was acknowledged, and the log that kept the word."""
     ledger = KillLedger()
     log = []
@@ -23,7 +23,7 @@ def told() -> tuple[KillLedger, list[tuple[int, int, bytes]]]:
 
 
 def test_kept_word_is_no_finding() -> None:
-    ledger, log = told()
+    ledger, log = ledger_and_log()
     ledger.saw(0, 3, log[3][2])
     assert ledger.check(log, {0: len(log)}) == []
 
@@ -43,12 +43,12 @@ def numbered(values: list[bytes]) -> list[tuple[int, int, bytes]]:
         ("gap", "comes after"),
         ("two values", "another value for a consumer"),
         ("not read to the end", "was read up to"),
-        ("acknowledged twice", "was told 4 and 77"),
+        ("acknowledged twice", "has the outcomes 4 and 77"),
         ("without an outcome", "have no outcome"),
     ],
 )
 def test_broken_word_is_found(what: str, said: str) -> None:
-    ledger, log = told()
+    ledger, log = ledger_and_log()
     values = [value for _, _, value in log]
     end = None
     if what == "lost at the end":
@@ -79,11 +79,11 @@ def test_broken_word_is_found(what: str, said: str) -> None:
 
 def test_without_idempotence_only_what_was_in_flight_at_a_kill_may_be_doubled() -> None:
     for number, allowed in ((2, True), (3, False)):
-        ledger, log = told()
+        ledger, log = ledger_and_log()
         values = [value for _, _, value in log]
         values.insert(2 * number + 1, value_of(0, 0, number))
         doubled = 2 * number + 1
-        for line, offsets in ledger.told.items():
+        for line, offsets in ledger.outcomes.items():
             for index, offset in enumerate(offsets):
                 offsets[index] = offset + (offset >= doubled)
             assert line in ((0, 0), (1, 0))
@@ -92,7 +92,7 @@ def test_without_idempotence_only_what_was_in_flight_at_a_kill_may_be_doubled() 
 
 
 def log_without(ledger: KillLedger, partition: int, missing: set[int]) -> list[tuple[int, int, bytes]]:
-    count = len(ledger.told[0, partition])
+    count = len(ledger.outcomes[0, partition])
     kept = [value_of(0, partition, number) for number in range(count) if number not in missing]
     return [(partition, offset, value) for offset, value in enumerate(kept)]
 

@@ -13,7 +13,7 @@ import kafkacore
 from kafkacore.structs import TopicPartition
 
 
-class Told:
+class ScriptedConsumer:
     """A client that says what it is told to say, and takes every commit."""
 
     def __init__(self, committed: int | None = 0, end: int = 100) -> None:
@@ -31,7 +31,7 @@ class Told:
 
 
 def consumer(committed: int | None = 0, end: int = 100) -> kafkacore.KafkaConsumer:
-    return cast("kafkacore.KafkaConsumer", Told(committed, end))
+    return cast("kafkacore.KafkaConsumer", ScriptedConsumer(committed, end))
 
 
 def group_that_committed(*offsets: int) -> KilledGroup:

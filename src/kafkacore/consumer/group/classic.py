@@ -405,7 +405,7 @@ class ClassicMembership:
         self.end_heartbeats()
         self.state = MemberState.UNJOINED
         self._generation = Generation(member_id=self._generation.member_id if keep_member_id else "")
-        self.join.begin_anew(reason)
+        self.join.restart(reason)
 
     def reset_lost(self, reason: str) -> None:
         """The generation went away before its assignment could be taken over."""
@@ -448,8 +448,8 @@ class ClassicMembership:
         if self.state is not MemberState.UNJOINED:
             self._reset("the consumer leaves by itself")
         else:
-            # A listener that is told of its partitions' loss may be the one who leaves.
-            self.join.begin_anew("")
+            # A listener may leave the group in its on_partitions_lost().
+            self.join.restart("")
         if node is not None and is_member and not self.settings.is_static:
             logger.info(
                 "group %r: member %r leaves: %s", self.settings.group_id, generation.member_id, reason

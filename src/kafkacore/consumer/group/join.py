@@ -1,6 +1,6 @@
 """One rebalance from beginning to end: prepare, JoinGroup, SyncGroup, take the assignment over.
 
-A turn at a time; what the coordinator refuses is begun anew or raised. Does not know: heartbeats, leaving.
+A turn at a time; a refused join is retried or raised. Does not know: heartbeats, leaving.
 (``joinGroupIfNeeded`` of Kafka's ``AbstractCoordinator`` and the answers that it waits for.)
 """
 
@@ -79,14 +79,14 @@ class GroupJoin:
 
     # ---- Whether -----------------------------------------------------------------------------------------
     def request(self, reason: str) -> None:
-        """Join with one of the next turns; the coordinator is told why (KIP-800)."""
+        """Join in one of the next turns. The JoinGroup request carries ``reason`` (KIP-800)."""
         if not self._is_wanted:
             logger.info("group %r: to be joined again: %s", self._member.settings.group_id, reason)
         self._is_wanted = True
         self._reason = reason
 
-    def begin_anew(self, reason: str) -> None:
-        """There is no generation any more: prepare again, for partitions may be lost."""
+    def restart(self, reason: str) -> None:
+        """Prepare and join again after the generation was reset, because partitions may be lost."""
         self._is_wanted, self._reason = True, reason
         self._is_prepared = False
 
@@ -137,7 +137,7 @@ class GroupJoin:
             if not self._future.is_done():
                 return False
             if self._future.succeeded():
-                self._take_over(self._future)
+                self._on_join_complete(self._future)
             elif not self._fail(self._future):
                 return False
             if self._member.coordinator() is None:
@@ -149,7 +149,7 @@ class GroupJoin:
         if now_ms < self._retry_at_ms or not self._rebalance.has_matched_pattern():
             return False
         if not self._member.takes_part():
-            # The listener that has just been told has unsubscribed.
+            # The listener unsubscribed in its callback.
             return False
         if not self._is_prepared and not self._prepare(now_ms):
             return False
@@ -189,7 +189,7 @@ class GroupJoin:
             raise
         return self._is_prepared
 
-    def _take_over(self, future: RequestFuture[bytes]) -> None:
+    def _on_join_complete(self, future: RequestFuture[bytes]) -> None:
         member = self._member
         generation = member.generation()
         if generation.was_reset() or member.state is not MemberState.STABLE:

@@ -1,8 +1,8 @@
 """What a rebalance means for this consumer: subscription and metadata in, assignment and callbacks out.
 
-It says when to join again, what to tell the group, hands out partitions when this member is the leader, and
-changes the assignment with the listener told in the right order. Does not know: requests, the coordinator,
-heartbeats. (The rebalancing half of Kafka's ``ConsumerCoordinator``.)
+It decides when to join again, builds the subscription, assigns partitions when this member is the leader, and
+changes the assignment with the listener's callbacks in the right order. (The rebalancing half of Kafka's
+``ConsumerCoordinator``.)
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Rebalance:
     released:
         In it code of the user's runs.
     on_assignment_changed:
-        Told when partitions have gone or come.
+        Called after the assignment has changed.
     clock, metrics:
         For how long callbacks take.
     """
@@ -97,11 +97,11 @@ class Rebalance:
         self._subscriptions = subscriptions
         self._released = released
         self._on_assignment_changed = on_assignment_changed
-        #: Told of partitions that are about to go, and whether they are lost.
+        #: Called before partitions are revoked or lost, with whether they are lost.
         self.on_gone: Callable[[set[TopicPartition], bool], None] = _nobody
         self._clock = clock
-        #: A listener's method → who counts how long it took.
-        self._told = {
+        #: A listener's method → the recorder of its latency.
+        self._callback_latencies = {
             "on_partitions_assigned": metrics.assigned,
             "on_partitions_revoked": metrics.revoked,
             "on_partitions_lost": metrics.lost,
@@ -119,8 +119,8 @@ class Rebalance:
         self._undelivered: set[TopicPartition] = set()
         #: Whether a callback runs: the consumer may be used in it, but does not rebalance there.
         self.in_callback = False
-        #: Of whose end the listener is being told: what it does meanwhile is no reason to tell it again.
-        self._going: set[TopicPartition] = set()
+        #: Partitions whose revocation or loss callback is running; a nested call does not report them again.
+        self._being_revoked: set[TopicPartition] = set()
         self._times_left = 0
 
     # ---- When to join again ------------------------------------------------------------------------------
@@ -253,14 +253,14 @@ class Rebalance:
             _listed(partitions),
         )
         self.on_gone(partitions, True)
-        error = self._tell("on_partitions_lost", partitions)
+        error = self._invoke_listener("on_partitions_lost", partitions)
         self._assign([])
         return error
 
     def _revoke(self, gone: set[TopicPartition], kept: list[TopicPartition]) -> Exception | None:
         logger.info("group %r: revoking %s", self._settings.group_id, _listed(gone))
         self.on_gone(gone, False)
-        error = self._tell("on_partitions_revoked", gone)
+        error = self._invoke_listener("on_partitions_revoked", gone)
         self._assign(kept)
         return error
 
@@ -402,12 +402,14 @@ class Rebalance:
             logger.warning("group %r: %s were not subscribed to", self._settings.group_id, _listed(wanted))
             return Completion("received an assignment that does not match the subscription", None, False)
         rejoin: str | None = None
-        owned = self._subscriptions.assigned_partitions()
+        owned_partitions = self._subscriptions.assigned_partitions()
         error: Exception | None = None
-        if self.protocol is RebalanceProtocol.COOPERATIVE and (gone := owned.difference(wanted)):
-            kept = [tp for tp in self._subscriptions.assigned_in_order() if tp not in gone]
+        if self.protocol is RebalanceProtocol.COOPERATIVE and (
+            revoked := owned_partitions.difference(wanted)
+        ):
+            kept = [tp for tp in self._subscriptions.assigned_in_order() if tp not in revoked]
             times_left = self._times_left
-            error = self._revoke(gone, kept)
+            error = self._revoke(revoked, kept)
             if times_left != self._times_left:
                 return Completion(None, error)
             rejoin = "need to revoke partitions and to join again"
@@ -422,11 +424,11 @@ class Rebalance:
         except Exception as raised:
             logger.exception("group %r: the assignor's on_assignment failed", self._settings.group_id)
             error = error or raised
-        self._undelivered |= set(wanted) - owned
+        self._undelivered |= set(wanted) - owned_partitions
         self._assign(wanted)
         self._take_topics({tp.topic for tp in wanted})
         logger.info("group %r: assigned %s", self._settings.group_id, _listed(wanted))
-        later = self._tell("on_partitions_assigned", set(self._undelivered))
+        later = self._invoke_listener("on_partitions_assigned", set(self._undelivered))
         self._undelivered = set()
         return Completion(rejoin, error or later)
 
@@ -451,7 +453,7 @@ class Rebalance:
         if not assigned or not self._subscriptions.has_auto_assigned_partitions():
             return
         self._times_left += 1
-        gone = assigned - self._going
+        gone = assigned - self._being_revoked
         error: Exception | None = None
         if not gone:
             self._assign([])
@@ -463,19 +465,19 @@ class Rebalance:
             raise error
 
     # ---- The listener ------------------------------------------------------------------------------------
-    def _tell(self, method: str, partitions: set[TopicPartition]) -> Exception | None:
-        """Call the listener; what it raises is returned, lest it keep us from finishing. A wakeup goes
-        through.
+    def _invoke_listener(self, method: str, partitions: set[TopicPartition]) -> Exception | None:
+        """Call the listener and return the exception that it raises, so that the rebalance completes. A
+        WakeupError is raised.
         """
         listener = self._subscriptions.listener
         if listener is None:
             return None
         began_ms = self._clock.monotonic_ms()
-        outer = self.in_callback, self._going
+        outer = self.in_callback, self._being_revoked
         try:
             self.in_callback = True
             if method != "on_partitions_assigned":
-                self._going = self._going | partitions
+                self._being_revoked = self._being_revoked | partitions
             with self._released():
                 call_listener(listener, method, partitions)
         except WakeupError:
@@ -484,9 +486,9 @@ class Rebalance:
             logger.exception("group %r: the listener's %s failed", self._settings.group_id, method)
             return error
         finally:
-            self.in_callback, self._going = outer
+            self.in_callback, self._being_revoked = outer
             now_ms = self._clock.monotonic_ms()
-            self._told[method](now_ms - began_ms, now_ms)
+            self._callback_latencies[method](now_ms - began_ms, now_ms)
         return None
 
 

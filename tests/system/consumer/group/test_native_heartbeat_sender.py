@@ -40,13 +40,13 @@ class Sender:
         self.metrics = Counted()
         self.heartbeats = NativeHeartbeatSender(self.client, SYSTEM_CLOCK, 10.0, self.metrics)
         self.node = Node(NODE_ID, host, port)
-        self.told = []
+        self.answers = []
 
     def connect(self):
         self.poll_until(lambda: self.client.client.ready(self.node, SYSTEM_CLOCK.monotonic_ms()))
 
     def begin(self, interval_ms=5.0, session_timeout_ms=LONG_MS):
-        self.heartbeats.begin(self.node, REQUEST, interval_ms, session_timeout_ms, self.told.append)
+        self.heartbeats.begin(self.node, REQUEST, interval_ms, session_timeout_ms, self.answers.append)
 
     def poll_until(self, condition):
         def step() -> None:
@@ -56,7 +56,7 @@ class Sender:
         eventually(condition, step=step)
 
     def codes(self):
-        return [each.error_code for each in self.told if isinstance(each, HeartbeatResponse)]
+        return [each.error_code for each in self.answers if isinstance(each, HeartbeatResponse)]
 
     def close(self):
         self.heartbeats.close()
@@ -81,9 +81,9 @@ def test_on_the_coordinators_connection_the_line_beats_alone(sender, broker):
     sender.begin()
     assert sender.heartbeats.beats_alone
     assert sender.heartbeats.due_ms(SYSTEM_CLOCK.monotonic_ms()) == float("inf")
-    sender.poll_until(lambda: len(sender.told) >= 3)
+    sender.poll_until(lambda: len(sender.answers) >= 3)
     assert set(sender.codes()) == {0}
-    assert sender.metrics.sent == sender.metrics.answered == len(sender.told)
+    assert sender.metrics.sent == sender.metrics.answered == len(sender.answers)
     assert sender.client.pending_request_count() == 0
 
 
@@ -91,7 +91,7 @@ def test_without_a_connection_a_request_makes_it_and_asks_at_once(sender, broker
     sender.begin(interval_ms=LONG_MS)
     assert not sender.heartbeats.beats_alone
     assert sender.heartbeats.due_ms(SYSTEM_CLOCK.monotonic_ms()) == 0
-    sender.poll_until(lambda: sender.told)
+    sender.poll_until(lambda: sender.answers)
     assert sender.codes() == [0]
     assert sender.heartbeats.beats_alone
     assert len(broker.beats) == 1
@@ -104,7 +104,7 @@ def test_where_no_line_can_be_beats_are_requests_at_their_times(sender, broker, 
     sender.begin(interval_ms=20)
     # Not at once: the connection is there, and the session young.
     assert sender.heartbeats.due_ms(begun_ms) > 0
-    sender.poll_until(lambda: len(sender.told) == 3)
+    sender.poll_until(lambda: len(sender.answers) == 3)
     assert not sender.heartbeats.beats_alone
     assert not sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
     assert sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms() + LONG_MS)
@@ -113,9 +113,9 @@ def test_where_no_line_can_be_beats_are_requests_at_their_times(sender, broker, 
 def test_a_lost_connection_is_told_as_the_error_that_it_is(sender, broker):
     sender.connect()
     sender.begin()
-    sender.poll_until(lambda: sender.told)
+    sender.poll_until(lambda: sender.answers)
     broker.hang_up()
-    sender.poll_until(lambda: isinstance(sender.told[-1], KafkaConnectionError))
+    sender.poll_until(lambda: isinstance(sender.answers[-1], KafkaConnectionError))
 
 
 def test_nothing_is_told_after_the_end_and_of_what_was_begun_before(sender, broker):
@@ -127,7 +127,7 @@ def test_nothing_is_told_after_the_end_and_of_what_was_begun_before(sender, brok
     sender.heartbeats.end()
     sender.heartbeats.begin(sender.node, REQUEST, 5.0, LONG_MS, heard.append)
     sender.poll_until(lambda: len(heard) >= 2)
-    assert sender.told == []
+    assert sender.answers == []
     assert {each.error_code for each in heard} == {0}
 
 
@@ -164,7 +164,7 @@ def test_no_beat_comes_behind_the_poll_deadline(sender, broker):
     sender.heartbeats.wait(100)
     assert broker.beats == []
     sender.heartbeats.polled(SYSTEM_CLOCK.monotonic_ms() + LONG_MS)
-    sender.poll_until(lambda: sender.told)
+    sender.poll_until(lambda: sender.answers)
 
 
 def test_a_wakeup_ends_the_wait(sender):

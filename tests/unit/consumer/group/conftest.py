@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 from model.consumer_cluster import ModelCluster, ModelMetadata, ModelNetwork
 from model.fetch_log import FetchLog
-from model.group_coordinator import ModelCoordinator, ToldListener
+from model.group_coordinator import ModelCoordinator, RecordingListener
 
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.factory import new_membership
@@ -44,7 +44,7 @@ class Member:
             request_timeout_ms=self.config["request_timeout_ms"],
         )
         self.subscriptions = SubscriptionState()
-        self.listener = ToldListener()
+        self.listener = RecordingListener()
         self.assignment_changes = 0
         self.registry = Metrics(clock=self.clock)
         self.metrics = CountedGroupMetrics(self.registry, lambda: self.assigned)
@@ -127,11 +127,11 @@ def make_member():
 class Cooperative(RangePartitionAssignor):
     """Gives what the test says, and does not care who has it."""
 
-    name = "told"
+    name = "scripted"
 
     def __init__(self):
         self.gives = None
-        self.told = []
+        self.assignments = []
         self.error = None
 
     def supported_protocols(self):
@@ -145,7 +145,7 @@ class Cooperative(RangePartitionAssignor):
         return super().assign(partitions, subscriptions) if self.gives is None else self.gives
 
     def on_assignment(self, assignment, metadata):
-        self.told.append((set(assignment.partitions), metadata))
+        self.assignments.append((set(assignment.partitions), metadata))
         if self.error is not None:
             raise self.error
 

@@ -3,7 +3,7 @@
 import pytest
 from model.consumer_cluster import read
 from model.fetch_log import FetchLog, simple_batch
-from model.group_coordinator import ToldListener
+from model.group_coordinator import RecordingListener
 
 from kafkacore.coordinator.protocol import Assignment
 from kafkacore.errors import IllegalStateError, WakeupError
@@ -25,7 +25,7 @@ def make(make_consumer):
     def make(*topics, **configs):
         logs = {tp: FetchLog(simple_batch(0, 10)) for tp in (A0, A1, B0)}
         consumer = make_consumer(logs, **{"group_id": "g", "max_poll_records": 4} | configs)
-        consumer.listener = ToldListener()
+        consumer.listener = RecordingListener()
         consumer.subscribe(topics or ["a"], listener=consumer.listener)
         return consumer
 

@@ -354,7 +354,7 @@ def test_errors_of_assignor_and_listener_are_raised_as_they_are(
     with pytest.raises(error_type, match="first"):
         cooperative.poll()
     assert cooperative.listener.take() == [("assigned", {A0, A1, A2})]
-    assert len(assignor.told) == 1
+    assert len(assignor.assignments) == 1
     assert cooperative.assigned == {A0, A1, A2}
 
 

@@ -82,9 +82,13 @@ def test_a_topic_that_does_not_exist_keeps_nobody_from_the_others(make_member):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testSubscriptionRackId")
 def test_members_tell_what_they_own_and_of_which_generation(make_member):
     member = make_member(client_rack="r1").join("a")
-    told = member.group.subscription(member.sent(JoinGroupRequest)[-1])
-    assert (list(told.topics), list(told.owned_partitions), told.generation_id) == (["a"], [], -1)
-    assert told.rack_id == "r1"
+    subscription = member.group.subscription(member.sent(JoinGroupRequest)[-1])
+    assert (list(subscription.topics), list(subscription.owned_partitions), subscription.generation_id) == (
+        ["a"],
+        [],
+        -1,
+    )
+    assert subscription.rack_id == "r1"
 
 
 def test_cooperative_members_keep_what_they_own_while_they_join(cooperative, assignor):
@@ -95,16 +99,16 @@ def test_cooperative_members_keep_what_they_own_while_they_join(cooperative, ass
         cooperative.group._join,
     )
     rejoin(cooperative)
-    told = cooperative.group.subscription(cooperative.sent(JoinGroupRequest)[-1])
-    assert set(told.owned_partitions) == {A0, A1, A2}
-    assert (told.generation_id, told.user_data) == (1, b"about a")
+    subscription = cooperative.group.subscription(cooperative.sent(JoinGroupRequest)[-1])
+    assert set(subscription.owned_partitions) == {A0, A1, A2}
+    assert (subscription.generation_id, subscription.user_data) == (1, b"about a")
     assert seen == [{A0, A1, A2}]
     assert cooperative.listener.take() == [("assigned", set())]
 
 
 def test_all_configured_assignors_are_offered_best_first(make_member, assignor):
     member = make_member(partition_assignment_strategy=[assignor, "range"]).join("a")
-    assert [each.name for each in member.sent(JoinGroupRequest)[0].protocols] == ["told", "range"]
+    assert [each.name for each in member.sent(JoinGroupRequest)[0].protocols] == ["scripted", "range"]
     assert assignor.subscriptions.keys() == {"member-1"}
 
 
@@ -255,13 +259,13 @@ def test_an_unsafe_cooperative_assignment_is_refused(cooperative, assignor):
 )
 def test_eager_revokes_all_before_it_joins(make_member):
     member = make_member().join("a")
-    told_at_join = []
+    calls_at_join = []
     member.group._join, join = (
-        lambda *each: (told_at_join.append(member.listener.told[:]), join(*each))[1],
+        lambda *each: (calls_at_join.append(member.listener.calls[:]), join(*each))[1],
         member.group._join,
     )
     rejoin(member)
-    assert told_at_join == [[("revoked", {A0, A1})]]
+    assert calls_at_join == [[("revoked", {A0, A1})]]
     assert member.listener.take() == [("revoked", {A0, A1}), ("assigned", {A0, A1})]
 
 
@@ -517,8 +521,8 @@ def test_an_interrupted_callback_is_called_again(make_member, what):
     with pytest.raises(KeyboardInterrupt):
         member.poll()
     assert member.poll()
-    told = [name for name, _ in member.listener.take()]
-    assert sorted(told) == sorted(["revoked", "assigned", what])
+    names = [name for name, _ in member.listener.take()]
+    assert sorted(names) == sorted(["revoked", "assigned", what])
     assert member.assigned == {A0, A1}
 
 
@@ -588,7 +592,7 @@ def test_the_first_error_is_raised_all_callbacks_run_and_the_assignment_is_taken
         cooperative.poll()
     assert cooperative.listener.take() == [("revoked", {A1, A2}), ("assigned", {B0})]
     assert cooperative.assigned == {A0, B0}
-    assert assignor.told[-1][0] == {A0, B0}
+    assert assignor.assignments[-1][0] == {A0, B0}
 
 
 @pytest.mark.behaviour(
@@ -608,7 +612,7 @@ def test_after_a_revocation_that_failed_the_group_is_still_joined_again(cooperat
 
 def test_assignors_are_told_what_they_gave_and_in_which_generation(cooperative, assignor):
     cooperative.join("a")
-    ((partitions, metadata),) = assignor.told
+    ((partitions, metadata),) = assignor.assignments
     assert partitions == {A0, A1, A2}
     assert metadata[:4] == ConsumerGroupMetadata("g", 1, "member-1")[:4]
 
@@ -621,16 +625,16 @@ def test_the_fetcher_hears_of_every_change_of_the_assignment(make_member):
 
 
 def test_an_asynchronous_listener_is_awaited(make_member):
-    told = []
+    calls = []
 
     class Listener(AsyncConsumerRebalanceListener):
         async def on_partitions_revoked(self, revoked):
             await asyncio.sleep(0)
-            told.append(("revoked", set(revoked)))
+            calls.append(("revoked", set(revoked)))
 
         async def on_partitions_assigned(self, assigned):
             await asyncio.sleep(0)
-            told.append(("assigned", set(assigned)))
+            calls.append(("assigned", set(assigned)))
 
     member = make_member()
     member.listener = Listener()
@@ -639,4 +643,4 @@ def test_an_asynchronous_listener_is_awaited(make_member):
     member.group.errors[HeartbeatRequest].append(UNKNOWN_MEMBER)
     member.background(4000)
     assert member.poll()
-    assert told == [("assigned", {A0, A1}), ("revoked", {A0, A1}), ("assigned", {A0, A1})]
+    assert calls == [("assigned", {A0, A1}), ("revoked", {A0, A1}), ("assigned", {A0, A1})]

@@ -22,24 +22,24 @@ COOPERATIVE = {"partition_assignment_strategy": ["cooperative-sticky"]}
 
 
 class Acting(ConsumerRebalanceListener):
-    """Does what the test says, each time it is told."""
+    """Runs the action of the test in each callback."""
 
     def __init__(self):
-        self.told = []
+        self.calls = []
         self.acts = {}
 
     def on_partitions_revoked(self, revoked):
-        self._tell("revoked", revoked)
+        self._call("revoked", revoked)
 
     def on_partitions_assigned(self, assigned):
-        self._tell("assigned", assigned)
+        self._call("assigned", assigned)
 
     def on_partitions_lost(self, lost):
-        self._tell("lost", lost)
+        self._call("lost", lost)
 
-    def _tell(self, what, partitions):
-        self.told.append((what, set(partitions)))
-        assert len(self.told) < 20, "told again and again"
+    def _call(self, what, partitions):
+        self.calls.append((what, set(partitions)))
+        assert len(self.calls) < 20, "called again and again"
         act = self.acts.get(what)
         if act is not None:
             act()
@@ -82,14 +82,14 @@ def joins(consumer):
 def test_a_listener_may_unsubscribe_and_is_told_once_of_each_partition(make, configs, what, code):
     consumer, listener = make(**configs)
     read(consumer)
-    listener.told.clear()
+    listener.calls.clear()
     listener.acts[what] = consumer.unsubscribe
     if what == "revoked" and configs:
         # Only what is not subscribed any more is revoked before joining.
         consumer.subscribe(["b"], listener=listener)
     before = joins(consumer)
     hear(consumer, code)
-    gone = [tp for each, told in listener.told if each in ("revoked", "lost") for tp in told]
+    gone = [tp for each, partitions in listener.calls if each in ("revoked", "lost") for tp in partitions]
     assert len(gone) == len(set(gone)) or what == "assigned"
     assert state(consumer) is MemberState.UNJOINED
     assert consumer.assignment() == set()
@@ -106,14 +106,14 @@ def test_a_listener_may_unsubscribe_and_is_told_once_of_each_partition(make, con
 def test_a_listener_may_close_its_consumer_and_the_poll_says_so(make, configs, what, code):
     consumer, listener = make(**configs)
     read(consumer)
-    listener.told.clear()
+    listener.calls.clear()
     listener.acts[what] = consumer.close
     if configs and what != "lost":
         consumer.subscribe(["a", "b"] if what == "assigned" else ["b"], listener=listener)
     with pytest.raises(IllegalStateError, match="closed"):
         hear(consumer, code)
     assert consumer.network.closed
-    gone = [tp for each, told in listener.told if each in ("revoked", "lost") for tp in told]
+    gone = [tp for each, partitions in listener.calls if each in ("revoked", "lost") for tp in partitions]
     assert len(gone) == len(set(gone)) or what == "assigned"
     assert len(consumer.model.requests_of(LeaveGroupRequest)) == (0 if what == "lost" else 1)
     sent = len(consumer.model.requests)
@@ -144,15 +144,15 @@ def test_another_subscription_out_of_a_revocation_takes_over_nothing_of_the_old_
     consumer, listener = make(**COOPERATIVE)
     read(consumer)
 
-    def begin_anew():
+    def resubscribe():
         listener.acts.clear()
         consumer.unsubscribe()
         consumer.subscribe(["b"], listener=listener)
 
-    listener.acts["revoked"] = begin_anew
+    listener.acts["revoked"] = resubscribe
     group = consumer.model.coordinator
     group.follow(A0)
-    listener.told.clear()
+    listener.calls.clear()
     group.errors[HeartbeatRequest].append(REBALANCE)
     while listener.acts:
         consumer.poll(200)
@@ -161,7 +161,7 @@ def test_another_subscription_out_of_a_revocation_takes_over_nothing_of_the_old_
     for _ in range(10):
         consumer.poll(200)
     assert consumer.assignment() == {B0}
-    assert [("assigned", {B0})] == [each for each in listener.told if each[0] == "assigned"]
+    assert [("assigned", {B0})] == [each for each in listener.calls if each[0] == "assigned"]
 
 
 def test_a_listener_that_is_told_while_records_are_held_may_close_the_consumer(make):
@@ -178,4 +178,4 @@ def test_a_listener_that_is_told_while_records_are_held_may_close_the_consumer(m
         thread._thread.join(BUDGET_S)
     assert not thread.is_alive
     assert consumer.network.closed
-    assert listener.told[-1][0] == "revoked"
+    assert listener.calls[-1][0] == "revoked"
