@@ -52,6 +52,7 @@ lint: build  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of 
 	$(BIN)/python tools/ported_tests.py --check
 	$(BIN)/python tools/settings.py --check
 	$(BIN)/python bench/report.py --check
+	$(BIN)/python tools/prose.py
 
 docs: build  ## The documentation site in build/docs; every warning is an error, such as a link that leads nowhere
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs

@@ -279,6 +279,9 @@ def _tls_row(row: dict[str, Any]) -> str:
         f"| {ours[cpu]:.3f} | {theirs[cpu]:.3f} | {theirs[cpu] / ours[cpu]:.2f}x |"
     )
 
+#: Before commands that a test of the documentation must not run.
+NOT_RUN = "<!-- not run: a full run takes hours, and needs the repository -->"
+
 
 def render_reliability(rows: list[dict[str, Any]]) -> str:
     """What was done, what came out, and the command that repeats it."""
