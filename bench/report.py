@@ -279,6 +279,7 @@ def _tls_row(row: dict[str, Any]) -> str:
         f"| {ours[cpu]:.3f} | {theirs[cpu]:.3f} | {theirs[cpu] / ours[cpu]:.2f}x |"
     )
 
+
 #: Before commands that a test of the documentation must not run.
 NOT_RUN = "<!-- not run: a full run takes hours, and needs the repository -->"
 

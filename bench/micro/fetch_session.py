@@ -52,7 +52,9 @@ class Fetched:
         ask = FetchAsk(NODE, self.session_id, epoch, partitions, uses_topic_ids=False)
         context = self.sessions.new_context(ask)
         params = FetchParams(NODE, 0, 1, 1 << 20)
-        self.replicas.fetch_messages(params, context, lambda results: notified.append(context.update_and_generate(results)))
+        self.replicas.fetch_messages(
+            params, context, lambda results: notified.append(context.update_and_generate(results))
+        )
         self.session_id = context.session_id
         return len(notified[0])
 
