@@ -32,7 +32,7 @@ SUPPORT = Path(__file__).resolve().parents[1]
 SESSION_TIMEOUT_MS = int(2 * BUDGET_MS)
 #: Of members that may be killed, which keep their partitions for so long. On a slow machine it may expire
 #: while its member lives: the member loses its partitions, which the history allows.
-SHORT_SESSION_MS = 6_000
+SHORT_SESSION_MS = 3_000
 CLIENTS = {
     "range": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
     "roundrobin": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),

@@ -22,14 +22,12 @@ from model.cut_producer import (
     said,
     sweep,
 )
+from model.shifted_clock import HOUR_MS, PATIENT, ShiftedClock, requests_in_flight
 
 from kafkacore import KafkaProducer
-from kafkacore.clock import Clock
 from kafkacore.errors import KafkaTimeoutError
 from kafkacore.testing import EmbeddedBroker, Ending, FaultProxy
 from kafkacore.testing.fault_proxy import Direction
-
-HOUR_MS = 3_600_000.0
 
 
 @pytest.fixture(scope="module")
@@ -109,14 +107,21 @@ def test_half_open_connection_is_noticed_in_time_and_given_up_for_another(
     assert said(findings) == ""
 
 
-def test_network_that_has_gone_silent_fails_the_record_in_time_and_comes_back(proxy: FaultProxy) -> None:
-    timeout_ms = 1_000
-    with connected(proxy, linger_ms=0, request_timeout_ms=timeout_ms, retries=0) as producer:
+def test_network_that_has_gone_silent_fails_the_record_in_time_and_comes_back(
+    proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request times out after an hour, which passes while the network is silent."""
+    clock = ShiftedClock()
+    monkeypatch.setattr("kafkacore.producer.kafka_producer.SYSTEM_CLOCK", clock)
+    timeouts_ms = {"request_timeout_ms": int(HOUR_MS), "delivery_timeout_ms": int(3 * HOUR_MS)}
+    with connected(proxy, linger_ms=0, retries=0, **timeouts_ms, **PATIENT) as producer:
         sender = Sender(producer, "silent")
         sender.send()
         sender.settle()
         proxy.set_black_hole()
         sender.send()
+        eventually(lambda: requests_in_flight(producer) == 1)
+        clock.let_pass(producer, hours=1.1)
         sender.settle()
         assert [error.possibly_persisted for error in sender.failures] == [True]
         proxy.set_black_hole(False)
@@ -153,15 +158,6 @@ def test_long_thin_link_expires_nothing_and_sends_nothing_twice(proxy: FaultProx
     assert said(sender.history.check(log_of(proxy, topic, 4))) == ""
 
 
-class ShiftedClock(Clock):
-    """The machine's clock, with hours that pass when the test says so."""
-
-    shift_ms = 0.0
-
-    def monotonic_ms(self) -> float:
-        return super().monotonic_ms() + self.shift_ms
-
-
 @pytest.mark.parametrize("in_flight", [1, 5])
 def test_expired_half_written_request_keeps_its_memory(
     proxy: FaultProxy, in_flight: int, monkeypatch: pytest.MonkeyPatch
@@ -182,12 +178,11 @@ def test_expired_half_written_request_keeps_its_memory(
             send_buffer_bytes=4096,
             request_timeout_ms=int(2 * HOUR_MS),
             delivery_timeout_ms=int(2 * HOUR_MS),
-            connections_max_idle_ms=2**31 - 1,
-            metadata_max_age_ms=2**31 - 1,
             buffer_memory=memory,
             batch_size=size,
             max_in_flight_requests_per_connection=in_flight,
             max_block_ms=BUDGET_MS,
+            **PATIENT,
         ) as producer,
         ExitStack() as faults,
     ):
@@ -202,23 +197,19 @@ def test_expired_half_written_request_keeps_its_memory(
             channels = [selector.channel(each) for each in selector.channel_ids()]
             return any(channel is not None and channel.has_send for channel in channels)
 
-        def let_pass(hours: float) -> None:
-            clock.shift_ms += hours * HOUR_MS
-            producer._client.wakeup()
-
         for topic in (fill, expiring, later):
             assert producer.send(topic, b"first", partition=0).get(BUDGET_S).offset == 0
         proxy.set_stalled(direction=Direction.TO_CLIENT)
         for number in range(in_flight):
             producer.send(fill, b"fill", partition=0)
-            eventually(lambda count=number + 1: figure("requests-in-flight") == count)  # type: ignore[misc]
+            eventually(lambda count=number + 1: requests_in_flight(producer) == count)  # type: ignore[misc]
         expired = producer.send(expiring, b"A" * size, partition=0)
-        let_pass(hours=1)
+        clock.let_pass(producer, hours=1)
         proxy.set_stalled(direction=Direction.TO_BROKER)
         proxy.set_stalled(False, direction=Direction.TO_CLIENT)
-        eventually(lambda: figure("requests-in-flight") == 1 and is_half_written())
+        eventually(lambda: requests_in_flight(producer) == 1 and is_half_written())
         assert not expired.is_done
-        let_pass(hours=1.1)
+        clock.let_pass(producer, hours=1.1)
         with pytest.raises(KafkaTimeoutError) as error:
             expired.get(BUDGET_S)
         assert error.value.possibly_persisted

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from peers.apache_kafka import ApacheKafka
+from peers.apache_kafka import RESTARTS_SOON, ApacheKafka
 from peers.jars import JavaToolError, kafka_clients_jar, run_java
 
 
 def test_topic_is_there_after_a_kill_and_a_restart(tmp_path: Path) -> None:
-    # After a kill, the controller waits this long before the broker may register again.
-    with ApacheKafka(tmp_path, {"broker.session.timeout.ms": "3000"}) as kafka:
+    with ApacheKafka(tmp_path, RESTARTS_SOON) as kafka:
         servers = ("--bootstrap-server", kafka.bootstrap_servers)
         run_java(
             "org.apache.kafka.tools.TopicCommand",

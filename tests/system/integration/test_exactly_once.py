@@ -107,6 +107,8 @@ def test_aborted_transactions_are_copied_again_and_seen_once(
 
 
 @pytest.mark.behaviour("Reliability", "who judges the copy sees a copier that is wrong")
+# The checker reads records, not the protocol that wrote them: one version of transactions is enough for it.
+@pytest.mark.parametrize("kafka", [2], ids=["version 2"], indirect=True)
 @pytest.mark.parametrize("fault", PLANTED)
 def test_fault_planted_in_the_copier_is_seen(kafka: ApacheKafka, java_peer: JavaPeer, fault: str) -> None:
     life, kind = PLANTED[fault]

@@ -115,7 +115,7 @@ def test_group_is_stable_again_after_many_have_come_and_gone(
     count, partitions = dose((4, 12), (20, 64))
     protocol = "cooperative-sticky" if kind == "cooperative" else "range"
     with made_group(apache_kafka, java_peer, tmp_path, f"storm-{kind}", protocol, partitions) as group:
-        group.options = {"session_timeout_ms": 10_000}
+        group.options = {"session_timeout_ms": 5_000}
         instances = [f"i{number}" if kind == "static" else None for number in range(count)]
         with group.writing():
             names = {group.join("kafkacore", instance=instance).name: instance for instance in instances}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from eventually import BUDGET_S
 from peers.jars import run_java
+from peers.java_tools import JavaTools, started_java_tools
 
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -22,23 +25,39 @@ def tool(broker: EmbeddedBroker, name: str, *args: str, stdin: bytes | None = No
     return output.decode().splitlines()
 
 
-def test_topics_tool_creates_lists_describes_and_deletes(our_broker: EmbeddedBroker) -> None:
-    tool(our_broker, TOPICS, "--create", "--topic", "tooled", "--partitions", "3")
-    assert "tooled" in tool(our_broker, TOPICS, "--list")
-    described = tool(our_broker, TOPICS, "--describe", "--topic", "tooled")
+@pytest.fixture(scope="module")
+def tools() -> Iterator[JavaTools]:
+    """Tools that read no standard input, in one JVM."""
+    with started_java_tools() as running:
+        yield running
+
+
+def printed(tools: JavaTools, broker: EmbeddedBroker, name: str, *args: str) -> list[str]:
+    """Run a tool against the broker in the JVM of ``tools``; the lines that it printed."""
+    done = tools.run(name, "--bootstrap-server", broker.bootstrap_servers, *args)
+    assert done.status == 0, done
+    return done.out.splitlines()
+
+
+def test_topics_tool_creates_lists_describes_and_deletes(
+    our_broker: EmbeddedBroker, tools: JavaTools
+) -> None:
+    printed(tools, our_broker, TOPICS, "--create", "--topic", "tooled", "--partitions", "3")
+    assert "tooled" in printed(tools, our_broker, TOPICS, "--list")
+    described = printed(tools, our_broker, TOPICS, "--describe", "--topic", "tooled")
     assert "PartitionCount: 3" in described[0]
     assert [f"Partition: {number}" in line for number, line in enumerate(described[1:])] == [True] * 3
-    tool(our_broker, TOPICS, "--delete", "--topic", "tooled")
-    assert "tooled" not in tool(our_broker, TOPICS, "--list")
+    printed(tools, our_broker, TOPICS, "--delete", "--topic", "tooled")
+    assert "tooled" not in printed(tools, our_broker, TOPICS, "--list")
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_console_producer_writes(our_broker: EmbeddedBroker, codec: str) -> None:
+def test_console_producer_writes(our_broker: EmbeddedBroker, tools: JavaTools, codec: str) -> None:
     topic = f"console-{codec}"
     lines = b"".join(b"key %d\tvalue %d\n" % (number, number) for number in range(200))
     options = ["--reader-property", "parse.key=true", "--compression-codec", codec]
     tool(our_broker, CONSOLE_PRODUCER, "--topic", topic, *options, stdin=lines)
-    assert tool(our_broker, GET_OFFSETS, "--topic", topic) == [f"{topic}:0:200"]
+    assert printed(tools, our_broker, GET_OFFSETS, "--topic", topic) == [f"{topic}:0:200"]
 
 
 def test_console_consumer_reads_what_the_console_producer_wrote(our_broker: EmbeddedBroker) -> None:
@@ -49,8 +68,10 @@ def test_console_consumer_reads_what_the_console_producer_wrote(our_broker: Embe
     assert read == lines.decode().splitlines()
 
 
-def test_offsets_tool_sees_first_last_and_newest(our_broker: EmbeddedBroker) -> None:
+def test_offsets_tool_sees_first_last_and_newest(our_broker: EmbeddedBroker, tools: JavaTools) -> None:
     tool(our_broker, CONSOLE_PRODUCER, "--topic", "offsets", stdin=b"only one\n")
     wanted = {"earliest": 0, "latest": 1, "max-timestamp": 0}
     for name, offset in wanted.items():
-        assert tool(our_broker, GET_OFFSETS, "--topic", "offsets", "--time", name) == [f"offsets:0:{offset}"]
+        assert printed(tools, our_broker, GET_OFFSETS, "--topic", "offsets", "--time", name) == [
+            f"offsets:0:{offset}"
+        ]

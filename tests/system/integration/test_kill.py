@@ -23,7 +23,7 @@ from peers.java_peer import Received
 import kafkacore
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-KILLS = 20
+KILLS = 12
 PARTITIONS = 4
 SEED = 20_260_101
 #: At most so many records are acknowledged to each producer between a start of the broker and its end.

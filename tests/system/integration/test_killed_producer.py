@@ -28,7 +28,7 @@ from kafkacore.testing import EmbeddedBroker, FaultProxy
 #: Apache Kafka needs some 2.5 s for a start, ours a fraction of one.
 KILLS = {"apache": dose(20, 50), "ours": dose(50, 200)}
 #: As many kills as fit.
-KILLING_S = {"apache": dose(15.0, 900.0), "ours": dose(20.0, 900.0)}
+KILLING_S = dose(8.0, 900.0)
 #: Whatever the machine: a run with fewer has shown nothing.
 LEAST_KILLS = dose(3, 50)
 SEGMENT_BYTES = 1 << 20
@@ -77,7 +77,7 @@ def test_idempotent_producer_keeps_its_word_through_kills_of_its_broker(
     seed = new_seed()
     java_peer.create_topic(broker.bootstrap_servers, "killed", PARTITIONS)
     run = KilledProducer(broker, "killed", {"enable_idempotence": True})
-    run.run(random.Random(seed), KILLS[whose], KILLING_S[whose], LEAST_KILLS)
+    run.run(random.Random(seed), KILLS[whose], KILLING_S, LEAST_KILLS)
     log = log_by_java(java_peer, broker.bootstrap_servers, "killed")
     recoveries = sorted(run.recoveries_ms)
     median_ms = recoveries[len(recoveries) // 2]
@@ -158,7 +158,7 @@ def test_second_fault_beside_the_kill_changes_nothing(tmp_path: Path, java_peer:
             else:
                 options = {"request_timeout_ms": SHORT_TIMEOUT_MS}
                 run = KilledProducer(PausedBeforeItIsKilled(broker, chance), "killed", options)
-            run.run(chance, dose(10, 100), dose(8.0, 900.0), LEAST_KILLS)
+            run.run(chance, dose(10, 100), dose(5.0, 900.0), LEAST_KILLS)
             proxy.lift()
             log = log_by_java(java_peer, broker.bootstrap_servers, "killed")
     note(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from eventually import BUDGET_S, eventually
-from peers.apache_kafka import ApacheKafka
+from peers.apache_kafka import RESTARTS_SOON, ApacheKafka
 from peers.clients import CODECS
 from peers.java_peer import JavaPeer, Sample
 from peers.samples import T0, edge_samples, sized_samples
@@ -137,7 +137,7 @@ def test_nothing_acknowledged_is_missing_when_apache_kafka_is_killed(
     tmp_path: Path, java_peer: JavaPeer
 ) -> None:
     acknowledged: dict[int, bytes] = {}
-    with ApacheKafka(tmp_path, {"broker.session.timeout.ms": "3000"}) as kafka:
+    with ApacheKafka(tmp_path, RESTARTS_SOON) as kafka:
         java_peer.create_topic(kafka.bootstrap_servers, "killed")
         with KafkaProducer(
             bootstrap_servers=kafka.bootstrap_servers, acks="all", max_in_flight_requests_per_connection=1

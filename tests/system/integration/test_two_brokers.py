@@ -12,11 +12,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pytest
-from eventually import BUDGET_S
+from eventually import BUDGET_S, eventually
 from model.dose import dose, new_seed, note
 from model.history import LogRecord
 from model.killed_producer import PARTITIONS, KilledProducer
 from model.paused_process import paused
+from model.shifted_clock import HOUR_MS, PATIENT, ShiftedClock, requests_in_flight
 from model.topic_reader import await_markers
 from peers.apache_kafka import RESTARTS_SOON, ApacheKafka
 from peers.java_peer import JavaPeer
@@ -28,7 +29,6 @@ from kafkacore.errors import KafkaError
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
 
-TIMEOUT_MS = 10_000
 PRODUCE = 0
 #: Who coordinates moves too. A broker that comes back and coordinates at once may leave a marker out, see
 #: copied_topic.
@@ -78,38 +78,33 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     "a half-open connection is noticed in time, other brokers are served meanwhile",
 )
 def test_half_open_connection_is_noticed_in_time_and_the_other_broker_is_served(
-    cluster: Cluster,
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The request times out after an hour, which passes once the other broker has been served."""
+    clock = ShiftedClock()
+    monkeypatch.setattr("kafkacore.producer.kafka_producer.SYSTEM_CLOCK", clock)
     cluster.create_topic("half-open", {0: [1], 1: [2]})
     with KafkaProducer(
         bootstrap_servers=cluster.bootstrap_servers,
-        request_timeout_ms=TIMEOUT_MS,
+        request_timeout_ms=int(HOUR_MS),
+        delivery_timeout_ms=int(3 * HOUR_MS),
         reconnect_backoff_max_ms=100,
         retry_backoff_max_ms=100,
+        **PATIENT,
     ) as producer:
         for partition in (0, 1, 0, 1):
             producer.send("half-open", b"before", partition=partition).get(BUDGET_S)
         # Swallowed from within the next request on, and no end of the connection is seen.
         cluster.proxies[1].cut_request(PRODUCE, 20, ending=Ending.SILENCE)
-        begun_ms = SYSTEM_CLOCK.monotonic_ms()
         swallowed = producer.send("half-open", b"swallowed", partition=1)
-        slowest_ms, served = 0.0, 0
-        while served < 2 or SYSTEM_CLOCK.monotonic_ms() - begun_ms < TIMEOUT_MS / 8:
-            sent_ms = SYSTEM_CLOCK.monotonic_ms()
+        eventually(lambda: requests_in_flight(producer) == 1)
+        for _ in range(20):
             producer.send("half-open", b"beside", partition=0).get(BUDGET_S)
-            slowest_ms = max(slowest_ms, SYSTEM_CLOCK.monotonic_ms() - sent_ms)
-            served += 1
-        assert not swallowed.is_done, "those beside it have waited with it"
+        clock.let_pass(producer, hours=0.9)
+        producer.send("half-open", b"beside", partition=0).get(BUDGET_S)
+        assert not swallowed.is_done
+        clock.let_pass(producer, hours=0.2)
         swallowed.get(BUDGET_S)
-        recovered_ms = SYSTEM_CLOCK.monotonic_ms() - begun_ms
-    note(
-        f"half-open connection, request_timeout_ms={TIMEOUT_MS}",
-        acknowledged_after_ms=f"{recovered_ms:.0f}",
-        beside=served,
-        slowest_beside_ms=f"{slowest_ms:.0f}",
-    )
-    # How soon is noted, not asserted: the machine may be busy.
-    assert recovered_ms >= TIMEOUT_MS
 
 
 @dataclass
@@ -155,7 +150,7 @@ def test_leaders_that_move_lose_double_and_reorder_nothing(cluster: Cluster, jav
     cluster.create_topic("moved", {partition: [2, 1] for partition in range(PARTITIONS)})
     leader = FailingLeader(cluster, chance)
     run = KilledProducer(leader, "moved", {"request_timeout_ms": 2_000})
-    run.run(chance, dose(8, 60), dose(15.0, 900.0))
+    run.run(chance, dose(8, 60), dose(8.0, 900.0))
     ends = run.history.ends()
     received = java_peer.consume(cluster.nodes[0].bootstrap_servers, "moved", None, at_least=ends)
     log = [LogRecord(each.partition, each.offset, each.value or b"") for each in received]
@@ -248,7 +243,7 @@ def test_transactions_are_whole_while_leaders_and_coordinators_move(
     over = threading.Event()
 
     def fail_often() -> None:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + dose(12_000, 400_000)
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + dose(6_000, 400_000)
         try:
             # A machine that is busy with other tests starts a broker in the time of all this.
             while SYSTEM_CLOCK.monotonic_ms() < deadline_ms or len(leader.done) < 2:
