@@ -26,9 +26,7 @@ root_doc = "index"
 #: Pages of developers, which the repository shows and the site does not.
 exclude_patterns = [
     "BROKER.md",
-    "DESIGN.md",
     "PORTED_TESTS.md",
-    "RELIABILITY.md",
     "SETTINGS.md",
     "SPARK.md",
     "TESTING.md",
