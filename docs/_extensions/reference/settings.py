@@ -6,10 +6,8 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import NamedTuple
 
-from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.config_keys import BROKER_KEYS
 from kafkacore.broker.config.dynamic_config import DYNAMIC_NAMES
 from kafkacore.broker.config.listener_keys import LISTENER_KEYS
@@ -26,7 +24,6 @@ from kafkacore.structs import INT32_MAX, INT64_MAX
 _NAMED = {INT32_MAX: "2³¹-1", INT64_MAX: "2⁶³-1", -INT64_MAX - 1: "-2⁶³", sys.float_info.max: "no limit"}
 #: Defaults of the broker that are made when it starts.
 _BROKER_DEFAULTS = {"data_dir": None, "listeners": "PLAINTEXT://127.0.0.1:9092"}
-_FIELDS = {field.name: field.default for field in fields(BrokerConfig)}
 
 
 class Entry(NamedTuple):
@@ -113,7 +110,7 @@ def _facts(row: Setting, default: object) -> dict[str, str]:
 
 def _of_broker() -> Iterable[Entry]:
     for row in BROKER_KEYS:
-        default = _BROKER_DEFAULTS.get(row.field, _FIELDS[row.field])
+        default = _BROKER_DEFAULTS.get(row.field, row.default)
         facts = _facts(row, default)
         facts["Can be changed while the broker runs"] = "yes" if row.name in DYNAMIC_NAMES else ""
         yield Entry(row.name, row.documentation, facts)

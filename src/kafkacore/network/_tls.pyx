@@ -13,7 +13,7 @@ calls for each TLS record of 16 KiB. The source of the behaviour is Kafka's ``Ss
 - A peer may request new keys as often as it likes. One read takes at most ``MOST_IN_VAIN`` bytes beyond
   twice what it returns, and a peer that leaves too many answers unread is disconnected.
 - A record that does not verify after the first frame is a lost connection, which is retried. It is not an
-  authentication failure: whoever can change one byte must not be able to stop a client for good.
+  authentication failure: an attacker that can change one byte must not be able to stop a client for good.
 """
 
 cimport cython

@@ -1,7 +1,7 @@
 """Find the aborted transactions of a log, and the offset up to which all transactions are decided.
 
 Each transaction ends with a control batch of its producer, so the log itself has the answer. ``.txnindex``
-is not used: it is absent both if no transaction was aborted and if nobody copied the file. A log is
+is not used: it is absent both if no transaction was aborted and if the file was not copied. A log is
 compacted only below its last stable offset. So a gap after a transaction without a marker means that the
 transaction was committed.
 """
