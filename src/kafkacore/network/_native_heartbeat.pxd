@@ -27,10 +27,11 @@ cdef extern from "native_heartbeat_impl.h" nogil:
         int is_attached
 
     # Linked into this module alone: others call the methods.
-    kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count)
+    kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count, int has_manual_clock)
     void kc_heartbeat_free(kc_heartbeat *heartbeat)
     void kc_heartbeat_close(kc_heartbeat *heartbeat)
     int64_t kc_heartbeat_now_ns()
+    void kc_heartbeat_advance(kc_heartbeat *heartbeat, int64_t by_ns)
     void kc_heartbeat_attach(kc_heartbeat *heartbeat, int fd, int is_mid_frame, int is_within_frame)
     int kc_heartbeat_detach(kc_heartbeat *heartbeat)
     int kc_heartbeat_begin(kc_heartbeat *heartbeat, const kc_beat *beat)
@@ -50,6 +51,7 @@ cdef class NativeHeartbeat:
     cdef kc_heartbeat *handle
     # Of the process that made it; a forked child has no thread, and perhaps a locked mutex.
     cdef int fork_generation
+    cdef bint has_manual_clock
     # Of the connection it is attached to. Held, so that nothing but a close after `detach` gives its
     # descriptor to another file.
     cdef object sock

@@ -15,13 +15,18 @@ class NativeHeartbeat:
     ----------
     first_correlation_id, correlation_id_count:
         The ids of beats, taken in turn; nothing else on the connection may have one of them.
+    has_manual_clock:
+        Whether time starts at 0 and passes only in :meth:`advance`, for tests. Otherwise the clock is
+        ``CLOCK_MONOTONIC``.
 
     Raises
     ------
     OSError
         When there is no descriptor left.
     """
-    def __new__(cls, first_correlation_id: int, correlation_id_count: int) -> Self: ...
+    def __new__(
+        cls, first_correlation_id: int, correlation_id_count: int, *, has_manual_clock: bool = False
+    ) -> Self: ...
     def begin(
         self,
         frame: Buffer,
@@ -79,6 +84,14 @@ class NativeHeartbeat:
         -------
         HeartbeatEvent
             All that there is, or none after ``timeout_ms``.
+        """
+    def advance(self, duration_ms: float) -> None:
+        """Advance the manual clock, and return after the thread has done what is due at the new time.
+
+        Raises
+        ------
+        IllegalStateError
+            If the heartbeat has no manual clock, or this is a forked child.
         """
     def wakeup(self) -> None:
         """Have :meth:`run` return now, or the next time at once."""

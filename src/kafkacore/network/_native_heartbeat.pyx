@@ -55,6 +55,9 @@ cdef class NativeHeartbeat:
     ----------
     first_correlation_id, correlation_id_count:
         The ids of beats, taken in turn; nothing else on the connection may have one of them.
+    has_manual_clock:
+        Whether time starts at 0 and passes only in :meth:`advance`, for tests. Otherwise the clock is
+        ``CLOCK_MONOTONIC``.
 
     Raises
     ------
@@ -62,11 +65,13 @@ cdef class NativeHeartbeat:
         When there is no descriptor left.
     """
 
-    def __cinit__(self, uint32_t first_correlation_id, uint32_t correlation_id_count):
+    def __cinit__(self, uint32_t first_correlation_id, uint32_t correlation_id_count, *,
+                  bint has_manual_clock=False):
         if correlation_id_count == 0:
             raise ValueError("a beat needs a correlation id")
         self.fork_generation = poller.fork_generation()
-        self.handle = kc_heartbeat_new(first_correlation_id, correlation_id_count)
+        self.has_manual_clock = has_manual_clock
+        self.handle = kc_heartbeat_new(first_correlation_id, correlation_id_count, has_manual_clock)
         if self.handle == NULL:
             raise OSError(errno, os.strerror(errno))
 
@@ -177,6 +182,20 @@ cdef class NativeHeartbeat:
             gil_handoff_request()
         gil_handoff_received()
         return HeartbeatEvent(pending)
+
+    def advance(self, double duration_ms):
+        """Advance the manual clock, and return after the thread has done what is due at the new time.
+
+        Raises
+        ------
+        IllegalStateError
+            If the heartbeat has no manual clock, or this is a forked child.
+        """
+        self.check_usable()
+        if not self.has_manual_clock:
+            raise IllegalStateError("only a manual clock can be advanced: pass has_manual_clock=True")
+        with nogil:
+            kc_heartbeat_advance(self.handle, nanoseconds(duration_ms))
 
     def wakeup(self):
         """Have :meth:`run` return now, or the next time at once."""

@@ -41,6 +41,10 @@ struct kc_heartbeat {
     pthread_t thread;
     int has_thread, is_stopping;
 
+    /* With a manual clock: the time that kc_heartbeat_advance has set, and the time of the thread's last turn. */
+    int has_manual_clock;
+    int64_t manual_ns, turned_ns;
+
     /* The connection; -1 for none. Each gets a number, for who has waited with the last one's. */
     int fd;
     unsigned attachment;
@@ -81,6 +85,11 @@ int64_t kc_heartbeat_now_ns(void) {
     return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* The time that beats, looks and the session's end are due by. The mutex is held. */
+static int64_t clock_ns(const kc_heartbeat *heartbeat) {
+    return heartbeat->has_manual_clock ? heartbeat->manual_ns : kc_heartbeat_now_ns();
+}
+
 static int64_t later(int64_t from_ns, int64_t by_ns) {
     return by_ns > KC_NEVER - from_ns ? KC_NEVER : from_ns + by_ns;
 }
@@ -99,7 +108,7 @@ static void report(kc_heartbeat *heartbeat, int event) {
 
 /* ---- Life -------------------------------------------------------------------------------------------------- */
 
-kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count) {
+kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count, int has_manual_clock) {
     kc_heartbeat *heartbeat = calloc(1, sizeof(*heartbeat));
     pthread_condattr_t attributes;
     if (heartbeat == NULL) {
@@ -122,6 +131,7 @@ kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count) {
     heartbeat->fd = -1;
     heartbeat->first_id = first_id;
     heartbeat->id_count = id_count;
+    heartbeat->has_manual_clock = has_manual_clock;
     atomic_init(&heartbeat->poll_deadline_ns, KC_NEVER);
     return heartbeat;
 }
@@ -389,8 +399,14 @@ static void *beat_on(void *given) {
     struct pollfd watched[2];
     pthread_mutex_lock(&heartbeat->mutex);
     while (!heartbeat->is_stopping) {
-        int64_t now_ns = kc_heartbeat_now_ns();
+        int64_t now_ns = clock_ns(heartbeat);
         int64_t until_ns = turn(heartbeat, now_ns);
+        if (heartbeat->has_manual_clock) {
+            heartbeat->turned_ns = now_ns;
+            pthread_cond_broadcast(&heartbeat->event_reported);
+            if (until_ns > now_ns)
+                until_ns = KC_NEVER; /* kc_heartbeat_advance wakes the thread. */
+        }
         unsigned attachment = heartbeat->attachment;
         int has_rest = heartbeat->rest_size > 0 && !heartbeat->is_mid_frame;
         int is_watched = !heartbeat->is_gone && (heartbeat->is_beating || has_rest);
@@ -482,7 +498,7 @@ int kc_heartbeat_begin(kc_heartbeat *heartbeat, const kc_beat *beat) {
     if (error == 0 && !heartbeat->has_thread)
         error = start(heartbeat);
     if (error == 0) {
-        int64_t now_ns = kc_heartbeat_now_ns();
+        int64_t now_ns = clock_ns(heartbeat);
         memcpy(heartbeat->frame, beat->frame, beat->frame_size);
         heartbeat->beat = *beat;
         heartbeat->beat.frame = heartbeat->frame;
@@ -523,7 +539,7 @@ int kc_heartbeat_answered(kc_heartbeat *heartbeat, uint32_t id) {
     uint64_t beat = heartbeat->is_beating ? beat_of(heartbeat, id) : UINT64_MAX;
     int is_ours = beat != UINT64_MAX;
     if (is_ours) {
-        take_answer(heartbeat, beat, kc_heartbeat_now_ns());
+        take_answer(heartbeat, beat, clock_ns(heartbeat));
         /* An error that was seen unread has now been read. */
         heartbeat->reported &= ~KC_HEARTBEAT_ERROR_ANSWER;
     }
@@ -565,6 +581,15 @@ int kc_heartbeat_wait(kc_heartbeat *heartbeat, int64_t until_ns) {
     heartbeat->pending = pending & KC_HEARTBEAT_CLOSED; /* That stays true. */
     pthread_mutex_unlock(&heartbeat->mutex);
     return pending;
+}
+
+void kc_heartbeat_advance(kc_heartbeat *heartbeat, int64_t by_ns) {
+    pthread_mutex_lock(&heartbeat->mutex);
+    heartbeat->manual_ns = later(heartbeat->manual_ns, by_ns);
+    wake(heartbeat);
+    while (heartbeat->has_thread && !heartbeat->is_stopping && heartbeat->turned_ns < heartbeat->manual_ns)
+        pthread_cond_wait(&heartbeat->event_reported, &heartbeat->mutex);
+    pthread_mutex_unlock(&heartbeat->mutex);
 }
 
 void kc_heartbeat_look(kc_heartbeat *heartbeat, kc_heartbeat_state *state) {

@@ -33,13 +33,15 @@ typedef struct {
 } kc_beat;
 
 /* NULL with errno set. Correlation ids are first_id .. first_id + id_count - 1, again and again. */
-kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count);
+kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count, int has_manual_clock);
 /* After kc_heartbeat_close, or in a forked child. */
 void kc_heartbeat_free(kc_heartbeat *heartbeat);
 /* End the thread, and wait for its end. */
 void kc_heartbeat_close(kc_heartbeat *heartbeat);
 
 int64_t kc_heartbeat_now_ns(void);
+/* Advance the manual clock, which starts at 0. Returns after the thread has done what is due at the new time. */
+void kc_heartbeat_advance(kc_heartbeat *heartbeat, int64_t by_ns);
 
 void kc_heartbeat_attach(kc_heartbeat *heartbeat, int fd, int is_mid_frame, int is_within_frame);
 /* 1 if a beat had gone out in part: the connection is of no use then. */

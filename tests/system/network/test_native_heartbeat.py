@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import socket
 import struct
+import termios
 import threading
 from collections.abc import Callable, Iterator
 
@@ -31,9 +33,9 @@ LONG_MS = 120_000.0
 class Connection:
     """A selector with one connection, the peer's end of it, and a heartbeat."""
 
-    def __init__(self, send_buffer_bytes: int = -1) -> None:
+    def __init__(self, send_buffer_bytes: int = -1, *, has_manual_clock: bool = False) -> None:
         self.selector = Selector(SYSTEM_CLOCK)
-        self.heartbeat = NativeHeartbeat(FIRST_ID, ID_COUNT)
+        self.heartbeat = NativeHeartbeat(FIRST_ID, ID_COUNT, has_manual_clock=has_manual_clock)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.peer = self.connect(NAME, send_buffer_bytes)
         self.reader = FrameReader("peer")
@@ -66,7 +68,12 @@ class Connection:
         return correlation_id(frames[-1])
 
     def answer(self, beat_id: int, error_code: int = 0) -> None:
-        self.peer.sendall(answer_to(beat_id, error_code))
+        self.deliver(answer_to(beat_id, error_code))
+
+    def deliver(self, data: bytes) -> None:
+        """Send bytes from the peer, and wait until the connection's socket has them."""
+        self.peer.sendall(data)
+        eventually(lambda: fcntl.ioctl(self.peer, termios.TIOCOUTQ, bytes(4)) == bytes(4))
 
     def close(self) -> None:
         self.heartbeat.close()
@@ -96,8 +103,8 @@ def answer_to(beat_id: int, error_code: int = 0) -> bytes:
 def make() -> Iterator[Callable[..., Connection]]:
     made: list[Connection] = []
 
-    def make_connection(**options: int) -> Connection:
-        made.append(Connection(**options))
+    def make_connection(send_buffer_bytes: int = -1, *, has_manual_clock: bool = False) -> Connection:
+        made.append(Connection(send_buffer_bytes, has_manual_clock=has_manual_clock))
         return made[-1]
 
     yield make_connection
@@ -108,6 +115,12 @@ def make() -> Iterator[Callable[..., Connection]]:
 @pytest.fixture
 def connection(make: Callable[..., Connection]) -> Connection:
     return make()
+
+
+@pytest.fixture
+def manual(make: Callable[..., Connection]) -> Connection:
+    """A connection whose heartbeat has a manual clock."""
+    return make(has_manual_clock=True)
 
 
 def events_until(connection: Connection, notice: HeartbeatEvent) -> HeartbeatEvent:
@@ -144,19 +157,31 @@ def test_ids_begin_again_behind_the_last(make: Callable[..., Connection]) -> Non
     peer.close()
 
 
-def test_first_beat_comes_after_one_interval_and_none_after_the_end(connection: Connection) -> None:
+def test_first_beat_comes_after_one_interval_and_none_after_the_end(manual: Connection) -> None:
+    manual.begin(interval_ms=30)
+    manual.heartbeat.advance(29)
+    assert manual.heartbeat.sent_count == 0
+    manual.heartbeat.advance(1)
+    assert manual.heartbeat.last_sent_ms == 30
+    assert manual.read_beat() == FIRST_ID
+    manual.heartbeat.end()
+    manual.heartbeat.advance(1000)
+    assert manual.heartbeat.sent_count == 1
+    assert not manual.heartbeat.is_beating
+    assert not select.select([manual.peer], [], [], 0)[0]
+
+
+def test_only_a_manual_clock_can_be_advanced(connection: Connection) -> None:
+    with pytest.raises(IllegalStateError, match="manual clock"):
+        connection.heartbeat.advance(1)
+
+
+def test_beats_follow_the_machine_clock(connection: Connection) -> None:
     began_ms = SYSTEM_CLOCK.monotonic_ms()
     connection.begin(interval_ms=30)
     connection.read_beat()
-    assert SYSTEM_CLOCK.monotonic_ms() - began_ms >= 30
-    connection.heartbeat.end()
-    count = connection.heartbeat.sent_count
-    # It may have gone on beating for longer than this thread was quick to end it.
-    while len(connection.received) < count:
-        connection.read_some()
-    assert not select.select([connection.peer], [], [], 0.1)[0]
-    assert connection.heartbeat.sent_count == count
-    assert not connection.heartbeat.is_beating
+    sent_ms = connection.heartbeat.last_sent_ms
+    assert began_ms + 30 <= sent_ms <= SYSTEM_CLOCK.monotonic_ms()
 
 
 def test_beats_begin_anew_with_another_frame(connection: Connection) -> None:
@@ -285,38 +310,19 @@ def test_the_rest_of_a_beat_goes_out_though_nobody_polls(make: Callable[..., Con
 # ---- What is told ----------------------------------------------------------------------------------
 
 
-def answered_in_time(
-    make: Callable[..., Connection], then: Callable[[Connection], object]
-) -> tuple[Connection, int]:
-    """A connection whose beats were all answered for longer than its session of half a second, and how many
-    they were. This thread may be late where the machine is busy: then there is another one.
-    """
+def test_unread_answers_are_seen_and_left_in_the_socket(manual: Connection) -> None:
+    manual.begin(interval_ms=10, session_timeout_ms=500)
     for _ in range(100):
-        connection = make()
-        connection.begin(interval_ms=10, session_timeout_ms=500)
-        begun_ms = last_ms = SYSTEM_CLOCK.monotonic_ms()
-        count, slowest_ms = 0, 0.0
-        while last_ms - begun_ms < 750:
-            connection.answer(connection.read_beat())
-            then(connection)
-            count += 1
-            now_ms = SYSTEM_CLOCK.monotonic_ms()
-            slowest_ms, last_ms = max(slowest_ms, now_ms - last_ms), now_ms
-        if slowest_ms < 250:
-            return connection, count
-    raise AssertionError("this machine is never on time")
-
-
-def test_answers_that_nobody_reads_are_seen_and_left_where_they_are(make: Callable[..., Connection]) -> None:
-    connection, count = answered_in_time(make, lambda _: None)
-    assert connection.heartbeat.run(0) == HeartbeatEvent(0)
-    connection.heartbeat.end()
+        manual.heartbeat.advance(10)
+        manual.answer(manual.read_beat())
+    assert manual.heartbeat.run(0) == HeartbeatEvent(0)
+    manual.heartbeat.end()
     got: list[bytes] = []
     eventually(
         lambda: (
-            connection.selector.poll(10)
-            or got.extend(bytes(each.payload) for each in connection.selector.completed_receives)
-            or len(got) >= count
+            manual.selector.poll(10)
+            or got.extend(bytes(each.payload) for each in manual.selector.completed_receives)
+            or len(got) >= 100
         )
     )
     assert got[0] == answer_to(FIRST_ID)[4:]
@@ -339,44 +345,56 @@ def test_an_answer_with_an_error_is_told_while_beats_go_on(connection: Connectio
     assert connection.heartbeat.error_code == 25
 
 
-def test_an_error_is_told_long_before_the_next_beat(connection: Connection) -> None:
-    connection.begin(interval_ms=6000)
-    connection.answer(connection.read_beat(), error_code=27)
-    assert events_until(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
-    assert connection.heartbeat.sent_count == 1
+def test_an_error_is_reported_long_before_the_next_beat(manual: Connection) -> None:
+    manual.begin(interval_ms=6000)
+    manual.heartbeat.advance(6000)
+    manual.answer(manual.read_beat(), error_code=27)
+    manual.heartbeat.advance(50)
+    assert manual.heartbeat.run(0) is HeartbeatEvent.ERROR_ANSWER
+    assert manual.heartbeat.sent_count == 1
 
 
-def test_silence_past_the_session_is_told_once(connection: Connection) -> None:
-    connection.begin(interval_ms=10, session_timeout_ms=100)
-    connection.answer(connection.read_beat())
-    began_ms = SYSTEM_CLOCK.monotonic_ms()
-    assert events_until(connection, HeartbeatEvent.SILENT) is HeartbeatEvent.SILENT
-    assert SYSTEM_CLOCK.monotonic_ms() - began_ms >= 90
-    assert connection.heartbeat.is_silent
-    assert connection.heartbeat.run(150) == HeartbeatEvent(0)
-    # As often as it takes: a thread that looks too late finds it silent again.
-    eventually(lambda: connection.answer(connection.read_beat()) or not connection.heartbeat.is_silent)
+def test_silence_for_a_session_is_reported_once(manual: Connection) -> None:
+    manual.begin(interval_ms=10, session_timeout_ms=100)
+    manual.heartbeat.advance(10)
+    manual.answer(manual.read_beat())
+    manual.heartbeat.advance(50)
+    assert manual.heartbeat.last_answer_ms == 60
+    manual.heartbeat.advance(99)
+    assert manual.heartbeat.run(0) == HeartbeatEvent(0)
+    manual.heartbeat.advance(1)
+    assert manual.heartbeat.run(0) is HeartbeatEvent.SILENT
+    assert manual.heartbeat.is_silent
+    manual.heartbeat.advance(150)
+    assert manual.heartbeat.run(0) == HeartbeatEvent(0)
+    manual.answer(manual.read_beat())
+    manual.heartbeat.advance(10)
+    assert not manual.heartbeat.is_silent
     # And it may fall silent again.
-    assert events_until(connection, HeartbeatEvent.SILENT) is HeartbeatEvent.SILENT
+    manual.heartbeat.advance(100)
+    assert manual.heartbeat.run(0) is HeartbeatEvent.SILENT
 
 
-def test_answers_that_are_read_keep_the_session(make: Callable[..., Connection]) -> None:
-    def read(connection: Connection) -> None:
-        connection.selector.poll(1)
-        for each in connection.selector.completed_receives:
-            assert connection.heartbeat.answered(int.from_bytes(bytes(each.payload)[:4], "big"))
+def test_answers_that_are_read_keep_the_session(manual: Connection) -> None:
+    manual.begin(interval_ms=10, session_timeout_ms=500)
+    for _ in range(100):
+        manual.heartbeat.advance(10)
+        manual.answer(manual.read_beat())
+        manual.selector.poll(BUDGET_MS)
+        (answer,) = manual.selector.completed_receives
+        assert manual.heartbeat.answered(int.from_bytes(bytes(answer.payload)[:4], "big"))
+    assert manual.heartbeat.run(0) == HeartbeatEvent(0)
 
-    connection, _ = answered_in_time(make, read)
-    assert connection.heartbeat.run(0) == HeartbeatEvent(0)
 
-
-def test_half_a_frame_that_was_read_is_no_silence(connection: Connection) -> None:
-    connection.peer.sendall(b"\0\0\x10\0half")
-    connection.selector.poll(BUDGET_MS)
-    connection.begin(interval_ms=10, session_timeout_ms=2_000)
-    connection.peer.sendall(b"and more of it")
-    assert events_until(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
-    assert connection.heartbeat.run(2_500) == HeartbeatEvent(0)
+def test_half_a_frame_that_was_read_is_no_silence(manual: Connection) -> None:
+    manual.deliver(b"\0\0\x10\0half")
+    manual.selector.poll(BUDGET_MS)
+    manual.begin(interval_ms=10, session_timeout_ms=2_000)
+    manual.deliver(b"and more of it")
+    manual.heartbeat.advance(10)
+    assert manual.heartbeat.run(0) is HeartbeatEvent.UNREAD
+    manual.heartbeat.advance(2_500)
+    assert manual.heartbeat.run(0) == HeartbeatEvent(0)
 
 
 def test_much_that_lies_unread_is_told_and_again_after_a_read(connection: Connection) -> None:
@@ -423,16 +441,20 @@ def test_a_connection_that_is_closed_here_is_told(connection: Connection) -> Non
     assert not connection.heartbeat.is_attached
 
 
-def test_no_beat_goes_out_when_the_application_has_not_polled_in_time(connection: Connection) -> None:
-    connection.heartbeat.polled(SYSTEM_CLOCK.monotonic_ms() + 1_500)
-    connection.begin(interval_ms=5)
-    assert events_until(connection, HeartbeatEvent.POLL_OVERDUE) is HeartbeatEvent.POLL_OVERDUE
-    count = connection.heartbeat.sent_count
-    assert count > 2
-    assert connection.heartbeat.run(50) == HeartbeatEvent(0)
-    assert connection.heartbeat.sent_count == count
-    connection.heartbeat.polled(float("inf"))
-    eventually(lambda: connection.heartbeat.sent_count > count)
+def test_no_beat_goes_out_when_the_application_has_not_polled_in_time(manual: Connection) -> None:
+    manual.heartbeat.polled(1_500)
+    manual.begin(interval_ms=500)
+    for _ in range(3):
+        manual.heartbeat.advance(499)
+        manual.heartbeat.advance(1)
+    assert manual.heartbeat.run(0) is HeartbeatEvent.POLL_OVERDUE
+    assert manual.heartbeat.sent_count == 2
+    manual.heartbeat.advance(500)
+    assert manual.heartbeat.run(0) == HeartbeatEvent(0)
+    assert manual.heartbeat.sent_count == 2
+    manual.heartbeat.polled(float("inf"))
+    manual.heartbeat.advance(500)
+    assert manual.heartbeat.sent_count == 3
 
 
 def test_an_answer_to_a_beat_before_the_beginning_is_none_of_ours(connection: Connection) -> None:
