@@ -24,13 +24,7 @@ extensions = [
 ]
 root_doc = "index"
 #: Pages of developers, which the repository shows and the site does not.
-exclude_patterns = [
-    "BROKER.md",
-    "PORTED_TESTS.md",
-    "SETTINGS.md",
-    "SPARK.md",
-    "TESTING.md",
-]
+exclude_patterns = ["PORTED_TESTS.md"]
 
 nitpicky = True
 nitpick_ignore = [

@@ -23,9 +23,6 @@ DOCS = ROOT / "docs"
 EXCLUDED = {DOCS / name for name in runpy.run_path(str(DOCS / "conf.py"))["exclude_patterns"]}
 SITE = sorted(set(DOCS.rglob("*.md")) - EXCLUDED)
 PAGES = [str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *SITE)]
-OLD_PAGES = [
-    str(path.relative_to(ROOT)) for path in (ROOT / "SECURITY.md", *sorted(EXCLUDED)) if path.exists()
-]
 #: Languages whose blocks are run.
 RUN = ("python", "shell", "console")
 #: Ports that a page shows, and that a test takes from the system.
@@ -117,7 +114,7 @@ def in_code(page: str) -> list[str]:
     return shown
 
 
-@pytest.mark.parametrize("page", PAGES + OLD_PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "SECURITY.md"])
 def test_every_command_that_is_shown_is_understood(page: str) -> None:
     text = "\n".join(in_code(page)).replace("\\\n", " ")
     # One per line, also after variables; a line that leaves something out is not a command.

@@ -7,6 +7,7 @@ replaced by the Markdown that the function of that name returns. Nothing that is
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reference.api import api, fixtures
@@ -14,10 +15,11 @@ from reference.commands import commands
 from reference.errors import errors
 from reference.links import resolve
 from reference.metrics import metrics
-from reference.settings import settings
+from reference.settings import options, settings
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
 
 #: The first word of a comment → the function that writes what replaces it.
 WRITERS = {
@@ -26,6 +28,7 @@ WRITERS = {
     "errors": errors,
     "fixtures": fixtures,
     "metrics": metrics,
+    "options": options,
     "settings": settings,
 }
 _COMMENT = re.compile(r"^<!-- reference: (\w+) ?(.*) -->$", re.MULTILINE)
@@ -49,8 +52,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _generated_pages(env: object) -> list[str]:
-    found: list[str] = sorted(
-        name for name in getattr(env, "found_docs", ()) if name.startswith("reference/")
-    )
-    return found
+def _generated_pages(env: BuildEnvironment) -> list[str]:
+    texts = {name: Path(env.doc2path(name)).read_text("utf-8") for name in env.found_docs}
+    return sorted(name for name, text in texts.items() if _COMMENT.search(text))

@@ -19,6 +19,7 @@ from kafkacore.settings import Setting, SettingType
 from kafkacore.spark.log_files.options import OPTIONS as LOG_OPTIONS
 from kafkacore.spark.reader.options import OPTIONS as SOURCE_OPTIONS
 from kafkacore.spark.sink.options import SINK_OPTIONS
+from kafkacore.spark.typed.options import FORMAT_OPTIONS
 from kafkacore.structs import INT32_MAX, INT64_MAX
 
 _NAMED = {INT32_MAX: "2³¹-1", INT64_MAX: "2⁶³-1", -INT64_MAX - 1: "-2⁶³", sys.float_info.max: "no limit"}
@@ -42,6 +43,20 @@ def settings(table: str) -> str:
 def _section(entry: Entry) -> str:
     facts = " · ".join(f"{word}: {fact}" for word, fact in entry.facts.items() if fact)
     return f"## `{entry.name}`\n\n{entry.meaning}\n\n{{.facts}}\n{facts}\n"
+
+
+def options(table: str) -> str:
+    """Return the entries as a table for a guide, with links to the reference."""
+    lines = ["| option | default | meaning |", "|---|---|---|"]
+    for entry in TABLES[table]():
+        # The anchor that Markdown gives to a heading.
+        anchor = re.sub(r"[^\w-]", "", entry.name.lower())
+        name = f"[`{entry.name}`](../reference/settings/{table}.md#{anchor})"
+        scope = entry.facts["Applies to"]
+        meaning = f"{entry.meaning} {scope.capitalize()} only." if scope else entry.meaning
+        default = "" if entry.facts["Default"] == "none" else entry.facts["Default"]
+        lines.append(f"| {name} | {default} | {meaning} |")
+    return "\n".join(lines)
 
 
 def _number(value: float) -> str:
@@ -151,5 +166,6 @@ TABLES = {
     "topics": _of_topics,
     "spark-source": lambda: _of_spark(SOURCE_OPTIONS),
     "spark-sink": lambda: _of_spark(SINK_OPTIONS),
+    "spark-formats": lambda: _of_spark(FORMAT_OPTIONS),
     "spark-log": lambda: _of_spark(LOG_OPTIONS),
 }

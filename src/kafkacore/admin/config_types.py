@@ -6,4 +6,4 @@ from kafkacore.client.config_types import ClientConfig
 
 
 class AdminConfig(ClientConfig, total=False):
-    """Keyword arguments of the admin; docs/SETTINGS.md has their defaults."""
+    """Keyword arguments of the admin; the reference has their defaults."""

@@ -24,7 +24,7 @@ EXAMPLES = """  kafkacore broker --data-dir ./kafka
   KAFKACORE_PASSWORD=… kafkacore broker --data-dir ./kafka --security-protocol SASL_SSL --user alice
 
 One node for development, tests and one machine: it replicates nothing. Past that, point bootstrap_servers
-at Apache Kafka. Ctrl-C, SIGTERM and SIGHUP stop it cleanly. All properties: docs/BROKER.md
+at Apache Kafka. Ctrl-C, SIGTERM and SIGHUP stop it cleanly. --print-config lists all properties.
 """
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ClientConfig(TypedDict, total=False):
-    """Keyword arguments of the client; docs/SETTINGS.md has their defaults."""
+    """Keyword arguments of the client; the reference has their defaults."""
 
     bootstrap_servers: str | Sequence[str]
     """Brokers to connect to first, as `host:port`: a list, or one text with commas. The client learns all

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerConfig(ClientConfig, total=False):
-    """Keyword arguments of the consumer; docs/SETTINGS.md has their defaults."""
+    """Keyword arguments of the consumer; the reference has their defaults."""
 
     group_id: str | None
     """Name of the consumer group. All consumers with the same name share the partitions of their topics,

@@ -62,7 +62,7 @@ class KafkaConsumer:
     *topics:
         Topics to subscribe to. Without a group all their partitions are read, also those added later.
     **configs:
-        See docs/SETTINGS.md, and :data:`DEFAULT_CONFIG` for the defaults.
+        The settings of the consumer. :data:`DEFAULT_CONFIG` has their defaults.
 
     Raises
     ------

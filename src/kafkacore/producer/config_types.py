@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ProducerConfig(ClientConfig, total=False):
-    """Keyword arguments of the producer; docs/SETTINGS.md has their defaults."""
+    """Keyword arguments of the producer; the reference has their defaults."""
 
     key_serializer: SupportsSerialize | Callable[..., object] | None
     """Converts a key to bytes: a function of the key, or a `Serializer`. Without one, keys must be

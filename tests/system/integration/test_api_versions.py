@@ -77,7 +77,7 @@ _TRANSACTIONS = "transactions are not served"
 _QUORUM = "there is no controller quorum"
 _SHARE_AND_STREAMS = "share groups and streams groups are not served"
 _TOKENS = "delegation tokens are not served"
-_OLD_CLIENTS = "clients of Kafka 0.8 to 0.10 can read (docs/BROKER.md)"
+_OLD_CLIENTS = "clients of Kafka 0.8 to 0.10 can read (docs/guides/operating.md)"
 
 #: API → the range of Apache Kafka, ours (``None``: not announced), and why they differ.
 DIFFERENCES: dict[ApiKey, tuple[Range, Range | None, str]] = {

@@ -347,13 +347,14 @@ def test_any_text_comes_back_out_of_the_file(tmp_path_factory, table, text, name
 # ---- What is shown -----------------------------------------------------------------------------------------
 
 ROOT = Path(__file__).resolve().parents[3]
-SHOWN = {"--help": EXAMPLES, "docs/SPARK.md": (ROOT / "docs/SPARK.md").read_text()}
+GUIDE = "docs/guides/spark-pipeline.md"
+SHOWN = {"--help": EXAMPLES, GUIDE: (ROOT / GUIDE).read_text()}
 
 
 def commands(text):
     """Lines of a page that run the pipeline, without those that leave something out."""
     whole = text.replace("\\\n", " ")
-    lines = [line.strip() for line in whole.splitlines() if re.match(r" +kafkacore pipeline ", line)]
+    lines = [line.strip() for line in whole.splitlines() if re.match(r" *kafkacore pipeline ", line)]
     return [shlex.split(line)[2:] for line in lines if "..." not in line]
 
 
@@ -367,7 +368,7 @@ def test_every_command_that_is_shown_is_understood(page, job, monkeypatch):
 
 
 def test_files_that_are_shown_are_jobs(job):
-    blocks = re.findall(r"```toml\n(.*?)```", SHOWN["docs/SPARK.md"], re.DOTALL)
+    blocks = re.findall(r"```toml\n(.*?)```", SHOWN[GUIDE], re.DOTALL)
     blocks.append(EXAMPLES.split("job.toml, by the names of the arguments:")[1])
     for block in blocks:
         assert config(job(block)).derive == (("day", "to_date(at)"),)

@@ -1,4 +1,4 @@
-"""The tables of Spark's options; ``tools/settings.py --check`` compares docs/SPARK.md with them."""
+"""The tables of Spark's options, from which the reference is generated."""
 
 from __future__ import annotations
 

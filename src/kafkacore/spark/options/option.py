@@ -12,8 +12,6 @@ from kafkacore.settings import Setting, SettingType
 class SparkOption(Setting):
     """An option of a source or of the sink.
 
-    ``tools/settings.py`` writes the tables of docs/SPARK.md from these rows.
-
     Parameters
     ----------
     scope:

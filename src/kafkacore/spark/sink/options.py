@@ -37,7 +37,7 @@ SINK_OPTIONS: Final = table(
     spark_option("includeHeaders", SettingType.BOOLEAN, False,
                  documentation="No effect, as in the built-in sink: a column `headers` is written."),
     spark_option("exactly.once", SettingType.BOOLEAN, False,
-                 documentation="Streaming only: write in transactions, see [below](#exactly-once)."),
+                 documentation="Streaming only: write in transactions, to write each row exactly once."),
     spark_option("exactly.once.prefix", SettingType.STRING, DEFAULT_PREFIX,
                  documentation="Prefix of the names of transactions and of the group that holds the "
                                "progress."),

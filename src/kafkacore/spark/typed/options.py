@@ -51,8 +51,7 @@ SIDE_OPTIONS: Final = table(
                  documentation="Avro: values are framed as Confluent's serializers do it, and name their "
                                "schema. Several addresses with commas."),
     spark_option("schema.registry.auth", SettingType.PASSWORD,
-                 documentation="`user:password`; better a reference, `${env:REGISTRY_AUTH}` "
-                               "([Secrets](#secrets))."),
+                 documentation="`user:password`; better a reference, `${env:REGISTRY_AUTH}`."),
     spark_option("schema.registry.ssl.cafile", _S,
                  documentation="PEM file of the certificates to trust, on each machine."),
     spark_option("timeZone", _S, "UTC",

@@ -1,14 +1,15 @@
-"""What docs/SPARK.md shows runs as it stands, block after block in one session, on Apache Kafka."""
+"""The code of the pages on Spark runs as it stands, block after block in one session, on Apache Kafka."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from model.topic_reader import await_markers
-from peers.shown_code import code_blocks
+from peers.shown_code import ROOT, page_blocks
 from pyspark.sql.streaming import StreamingQueryManager
 
 from kafkacore import KafkaProducer
@@ -16,6 +17,15 @@ from kafkacore.admin import KafkaAdminClient, NewTopic
 
 pytestmark = pytest.mark.timeout(240)
 ORDERS = [{"id": n, "item": "tea", "price": 60.0 * n} for n in range(4)]
+#: The pages in the order of their blocks, and the folders in them that are replaced.
+PAGES = {
+    "docs/start/spark.md": (),
+    "docs/guides/spark-source.md": ("raw-orders", "raw-orders.checkpoint", "/backup/kafka"),
+    "docs/guides/spark-typed-values.md": (),
+    "docs/guides/spark-sink.md": ("copies.checkpoint",),
+    "docs/guides/spark-exactly-once.md": ("once.checkpoint",),
+    "docs/guides/spark-pipeline.md": ("./orders.delta", "./orders-delta.checkpoint"),
+}
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -24,7 +34,7 @@ def topics(apache_kafka) -> None:
     """Those that the pages name."""
     servers = apache_kafka.bootstrap_servers
     with KafkaAdminClient(bootstrap_servers=servers) as admin:
-        admin.create_topics([NewTopic(name, 1) for name in ("orders", "orders-eu", "copies", "dear")])
+        admin.create_topics([NewTopic(name, 1) for name in ("orders", "orders-eu", "copies")])
     with KafkaProducer(bootstrap_servers=servers) as producer:
         for order in ORDERS:
             for topic in ("orders", "orders-eu"):
@@ -45,24 +55,21 @@ def listeners(monkeypatch, spark) -> Iterator[None]:
 
 
 @pytest.fixture
-def shown(spark, apache_kafka, topics, listeners, tmp_path, monkeypatch) -> Iterator[dict[str, Any]]:
-    """The names that the blocks have made."""
-    places = {
-        "localhost:9092": apache_kafka.bootstrap_servers,
-        "/backup/kafka": str(apache_kafka.segments_dir),
-        '"path", "orders"': f'"path", "{tmp_path}/orders"',
-        '"orders.checkpoint"': f'"{tmp_path}/orders.checkpoint"',
-        '"copies.checkpoint"': f'"{tmp_path}/copies.checkpoint"',
-        '"once.checkpoint"': f'"{tmp_path}/once.checkpoint"',
-        "port=9400": "port=0",
-    }
+def shown(spark, apache_kafka, topics, listeners, tmp_path) -> Iterator[dict[str, Any]]:
+    """The names that the blocks have defined."""
     names: dict[str, Any] = {"spark": spark}
     pushdown = spark.conf.get(PUSHDOWN)
-    for block in code_blocks("docs/SPARK.md", places):
-        exec(block, names)
+    for page, folders in PAGES.items():
+        places = {"localhost:9092": apache_kafka.bootstrap_servers}
+        places |= {f'"{folder}"': f'"{tmp_path / folder}"' for folder in folders}
+        if "/backup/kafka" in folders:
+            del places['"/backup/kafka"']
+            places["/backup/kafka"] = str(apache_kafka.segments_dir)
+        for number, block in enumerate(page_blocks(page, places)):
+            assert block.why_not_run is not None
+            exec(compile(block.code, f"{page}, block {number}", "exec"), names)
     yield names
     spark.conf.set(PUSHDOWN, pushdown)
-    names["exporter"].close()
     for query in spark.streams.active:
         query.stop()
 
@@ -73,22 +80,34 @@ def count(spark, servers: str, topic: str) -> int:
     return spark.read.format("kafkacore").options(**options, subscribe=topic).load().count()
 
 
-def test_spark_page_runs_from_block_to_block(shown, spark, apache_kafka, tmp_path):
-    assert shown["query"].lastProgress["numInputRows"] == len(ORDERS)
-    assert spark.read.parquet(str(tmp_path / "orders")).count() == len(ORDERS)
+def test_pages_on_spark_run_from_block_to_block(shown, spark, apache_kafka, tmp_path):
+    assert shown["behind"].total == 0
+    assert spark.read.parquet(str(tmp_path / "raw-orders")).count() == len(ORDERS)
     assert [row["value"] for row in shown["recent"].select("value").orderBy("offset").collect()] == [
         json.dumps(order).encode() for order in ORDERS
     ]
+    assert shown["secure"] is not None
+    assert shown["restored"].where("topic = 'orders-eu'").count() == len(ORDERS)
+    assert shown["decoded"].count() == len(ORDERS)
     assert [(row.id, row.price, row._corrupt_record) for row in shown["prices"].orderBy("id").collect()] == [
         (order["id"], order["price"], None) for order in ORDERS
     ]
+    assert shown["result"].rows == len(ORDERS)
     for query in spark.streams.active:
         query.processAllAvailable()
     servers = apache_kafka.bootstrap_servers
-    for topic in ("copies", "dear"):
-        await_markers(servers, topic, 1)
-    # One query at least once, one exactly once.
-    assert count(spark, servers, "copies") == 2 * len(ORDERS)
-    assert count(spark, servers, "dear") == sum(order["price"] > 100 for order in ORDERS)
-    assert shown["decoded"].count() == len(ORDERS)
-    assert shown["restored"].where("topic = 'orders-eu'").count() == len(ORDERS)
+    await_markers(servers, "copies", 1)
+    # The batch and the two streams, which begin at the latest offset.
+    assert count(spark, servers, "copies") == len(ORDERS)
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        producer.send("orders", b"late")
+    for query in spark.streams.active:
+        query.processAllAvailable()
+    assert count(spark, servers, "copies") == len(ORDERS) + 2
+
+
+def test_reasons_name_this_test():
+    """A block that says that this test runs it is in a page that this test runs."""
+    for page in (ROOT / "docs").rglob("*.md"):
+        if Path(__file__).name in page.read_text():
+            assert str(page.relative_to(ROOT)) in PAGES
