@@ -1,4 +1,4 @@
-"""``kafkacore acls``: who may do what: listed, added, removed."""
+"""``kafkacore acls``: list, add and remove access control entries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = {
     "delegation-token": ResourceType.DELEGATION_TOKEN,
     "user-principal": ResourceType.USER,
 }
-#: The cluster is the only one of its kind.
+#: The only resource of the type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
 
 
@@ -40,9 +40,9 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(commands, "acls", "list, add or remove access control entries", EXAMPLES, _list)
     actions = parser.add_choices("action")
     for name, summary, run in (
-        ("list", "entries that match, or all", _list),
+        ("list", "list the entries that match, or all", _list),
         ("add", "allow or deny operations on resources", _add),
-        ("remove", "take away the entries that match", _remove),
+        ("remove", "remove the entries that match", _remove),
     ):
         action = add_command(actions, name, summary, EXAMPLES, run)
         add_bootstrap(action)
@@ -50,17 +50,17 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         action.add_argument("--json", action="store_true", help="print JSON")
         if name == "add":
             who = action.add_mutually_exclusive_group(required=True)
-            who.add_argument("--allow", metavar="PRINCIPAL", help="such as User:alice")
-            who.add_argument("--deny", metavar="PRINCIPAL", help="denied wins over allowed")
+            who.add_argument("--allow", metavar="PRINCIPAL", help="allow this principal, such as User:alice")
+            who.add_argument("--deny", metavar="PRINCIPAL", help="deny this principal; overrides permissions")
             action.add_argument("--operation", required=True, metavar="NAMES", help=_OPERATIONS)
-            action.add_argument("--host", default="*", help="its IP address (default: all)")
+            action.add_argument("--host", default="*", help="client's IP address (default: all)")
         else:
-            action.add_argument("--principal", help="such as User:alice (default: all)")
+            action.add_argument("--principal", help="principal, such as User:alice (default: all)")
             action.add_argument("--operation", default="any", metavar="NAME", help=_OPERATIONS)
-            action.add_argument("--host", help="an IP address, or '*' (default: all)")
+            action.add_argument("--host", help="client's IP address, or '*' (default: all)")
             action.add_argument("--permission", choices=("any", "allow", "deny"), default="any")
         if name == "remove":
-            action.add_argument("--all", action="store_true", help="remove all entries, of everybody")
+            action.add_argument("--all", action="store_true", help="remove the entries of all principals")
 
 
 _OPERATIONS = ", ".join(
@@ -73,7 +73,7 @@ def _add_resources(parser: argparse.ArgumentParser) -> None:
     for kind in KINDS:
         about.add_argument(f"--{kind}", action="append", default=[], metavar="NAME")
         about.add_argument(
-            f"--{kind}-prefix", action="append", default=[], metavar="TEXT", help="all whose names begin so"
+            f"--{kind}-prefix", action="append", default=[], metavar="TEXT", help="all names with this prefix"
         )
     about.add_argument("--cluster", action="store_true", help="the cluster itself")
 
@@ -95,17 +95,17 @@ def _operation(text: str) -> ACLOperation:
     except KeyError:
         found = ACLOperation.UNKNOWN
     if found is ACLOperation.UNKNOWN:
-        raise KafkaConfigurationError(f"--operation {text.strip()!r} is none of {_OPERATIONS}")
+        raise KafkaConfigurationError(f"--operation {text.strip()!r} is unknown: use one of {_OPERATIONS}")
     return found
 
 
 def _filters(arguments: argparse.Namespace, matching: bool) -> list[ACLFilter]:
-    """What the arguments name.
+    """Return the filters of the arguments.
 
     Parameters
     ----------
     matching:
-        A resource stands for all entries that have an effect on it, not for those of its name alone.
+        Whether a resource selects all entries that affect it, instead of only those with its exact name.
     """
     from kafkacore.admin import ACLFilter, ResourcePatternFilter
 
@@ -138,7 +138,7 @@ def _add(arguments: argparse.Namespace) -> int:
 
     patterns = [ResourcePattern(*each) for each in _resources(arguments)]
     if not patterns:
-        raise KafkaConfigurationError("there is nothing to be allowed or denied: say --topic, --group …")
+        raise KafkaConfigurationError("no resource given: add --topic, --group or another resource")
     permission = ACLPermissionType.ALLOW if arguments.allow else ACLPermissionType.DENY
     entries = [
         ACL(arguments.allow or arguments.deny, arguments.host, _operation(name), permission, pattern)
@@ -154,7 +154,10 @@ def _add(arguments: argparse.Namespace) -> int:
 def _remove(arguments: argparse.Namespace) -> int:
     filters = _filters(arguments, matching=False)
     if not arguments.all and not arguments.principal and not any(_resources(arguments)):
-        raise KafkaConfigurationError("this would remove everybody's entries: name some, or say --all")
+        raise KafkaConfigurationError(
+            "this would remove the entries of all principals: add --principal or a resource, or confirm with "
+            "--all"
+        )
     with admin_client(arguments) as admin:
         found = [entry for _, gone, _ in admin.delete_acls(filters, raise_errors=True) for entry in gone]
     _show(list(dict.fromkeys(found)), arguments.json)

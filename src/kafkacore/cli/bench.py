@@ -1,4 +1,4 @@
-"""``kafkacore bench``: this client and its peers, measured against each other."""
+"""``kafkacore bench``: compare the performance of this client with other clients."""
 
 from __future__ import annotations
 
@@ -23,64 +23,64 @@ from kafkacore.errors import KafkaConfigurationError
 EXAMPLES = """  kafkacore bench                                  # produce and consume, on the embedded broker
   kafkacore bench all --bootstrap localhost:9092 --records 1000000 --rounds 5 --chart bench.png
   kafkacore bench produce --peers confluent --codec none,lz4,zstd --partitions 1,6
-  kafkacore bench produce --rate 20000             # latency to the acknowledgement, at a fixed rate
+  kafkacore bench produce --rate 20000             # latency until the acknowledgement, at a fixed rate
   kafkacore bench roundtrip --linger-ms 0          # latency from send to reception
-  kafkacore bench broker --bootstrap localhost:9092 # the embedded broker against that one
+  kafkacore bench broker --bootstrap localhost:9092 # compare the embedded broker with that one
   kafkacore bench spark --bootstrap localhost:9092 --spark-kafka-jars 'jars/*'
-  kafkacore bench --bootstrap localhost:9093 --security-protocol SSL --cafile ca.pem   # all clients by TLS
+  kafkacore bench --bootstrap localhost:9093 --security-protocol SSL --cafile ca.pem   # all clients use TLS
   kafkacore bench spark --rows read,stream --records 5000000
   kafkacore bench consume --json | jq '.results[] | {peer, median}'
 
-Each client runs in a process of its own, the same loop in each, in turn round by round. Every record is
-counted: a run that lost or doubled one is void, and the exit status is 1. Topics are called
-kafkacore-bench-... and deleted at the end. Peers come with pip install 'kafkacore[bench]'; the peer java
-needs a JDK and Kafka's jars (KAFKA_HOME or --java-classpath).
+Each client runs the same loop in a process of its own; the clients take turns in each round. Every record is
+counted: a run that lost or duplicated a record is void, and the exit status is 1. Topics have names such as
+kafkacore-bench-... and are deleted at the end. The other clients come with pip install 'kafkacore[bench]';
+the Java client needs a JDK and Kafka's jars (KAFKA_HOME or --java-classpath).
 """
-DESCRIPTION = """Measure this client and its peers against each other: records and MB a second, CPU seconds
-per million records, peak memory, latency at a fixed rate."""
+DESCRIPTION = """Compare this client with other clients: records and MB per second, CPU seconds per million
+records, peak memory, and latency at a fixed rate."""
 
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``bench`` to the command line."""
     parser = add_command(
-        commands, "bench", "measure this client against its peers", EXAMPLES, run, DESCRIPTION
+        commands, "bench", "compare this client with other clients", EXAMPLES, run, DESCRIPTION
     )
     parser.add_argument(
         "mode",
         nargs="?",
         choices=(*MODES, "spark", "all"),
-        help="what to measure (default: produce and consume); group is consume as the member of a group that "
-        "commits by itself, arrow is whole columns, roundtrip is latency "
-        "from send to reception, broker is the embedded broker, spark (not in all) is Spark's tables",
+        help="what to measure (default: produce and consume); group consumes as a member of a group with "
+        "automatic commits, arrow transfers whole columns, roundtrip measures the latency from send to "
+        "reception, broker measures the embedded broker, spark (not part of all) measures Spark",
     )
     _add_target(parser)
     _add_work(parser)
     _add_clients(parser)
     _add_spark(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print the result as JSON, show no progress")
-    output.add_argument("--output", type=Path, metavar="FILE.json", help="write the result there too")
-    output.add_argument("--chart", type=Path, metavar="FILE.png", help="draw it")
+    output.add_argument("--json", action="store_true", help="print the result as JSON, without progress")
+    output.add_argument("--output", type=Path, metavar="FILE.json", help="also write the result to this file")
+    output.add_argument("--chart", type=Path, metavar="FILE.png", help="draw a chart of the result")
 
 
 def _add_target(parser: argparse.ArgumentParser) -> None:
     target = parser.add_argument_group("where")
     target.add_argument(
-        "--bootstrap", metavar="HOST:PORT", help="a running cluster (default: start the embedded broker)"
+        "--bootstrap", metavar="HOST:PORT", help="use a running cluster (default: start the embedded broker)"
     )
     add_security(parser)
     target.add_argument(
-        "--broker-pid", type=natural, metavar="PID", help="the cluster's process here: measure its CPU too"
+        "--broker-pid", type=natural, metavar="PID", help="measure the CPU time of this broker process, too"
     )
     target.add_argument(
         "--peers",
         type=_names(PEERS),
         default=PEERS,
         metavar="NAMES",
-        help=f"clients to compare with, of {','.join(PEERS)} (default: all); none for no other",
+        help=f"clients to compare with: {','.join(PEERS)} (default: all), or none",
     )
     target.add_argument(
-        "--java-classpath", metavar="JARS", help="Kafka's jars, as 'DIR/*' (default: KAFKA_HOME/libs)"
+        "--java-classpath", metavar="JARS", help="path of Kafka's jars, as 'DIR/*' (default: KAFKA_HOME/libs)"
     )
 
 
@@ -90,45 +90,52 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     work.add_argument(
         "--records",
         type=natural,
-        help=f"a run (default: {defaults.records:,}; spark: {SparkBenchOptions.records:,})",
+        help=f"records per run (default: {defaults.records:,}; spark: {SparkBenchOptions.records:,})",
     )
     work.add_argument(
-        "--size", type=natural, default=defaults.size, help=f"bytes of a value (default: {defaults.size})"
+        "--size", type=natural, default=defaults.size, help=f"value size in bytes (default: {defaults.size})"
     )
-    work.add_argument("--partitions", type=_counts, metavar="N,N", help="of the topic (default: 1; spark: 2)")
     work.add_argument(
-        "--codec", type=_names(CODECS), default=("none",), metavar="NAMES", help=f"of {','.join(CODECS)}"
+        "--partitions", type=_counts, metavar="N,N", help="numbers of partitions (default: 1; spark: 2)"
+    )
+    work.add_argument(
+        "--codec",
+        type=_names(CODECS),
+        default=("none",),
+        metavar="NAMES",
+        help=f"codecs: {','.join(CODECS)} (default: none)",
     )
     work.add_argument(
         "--rate",
         type=float,
         metavar="N",
-        help="send so many records a second, and measure latency from when each should have been sent",
+        help="send N records per second, and measure latency from the time at which each one was due",
     )
     work.add_argument(
         "--compressible",
         type=float,
         default=defaults.compressible,
         metavar="SHARE",
-        help="share of a value that is the same text in all, as JSON's names; the rest is random letters "
-        f"out of 16 (default: {defaults.compressible})",
+        help="share of a value that all values have in common, like the names in JSON; the rest consists of "
+        f"16 random letters (default: {defaults.compressible})",
     )
     work.add_argument(
-        "--rounds", type=natural, default=defaults.rounds, help=f"of each client (default: {defaults.rounds})"
+        "--rounds", type=natural, default=defaults.rounds, help=f"rounds (default: {defaults.rounds})"
     )
 
 
 def _add_clients(parser: argparse.ArgumentParser) -> None:
-    clients = parser.add_argument_group("clients' settings")
+    clients = parser.add_argument_group("settings of the clients")
     clients.add_argument(
         "--profile",
         choices=PROFILES,
         default="tuned",
-        help="tuned: acks 1, batches of 1 MB, linger 5 ms, large fetches; default: each client as it comes",
+        help="tuned (the default): acks=1, batches of 1 MB, linger 5 ms, large fetches; default: the own "
+        "defaults of each client",
     )
-    clients.add_argument("--acks", choices=("0", "1", "all"))
-    clients.add_argument("--batch-size", type=natural, metavar="BYTES")
-    clients.add_argument("--linger-ms", type=float, metavar="MS")
+    clients.add_argument("--acks", choices=("0", "1", "all"), help="acknowledgements of the producer")
+    clients.add_argument("--batch-size", type=natural, metavar="BYTES", help="size of the producer's batches")
+    clients.add_argument("--linger-ms", type=float, metavar="MS", help="linger time of the producer")
 
 
 def _add_spark(parser: argparse.ArgumentParser) -> None:
@@ -139,20 +146,20 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
         type=_names(tuple(ROWS)),
         default=defaults.rows,
         metavar="NAMES",
-        help=f"what to measure, of {','.join(ROWS)} (default: all)",
+        help=f"measurements: {','.join(ROWS)} (default: all)",
     )
     spark.add_argument(
-        "--spark-kafka-jars", metavar="JARS", help="of Spark's own source, as 'DIR/*' (default: ours alone)"
+        "--spark-kafka-jars", metavar="JARS", help="jars of Spark's own source, as 'DIR/*' (default: omit it)"
     )
     spark.add_argument(
-        "--cores", type=natural, default=defaults.cores, help=f"of Spark (default: {defaults.cores})"
+        "--cores", type=natural, default=defaults.cores, help=f"cores of Spark (default: {defaults.cores})"
     )
     spark.add_argument(
         "--memory-gigabytes",
         type=float,
         default=defaults.memory_bytes / 1e9,
         metavar="N",
-        help=f"read by the row memory (default: {defaults.memory_bytes / 1e9:g})",
+        help=f"gigabytes that the measurement memory reads (default: {defaults.memory_bytes / 1e9:g})",
     )
 
 
@@ -174,7 +181,7 @@ def _counts(text: str) -> tuple[int, ...]:
 
 
 def options_of(arguments: argparse.Namespace) -> BenchOptions:
-    """The benchmark that the arguments ask for."""
+    """Return the options of a benchmark of clients or the broker."""
     records = BenchOptions.records if arguments.records is None else arguments.records
     security = security_of(arguments)
     modes = {None: ("produce", "consume"), "all": MODES}.get(arguments.mode, (arguments.mode,))
@@ -201,11 +208,11 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
 
 
 def security_of(arguments: argparse.Namespace) -> ClientSettings:
-    """How our clients reach the cluster, without its address; nothing for an open one."""
+    """Return the security settings of the clients; empty for a plaintext connection."""
     given, named = arguments.bootstrap, argparse.Namespace(**vars(arguments))
     settings = client_settings(named)
     if arguments.command_config and given is None:
-        # The file may say where the cluster is.
+        # The file may have the address of the cluster.
         arguments.bootstrap = named.bootstrap
     secure = {
         name: value for name, value in settings.items() if name.startswith(("security_", "ssl_", "sasl_"))
@@ -214,13 +221,13 @@ def security_of(arguments: argparse.Namespace) -> ClientSettings:
 
 
 def spark_options_of(arguments: argparse.Namespace) -> SparkBenchOptions:
-    """The benchmark of Spark that the arguments ask for."""
+    """Return the options of a benchmark of Spark."""
     for name, given in (("--partitions", arguments.partitions), ("--codec", arguments.codec)):
         if given is not None and len(given) != 1:
             raise KafkaConfigurationError(f"bench spark takes one {name} at a time")
     if security_of(arguments):
         raise KafkaConfigurationError(
-            "bench spark measures without encryption: leave the secure connection out"
+            "bench spark supports only plaintext connections: remove the arguments of the secure connection"
         )
     defaults = SparkBenchOptions()
     return SparkBenchOptions(
@@ -240,7 +247,7 @@ def spark_options_of(arguments: argparse.Namespace) -> SparkBenchOptions:
 
 
 def flights_as_json() -> JsonValues | None:
-    """The demo's flights as values, if its data set is installed."""
+    """Return the flights of the demo as JSON values, or ``None`` if the data set is not installed."""
     from kafkacore.cli.flights import SCHEMA, csv_path, read_flights
 
     encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -252,9 +259,9 @@ def flights_as_json() -> JsonValues | None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure and show; 1 if a run is void."""
+    """Run the benchmark and show the result; return 1 if a run is void."""
     command, reporter = shlex.join(["kafkacore", *sys.argv[1:]]), Reporter(quiet=arguments.json)
-    # Checked before the files are looked at, and those before minutes of measuring.
+    # All checks come before the minutes of measuring.
     options = spark_options_of(arguments) if arguments.mode == "spark" else options_of(arguments)
     options.check()
     _check_files(arguments.output, arguments.chart)
@@ -282,10 +289,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_files(output: Path | None, chart: Path | None) -> None:
-    """Refuse what could not be written at the end, before minutes of measuring."""
+    """Check before the benchmark that its output can be written."""
     if chart is not None:
         if chart.suffix.lower() != ".png":
-            raise KafkaConfigurationError(f"--chart {chart}: the picture is a PNG, call it ….png")
+            raise KafkaConfigurationError(f"--chart {chart}: the name of the chart must end in .png")
         if importlib.util.find_spec("matplotlib") is None:
             raise KafkaConfigurationError("--chart needs matplotlib: pip install 'kafkacore[bench]'")
     for file in filter(None, (output, chart)):

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from kafkacore.broker.process.server import KafkaBroker
 
 EXAMPLES = """  kafkacore broker --data-dir ./kafka
-  kafkacore broker --ephemeral                        # a new folder, removed at the end
+  kafkacore broker --ephemeral                        # temporary data, removed when the broker stops
   kafkacore broker --config-file server.properties --override log.retention.hours=1
   kafkacore broker --data-dir ./kafka --listen 127.0.0.1:0 --override num.partitions=6
-  kafkacore broker --data-dir ./kafka --flush os      # survives the process, not a loss of power
+  kafkacore broker --data-dir ./kafka --flush os      # records survive a crash, but not a power loss
   kafkacore broker --config-file server.properties --print-config
   KAFKACORE_PASSWORD=… kafkacore broker --data-dir ./kafka --security-protocol SASL_SSL --user alice
 
-One node for development, tests and one machine: it replicates nothing. Past that, point bootstrap_servers
-at Apache Kafka. Ctrl-C, SIGTERM and SIGHUP stop it cleanly. --print-config lists all properties.
+The broker is one node for development, tests and single machines. It replicates nothing; for more, run
+Apache Kafka. Ctrl-C, SIGTERM and SIGHUP stop it cleanly. --print-config lists all properties.
 """
 
 
@@ -35,18 +35,18 @@ def add_parser(commands: Commands[CommandParser]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the broker; its own exit status."""
+    """Run the broker until it is stopped, and return its exit status."""
     return broker_arguments.run(
         arguments,
         defaults={"status_port": 0},
         default_level=arguments.log_level or "INFO",
-        on_ready=_say_ready,
+        on_ready=_print_ready,
     )
 
 
-def _say_ready(broker: KafkaBroker) -> None:
+def _print_ready(broker: KafkaBroker) -> None:
     print(
-        f"Listening on {broker.bootstrap_servers}, data in {broker.config.data_dir}; Ctrl-C stops it.",
+        f"Listening on {broker.bootstrap_servers}, data in {broker.config.data_dir}. Press Ctrl-C to stop.",
         flush=True,
     )
     config = broker.config
@@ -60,7 +60,7 @@ def _say_ready(broker: KafkaBroker) -> None:
 
 
 def _for_clients(listener: Listener, address: str, authority: Path | None) -> str:
-    """What a client has to be told to come by a listener."""
+    """Return the settings that a client needs for a listener, as one line."""
     settings = [f"bootstrap_servers={address}", f"security_protocol={listener.protocol}"]
     if listener.has_tls and authority is not None:
         settings.append(f"ssl_cafile={authority}")

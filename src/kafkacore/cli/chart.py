@@ -1,4 +1,4 @@
-"""The demo's picture: mean departure delay of each carrier in each month, as a heat map."""
+"""The chart of the demo: a heat map of the mean departure delay per carrier and month."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def draw_delays(aggregate: Path, target: Path) -> None:
-    """Draw the aggregate's ``mean_dep_delay`` (minutes) to a PNG.
+    """Draw the mean departure delays, in minutes, to a PNG file.
 
     Parameters
     ----------
     aggregate:
-        Parquet with the columns carrier, month, flights and mean_dep_delay.
+        Parquet folder with the columns carrier, month, flights and mean_dep_delay.
     target:
-        File to write.
+        The PNG file.
     """
     import matplotlib as mpl
 
@@ -39,7 +39,7 @@ def draw_delays(aggregate: Path, target: Path) -> None:
         for month in range(1, 13):
             delay = delays.loc[carrier, month]
             if pd.notna(delay):
-                # White on the dark ends of the scale: below a luminance of one half black is hard to read.
+                # Black text is hard to read on a colour with a luminance below one half.
                 red, green, blue, _ = colours(image.norm(delay))
                 dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
                 axes.text(

@@ -1,4 +1,4 @@
-"""What the commands share: the broker's address, a parser with examples, records as lines of JSON."""
+"""Shared parts of the commands: the parser, common arguments, and records as lines of JSON."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ from kafkacore.text import did_you_mean
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 DEFAULT_TIMEOUT_S = 10.0
-#: A broker that refuses connections may be starting: the attempts to connect, and the pause between them.
+#: Attempts to connect, and the pause between them: a broker that refuses connections may be starting.
 REFUSALS = 5
 REFUSAL_PAUSE_MS = 250.0
 CONNECT_TIMEOUT_S = 0.5
-#: A fetch waits half a second for records, and a connection may be idle for nine minutes: a request's limit
-#: lies between.
+#: A request may take at least as long as a fetch waits for records (0.5 s), and less than a connection may be
+#: idle (9 minutes).
 LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 1.0, 500.0
 
 Commands = argparse._SubParsersAction
 
 
 class CommandError(KafkaError):
-    """What a command met, such as a line of its input, cannot be used. Wrong arguments are
-    :class:`KafkaConfigurationError`.
+    """A command cannot continue, for example because of a line of its input.
+
+    Wrong arguments raise :class:`KafkaConfigurationError` instead.
     """
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that suggests what a misspelt option, command or choice was meant to be.
+    """A parser that suggests the closest name for a misspelt option, command or choice.
 
-    argparse reports the unknown option of a command in the name of the whole command line, which does not
-    know the command's options. Its messages about choices differ between versions of Python.
+    argparse would report an unknown option of a sub-command for the whole command line. Its messages about
+    choices differ between versions of Python.
     """
 
     def add_choices(self, kind: str) -> Commands[CommandParser]:
-        """Add sub-commands; without one of them, print the help and exit with status 2."""
+        """Add sub-commands. Without a sub-command, the parser prints the help and exits with status 2."""
         self.set_defaults(run=self._lacks_command)
         return self.add_subparsers(title=f"{kind}s", metavar=kind.upper())
 
@@ -59,8 +60,8 @@ class CommandParser(argparse.ArgumentParser):
         names = [str(choice) for choice in action.choices]
         meant = did_you_mean(str(value), names, f"choose from {', '.join(names)}", show=repr)
         if isinstance(action, argparse._SubParsersAction):
-            self.error(f"there is no {str(action.metavar).lower()} {value!r}; {meant}")
-        raise argparse.ArgumentError(action, f"there is no {value!r}; {meant}")
+            self.error(f"unknown {str(action.metavar).lower()} {value!r}; {meant}")
+        raise argparse.ArgumentError(action, f"unknown value {value!r}; {meant}")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -72,11 +73,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def _refusal(self, unknown: str) -> str:
         if not unknown.startswith("-"):
-            return f"there is nothing for {unknown!r} to be; see {self.prog} --help"
+            return f"unexpected argument {unknown!r}; see {self.prog} --help"
         shown = [
             name for name, action in self._option_string_actions.items() if action.help != argparse.SUPPRESS
         ]
-        return f"there is no option {unknown}; " + did_you_mean(unknown, shown, f"see {self.prog} --help")
+        return f"unknown option {unknown}; " + did_you_mean(unknown, shown, f"see {self.prog} --help")
 
 
 def add_command(
@@ -87,7 +88,7 @@ def add_command(
     run: Callable[[argparse.Namespace], int],
     description: str | None = None,
 ) -> CommandParser:
-    """Add the parser of a command. ``--help`` shows its description, or else its summary, and examples."""
+    """Add the parser of a command. ``--help`` shows the description or the summary, and the examples."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -102,7 +103,7 @@ def add_command(
 
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:
-    """``--timeout``, for :func:`time_limits`."""
+    """Add ``--timeout``, which :func:`time_limits` reads."""
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -113,21 +114,21 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def time_limits(arguments: argparse.Namespace, *names: str) -> Config:
-    """Return ``--timeout`` as the settings of a client that are called ``names``."""
+    """Return the settings of a client with these names, set to ``--timeout``."""
     timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout is None else arguments.timeout
     return dict.fromkeys(names, int(timeout_s * 1000))
 
 
 def require_listener(bootstrap: str, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Return unless every address of ``bootstrap`` refuses connections, several times in a row.
+    """Check that at least one address of ``bootstrap`` accepts connections.
 
-    A client retries until its timeout, because a broker that it has used before will probably come back. A
-    command that has not reached any broker yet has most likely been given the wrong address.
+    A client would retry until its time-out. For a command that has not reached any broker yet, the address is
+    probably wrong, so it fails earlier.
 
     Raises
     ------
     CommandError
-        Nothing listens at any of the addresses.
+        If all addresses refuse connections, several times in a row.
     """
     servers = parse_bootstrap_servers(bootstrap)
     for attempt in range(REFUSALS):
@@ -142,7 +143,7 @@ def require_listener(bootstrap: str, clock: Clock = SYSTEM_CLOCK) -> None:
 
 
 def _refuses(server: tuple[str, int]) -> bool:
-    """Return whether all addresses of a server refuse; the client explains every other failure."""
+    """Return whether all addresses of a server refuse connections. The client reports all other failures."""
     try:
         socket.create_connection(server, CONNECT_TIMEOUT_S, all_errors=True).close()
     except ExceptionGroup as group:
@@ -153,16 +154,17 @@ def _refuses(server: tuple[str, int]) -> bool:
 
 
 def no_topic(arguments: argparse.Namespace, *topics: str) -> CommandError:
-    """For what to raise where there are no such topics."""
+    """Return the error for topics that do not exist."""
     names = ", ".join(map(repr, topics))
     some = f"topic {names} does" if len(topics) == 1 else f"topics {names} do"
     return CommandError(f"{some} not exist on {arguments.bootstrap}: see `kafkacore topics list`")
 
 
 @contextmanager
-def lost_brokers_said() -> Iterator[None]:
-    """A broker that cannot be reached any more, and that it can be again, is a line on standard error: the
-    command would wait without a word else. Of a log that says it anyway nothing is changed.
+def lost_brokers_reported() -> Iterator[None]:
+    """Report on standard error when a broker becomes unreachable, and when it is reachable again.
+
+    Otherwise the command would wait silently. If the log level already shows these messages, nothing changes.
     """
     troubles = logging.getLogger("kafkacore.client.connection_errors")
     if troubles.isEnabledFor(logging.WARNING):
@@ -182,7 +184,7 @@ def lost_brokers_said() -> Iterator[None]:
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """``NAME=VALUE`` → (name, value), for argparse."""
+    """Parse ``NAME=VALUE`` for argparse."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
@@ -190,7 +192,7 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def seconds(text: str) -> float:
-    """How long to wait, for argparse."""
+    """Parse a time-out in seconds for argparse."""
     try:
         found = float(text)
     except ValueError:
@@ -203,14 +205,14 @@ def seconds(text: str) -> float:
 
 
 def natural(text: str) -> int:
-    """A whole number that is not negative, for argparse."""
+    """Parse a whole number from 0 for argparse."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
     return int(text)
 
 
 def put_bytes(target: dict[str, object], name: str, data: bytes | None) -> None:
-    """Text where it is text; what is not UTF-8 goes under ``<name>_base64``, so that nothing is lost."""
+    """Add bytes to a JSON object: as text, or as ``<name>_base64`` if they are not UTF-8."""
     if data is None:
         target[name] = None
         return
@@ -221,7 +223,7 @@ def put_bytes(target: dict[str, object], name: str, data: bytes | None) -> None:
 
 
 def get_bytes(source: Mapping[str, object], name: str) -> bytes | None:
-    """The inverse of :func:`put_bytes`; what is neither text nor null is taken as JSON."""
+    """Read bytes that :func:`put_bytes` has written. A value other than a text or null becomes JSON."""
     if (encoded := source.get(f"{name}_base64")) is not None:
         try:
             return base64.b64decode(cast("str", encoded), validate=True)

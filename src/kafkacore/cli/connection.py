@@ -1,6 +1,6 @@
-"""How a command reaches its brokers: arguments, and a file of Java's names, to the settings of a client.
+"""Arguments and properties files for the connection of a command to its brokers.
 
-A password is never an argument: ``ps`` shows those. Does not know: what the client is for.
+A password is never an argument, because ``ps`` shows arguments.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from kafkacore.security.references import (
 from kafkacore.security.settings import SECRET_SETTINGS
 from kafkacore.settings import SECURITY_PROTOCOLS, Config
 
-#: Where a password is looked for first.
+#: The environment variable with the password.
 PASSWORD_VARIABLE = "KAFKACORE_PASSWORD"  # noqa: S105 - the name of a variable
-#: Of a user whose mechanism is not told.
+#: The mechanism of ``--username`` without ``--sasl-mechanism``.
 DEFAULT_MECHANISM = "SCRAM-SHA-512"
-#: Arguments that make a connection a secure one.
+#: Arguments that make a connection secure.
 SECURE_ARGUMENTS = ("security_protocol", "sasl_mechanism", "username", "password_file", "cafile")
 
 
@@ -47,19 +47,20 @@ def add_bootstrap(parser: argparse.ArgumentParser) -> None:
 
 
 def add_security(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say how to be secure, for :func:`client_settings`."""
+    """Add the arguments of a secure connection, which :func:`client_settings` reads."""
     secure = parser.add_argument_group(
-        "secure connection", f"The password of --username is in ${PASSWORD_VARIABLE}, or asked for."
+        "secure connection",
+        f"The password of --username is read from ${PASSWORD_VARIABLE} or from the terminal.",
     )
     secure.add_argument(
         "--security-protocol",
         type=str.upper,
         choices=SECURITY_PROTOCOLS,
-        help="default: SASL_SSL with --username, SSL with --cafile alone, else PLAINTEXT",
+        help="protocol (default: SASL_SSL with --username, SSL with --cafile alone, else PLAINTEXT)",
     )
-    secure.add_argument("--cafile", metavar="FILE.pem", help="who has signed the brokers' certificates")
-    secure.add_argument("--username", metavar="NAME", help="log in by SASL as this user")
-    secure.add_argument("--password-file", metavar="FILE", help="holds the user's password")
+    secure.add_argument("--cafile", metavar="FILE.pem", help="trust the certificate authorities in this file")
+    secure.add_argument("--username", metavar="NAME", help="log in with SASL as this user")
+    secure.add_argument("--password-file", metavar="FILE", help="read the user's password from this file")
     secure.add_argument(
         "--sasl-mechanism",
         type=str.upper,
@@ -69,16 +70,16 @@ def add_security(parser: argparse.ArgumentParser) -> None:
     secure.add_argument(
         "--command-config",
         metavar="FILE",
-        help="a client.properties as Kafka's own tools take it; a password in it may be ${env:NAME} or "
+        help="read a client.properties file of Kafka's own tools; a password in it may be ${env:NAME} or "
         f"${{file:PATH}}, if ${ALLOWED_VARIABLES} or ${ALLOWED_PATHS} allows that name or path",
     )
 
 
 def client_settings(arguments: argparse.Namespace, *limits: str) -> Config:
-    """Return the settings of every client of the command, and set ``arguments.bootstrap`` to the brokers.
+    """Return the settings for the clients of a command, and set ``arguments.bootstrap``.
 
-    This asks for the password of ``--username`` unless a variable or a file has it. With ``limits`` it also
-    checks that some address of the brokers accepts connections, unless ``--timeout`` asks to wait.
+    The password of ``--username`` is read from the terminal unless a variable or a file has it. With
+    ``limits``, the function also checks that a broker accepts connections, unless ``--timeout`` is given.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> Config:
     Raises
     ------
     KafkaConfigurationError
-        The file or the arguments cannot be used; the message says what to change, and no secret.
+        If the file or the arguments are invalid. The message contains no secret.
     """
     given = properties_of(arguments)
     arguments.bootstrap = given.pop("bootstrap.servers")
@@ -103,9 +104,7 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> Config:
     for name, value in translated.items():
         if name not in CLIENT_SETTINGS:
             setting = name.replace("_", ".")
-            raise KafkaConfigurationError(
-                f"{arguments.command_config} has {setting}, which kafkacore does not know: leave it out"
-            )
+            raise KafkaConfigurationError(f"{arguments.command_config}: unknown setting {setting}; remove it")
         if isinstance(value, str) and name not in SECRET_SETTINGS:
             settings[name] = typed(name, name.replace("_", "."), value.strip(), CLIENT_SETTINGS)
         else:
@@ -120,9 +119,9 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> Config:
 
 
 def properties_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return what the file and the arguments set, by Java's names; the arguments win.
+    """Return the properties of the file and the arguments, by Java's names. Arguments override the file.
 
-    The password of ``--username`` is not among them: see :func:`password_reference`.
+    The password of ``--username`` is not included, see :func:`password_reference`.
     """
     config = getattr(arguments, "command_config", None)
     given = {} if config is None else read_properties(Path(config))
@@ -147,7 +146,7 @@ def _security_properties(arguments: argparse.Namespace, given: Mapping[str, str]
             arguments.sasl_mechanism or given.get("sasl.mechanism") or DEFAULT_MECHANISM
         )
     elif arguments.password_file:
-        raise KafkaConfigurationError("--password-file is of a user: add --username")
+        raise KafkaConfigurationError("--password-file needs --username")
     elif arguments.sasl_mechanism:
         properties["sasl.mechanism"] = arguments.sasl_mechanism
     sasl = bool(properties.get("sasl.mechanism"))
@@ -157,14 +156,14 @@ def _security_properties(arguments: argparse.Namespace, given: Mapping[str, str]
     )
     if arguments.username and not properties["security.protocol"].startswith("SASL_"):
         raise KafkaConfigurationError(
-            f"--username is for SASL: --security-protocol {properties['security.protocol']} has none; "
-            "say SASL_SSL"
+            f"--username needs SASL, but --security-protocol is {properties['security.protocol']}: "
+            "use SASL_SSL"
         )
     return properties
 
 
 def _password(arguments: argparse.Namespace) -> str | None:
-    """Return the password of ``--username``, if that is given."""
+    """Return the password of ``--username``, or ``None`` without a user."""
     if not arguments.username:
         return None
     if arguments.password_file:
@@ -187,7 +186,7 @@ def password_reference(password_file: str | None) -> str:
 
 
 def allow_password(user: str, password_file: str | None, asks: bool = True) -> None:
-    """Let this process and those that it starts resolve the reference; ask for a missing password."""
+    """Allow this process and its children to resolve the reference, and ask for a missing password."""
     if password_file is None:
         if asks:
             have_password(user)
@@ -197,24 +196,24 @@ def allow_password(user: str, password_file: str | None, asks: bool = True) -> N
 
 
 def have_password(user: str) -> None:
-    """Ask for the password and put it into the environment, for child processes too, unless it is there."""
+    """Ask for the password unless the environment has it, and store it there, also for child processes."""
     if PASSWORD_VARIABLE not in os.environ:
         asked = ask_password(f"Password of {user}: ", PASSWORD_VARIABLE, "--password-file")
         os.environ[PASSWORD_VARIABLE] = asked
 
 
 def ask_password(question: str, variable: str, other_way: str) -> str:
-    """What somebody types, unseen.
+    """Read a password from the terminal without echo.
 
     Raises
     ------
     KafkaConfigurationError
-        Nobody is there.
+        If the process has no terminal.
     """
     try:
         os.close(os.open("/dev/tty", os.O_RDWR))
     except OSError:
         raise KafkaConfigurationError(
-            f"there is no terminal to ask for the password: set {variable}, or give {other_way} FILE"
+            f"cannot ask for the password without a terminal: set {variable}, or use {other_way} FILE"
         ) from None
     return getpass.getpass(question)

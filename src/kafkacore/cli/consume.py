@@ -1,4 +1,4 @@
-"""``kafkacore consume``: print records as lines."""
+"""``kafkacore consume``: print the records of a topic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkacore.cli.common import (
     CommandParser,
     Commands,
     add_command,
-    lost_brokers_said,
+    lost_brokers_reported,
     natural,
     no_topic,
     put_bytes,
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 POLL_MS = 500
 COMMIT_MS = 1000
-#: A record without a value (a tombstone), as Kafka's own console consumer prints it.
+#: The output for a record without a value (a tombstone), as in Kafka's console consumer.
 NULL = b"null"
-EXAMPLES = """  kafkacore consume greetings                       # records written from now on, until Ctrl-C
+EXAMPLES = """  kafkacore consume greetings                       # new records, until Ctrl-C
   kafkacore consume greetings --from-beginning --exit-at-end
   kafkacore consume greetings --group readers       # share partitions, continue at committed offsets
   kafkacore consume flights --partition 3 --offset 1000 --max-records 10 --json | jq .value
@@ -44,7 +44,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(
         commands,
         "consume",
-        "print each record's value, or the whole record as JSON",
+        "print the records of a topic",
         EXAMPLES,
         run,
         description="Print the value of each record on a line, or with --json the whole record. A record "
@@ -55,39 +55,43 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     add_bootstrap(parser)
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
-        "--from-beginning", action="store_true", help="default: only records written from now on"
+        "--from-beginning", action="store_true", help="start at the first record (default: only new ones)"
     )
-    start.add_argument("--offset", type=natural, help="start here; needs --partition")
+    start.add_argument("--offset", type=natural, help="start at this offset; needs --partition")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--partition", type=natural, help="read this partition alone")
+    which.add_argument("--partition", type=natural, help="read only this partition")
     which.add_argument(
         "--group",
         metavar="NAME",
-        help="read as a member of this consumer group; what has been printed is committed",
+        help="read as a member of this consumer group, and commit the offsets of printed records",
     )
     parser.add_argument("--max-records", type=natural, metavar="N", help="exit after N records")
     parser.add_argument(
         "--exit-at-end",
         action="store_true",
-        help="exit at the end that the topic has when the command starts",
+        help="exit at the end offsets that the topic has when the command starts",
     )
     parser.add_argument(
-        "--json", action="store_true", help="one JSON object a line: topic, partition, offset, ..."
+        "--json", action="store_true", help="print one JSON object per line: topic, partition, offset, ..."
     )
     parser.add_argument(
-        "--read-committed", action="store_true", help="leave out what aborted transactions wrote"
+        "--read-committed", action="store_true", help="skip the records of aborted transactions"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print records until the end that the arguments say."""
+    """Print records until the end that the arguments define."""
     from kafkacore import KafkaConsumer
 
     if arguments.offset is not None and arguments.partition is None:
-        raise KafkaConfigurationError("--offset counts within one partition: add --partition")
+        raise KafkaConfigurationError(
+            "--offset needs --partition, because each partition has its own offsets"
+        )
     if arguments.group is not None:
         if arguments.exit_at_end:
-            raise KafkaConfigurationError("--exit-at-end needs all partitions, and a group shares them")
+            raise KafkaConfigurationError(
+                "--exit-at-end does not work with --group, because other members may have some partitions"
+            )
         return _run_as_member(arguments)
     with KafkaConsumer(
         **client_settings(arguments, "request_timeout_ms"),
@@ -102,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
             consumer.seek(partitions[0], arguments.offset)
         else:
             consumer.seek_to_end(*partitions)
-        with lost_brokers_said():
+        with lost_brokers_reported():
             _print_records(consumer, partitions, arguments)
     return 0
 
@@ -121,7 +125,7 @@ def _run_as_member(arguments: argparse.Namespace) -> int:
         _partitions(consumer, arguments)
         committer = OffsetCommitter(consumer)
         consumer.subscribe([arguments.topic], listener=committer)
-        with lost_brokers_said():
+        with lost_brokers_reported():
             _print_as_member(consumer, committer, arguments)
     return 0
 
@@ -129,7 +133,7 @@ def _run_as_member(arguments: argparse.Namespace) -> int:
 def _print_as_member(
     consumer: KafkaConsumer, committer: OffsetCommitter, arguments: argparse.Namespace
 ) -> None:
-    """Print, and commit what has been printed: also at the end, whoever brings it about."""
+    """Print records, and commit the offsets of printed records regularly and at the end."""
     committed_ms = SYSTEM_CLOCK.monotonic_ms()
     try:
         for found in _print_polls(consumer, arguments.max_records, arguments.json):
@@ -151,21 +155,21 @@ def _partitions(consumer: KafkaConsumer, arguments: argparse.Namespace) -> list[
     if arguments.partition not in numbers:
         raise CommandError(
             f"topic {arguments.topic!r} has {len(numbers)} partitions, 0 to {len(numbers) - 1}; "
-            f"there is no {arguments.partition}"
+            f"partition {arguments.partition} does not exist"
         )
     return [TopicPartition(arguments.topic, arguments.partition)]
 
 
 def _require_offset(consumer: KafkaConsumer, partition: TopicPartition, offset: int) -> None:
-    """The consumer would silently go on at the end."""
+    """Check an offset. For an invalid one, the consumer would silently start at the end."""
     first, end = (
         offsets[partition]
         for offsets in (consumer.beginning_offsets([partition]), consumer.end_offsets([partition]))
     )
     if not first <= offset <= end:
         raise CommandError(
-            f"offset {offset} is neither one of those that {partition_name(partition)} holds, "
-            f"which start at {first}, nor its end, which is {end}"
+            f"offset {offset} is out of range: {partition_name(partition)} has offsets from {first} "
+            f"to its end, {end}"
         )
 
 
@@ -186,7 +190,7 @@ def _print_records(
 def _print_polls(
     consumer: KafkaConsumer, left: int | None, as_json: bool
 ) -> Iterator[dict[TopicPartition, list[ConsumerRecord]]]:
-    """Print ``left`` records, or all that come; what each poll gave, when it has been printed."""
+    """Print ``left`` records, or all, and yield the records of each poll after they are printed."""
     out = sys.stdout.buffer
     reader = select.poll()
     reader.register(out, 0)
@@ -200,7 +204,7 @@ def _print_polls(
             left = None if left is None else left - len(records)
         out.flush()
         if reader.poll(0):
-            # Who read our output has gone; without a further record no write would tell.
+            # The reader of the output has exited. Without another record, no write would fail.
             raise BrokenPipeError
         yield found
 

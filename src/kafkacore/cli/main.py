@@ -1,8 +1,8 @@
-"""The ``kafkacore`` command: arguments in, exit status out.
+"""The ``kafkacore`` command.
 
-Each command is a module of this package with ``add_parser(commands)``; what it imports that is large
-(Spark, Arrow), it imports when it runs. Exit status: 0 done; 1 failed, the reason on standard error; 2
-wrong arguments; 130 interrupted.
+Each command is a module of this package with a function ``add_parser(commands)``. A command imports large
+packages (Spark, Arrow) only when it runs. The exit status is 0 for success, 1 for a failure with the reason
+on standard error, 2 for wrong arguments, and 130 after an interrupt.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ EPILOG = """examples:
   kafkacore topics list --security-protocol SASL_SSL --username alice --cafile ca.pem
   kafkacore demo
 
-exit status: 0 done (also a broker that was asked to stop), 1 failed (the reason on standard error),
+exit status: 0 success (also of a broker that was stopped), 1 failure (the reason is on standard error),
 2 wrong arguments, 130 interrupted by Ctrl-C or SIGTERM
 """
-#: How long what we have started may take to end after an interrupt, before it is killed.
+#: Time for child processes to exit after an interrupt, before they are killed.
 GRACE_MS = 5_000.0
-#: How long after an interrupt that was lost in a finalizer it is raised again.
+#: Delay after which an interrupt that was lost in a finalizer is raised again.
 AGAIN_S = 0.05
 
 
 class _Version(argparse.Action):
-    """Looks the version up when it is asked for: that takes as long as everything else at the start."""
+    """Prints the version. It is looked up only here, because that would double the start-up time."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib import metadata
@@ -86,21 +86,21 @@ def build_parser(prog: str = PROG) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None, prog: str = PROG) -> int:
-    """Run the command; the console script ``kafkacore``, and what else it is called."""
+    """Run a command; the entry point of the console script ``kafkacore``."""
     with suppress(KeyboardInterrupt), _interruptible():
         return _run(argv, prog)
-    # Not in an except clause: the traceback would keep what was at work, such as the pipe to a JVM that
-    # ends when the pipe does.
+    # Outside the except clause: the traceback would keep objects alive, such as the pipe whose end stops a
+    # JVM.
     return _interrupted()
 
 
 def _run(argv: Sequence[str] | None, prog: str) -> int:
-    """The command's exit status, with a sentence for what failed."""
+    """Run a command, print the reason if it fails, and return the exit status."""
     try:
         return _run_command(argv, prog)
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): that is its way of saying enough. What is still
-        # buffered goes nowhere, so that the interpreter does not complain as it flushes at exit.
+        # The reader of the output has exited, such as `| head`. Discard the buffered output, so that the
+        # interpreter reports no error when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KafkaConfigurationError as error:
@@ -110,7 +110,7 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
         return _failed(f"{place}{error.strerror}" if error.strerror else str(error), EXIT_FAILED)
     except ImportError as error:
         return _failed(
-            f"{error}: the installation is not whole; pip install --force-reinstall 'kafkacore[demo]'",
+            f"{error}: the installation is incomplete; run pip install --force-reinstall 'kafkacore[demo]'",
             EXIT_FAILED,
         )
     except KafkaError as error:
@@ -127,8 +127,10 @@ def _run_command(argv: Sequence[str] | None, prog: str) -> int:
 
 @contextmanager
 def _logging_at(level: str) -> Iterator[None]:
-    """What failed is said in one sentence at the end: a logger's warnings are for who asks, and those of
-    others' libraries (the bridge to Spark's JVM shows an interrupt's traceback) for nobody.
+    """Log messages of kafkacore at this level, and of other libraries only critical ones.
+
+    A failure is reported in one sentence at the end. The bridge to Spark's JVM, for example, would log the
+    traceback of an interrupt.
     """
     logging.basicConfig(level=logging.CRITICAL, format="%(levelname)s %(name)s: %(message)s")
     ours = logging.getLogger("kafkacore")
@@ -146,34 +148,34 @@ def _failed(sentence: str, status: int) -> int:
 
 
 def _interrupted() -> int:
-    """Everything has been told to end; make sure that it has. A further Ctrl-C changes nothing."""
+    """Make sure that all child processes exit. A further Ctrl-C has no effect."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     from kafkacore.cli.processes import end_descendants
 
     end_descendants(GRACE_MS)
-    # An interrupt that came while Python ran code from a text, as making a dataclass does, is remembered, and
-    # `python -m` would end by the signal in spite of our status: the next such run forgets it.
-    exec("")  # noqa: S102 - nothing at all
+    # If the interrupt came during exec(), which dataclasses use, Python remembers it, and `python -m` would
+    # exit by the signal instead of our status. Another exec() clears it.
+    exec("")  # noqa: S102 - empty code
     return _failed("interrupted", EXIT_INTERRUPTED)
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """A polite kill ends the same way as Ctrl-C: everything started is stopped."""
+    """Handle SIGTERM like Ctrl-C, so that all child processes are stopped."""
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     former_hook, sys.unraisablehook = sys.unraisablehook, _not_to_be_lost
     try:
         yield
     finally:
         sys.unraisablehook = former_hook
-        # What has been told to ignore signals, because the process is at its end, goes on ignoring them.
+        # A process that is exiting keeps ignoring signals.
         if signal.getsignal(signal.SIGTERM) is signal.default_int_handler:
             signal.signal(signal.SIGTERM, former)
 
 
 def _not_to_be_lost(unraisable: sys.UnraisableHookArgs) -> None:
-    """An interrupt that comes while a finalizer runs is dropped by the interpreter: raise it once more."""
+    """Raise an interrupt again that came while a finalizer ran, because the interpreter drops it."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         threading.Timer(AGAIN_S, _thread.interrupt_main).start()
     else:

@@ -1,4 +1,4 @@
-"""Commits of `kafkacore consume --group`: only offsets of records that have been printed are committed."""
+"""Offset commits of ``kafkacore consume --group``, which commits only printed records."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
 
 class OffsetCommitter(ConsumerRebalanceListener):
-    """The offsets to commit for the partitions of this member; commits before a partition is revoked."""
+    """Keeps the offsets to commit, and commits them before a partition is revoked."""
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
         self.offsets: dict[TopicPartition, OffsetAndMetadata] = {}
 
     def add(self, printed: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
-        """Record that these records have been printed."""
+        """Note the offsets of printed records."""
         for partition, records in printed.items():
             last = records[-1]
             epoch = -1 if last.leader_epoch is None else last.leader_epoch
@@ -29,12 +29,14 @@ class OffsetCommitter(ConsumerRebalanceListener):
             self._consumer.commit(offsets)
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        """Commit the offsets of revoked partitions."""
         self.commit(revoked)
         self.on_partitions_lost(revoked)
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        """Forget the offsets of lost partitions, which another member may own."""
         for partition in lost:
             self.offsets.pop(partition, None)
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Do nothing: no record of a new partition has been printed."""
+        """Do nothing, because no record of a new partition has been printed."""

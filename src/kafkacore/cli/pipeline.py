@@ -1,5 +1,6 @@
-"""``kafkacore pipeline``: a user's own topic through Spark to where it shall go; arguments, and a file of
-them, to a :class:`PipelineConfig`.
+"""``kafkacore pipeline``: a topic through Spark to a sink.
+
+The module turns the arguments and the job file into a :class:`PipelineConfig`.
 """
 
 from __future__ import annotations
@@ -50,28 +51,28 @@ EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --f
       --option schema.registry.url=http://localhost:8081 \\
       --sink delta --path ./orders.delta --checkpoint ./orders.checkpoint --trigger '10 seconds'
 
-  # from topic to topic, each record once (Apache Kafka)
+  # from topic to topic, exactly once (Apache Kafka only)
   kafkacore pipeline --bootstrap localhost:9092 --topic orders --format raw \\
       --sink kafkacore --to orders-copy --exactly-once --checkpoint ./copy.checkpoint
 
-  # a secure cluster; the password is in $KAFKACORE_PASSWORD or is asked for
+  # a secure cluster; the password is read from $KAFKACORE_PASSWORD or the terminal
   kafkacore pipeline --bootstrap broker:9093 --username alice --cafile ca.pem --topic orders \\
       --format string --sink console
 
-  # what is in a topic
+  # show the records of a topic
   kafkacore pipeline --bootstrap localhost:9092 --topic orders --format string --sink console
 
-  # an aggregate of everything in the sink, recomputed when the stream ends
+  # an aggregate of all records in the sink, computed when the stream ends
   kafkacore pipeline ... --group-by item --aggregate 'orders=count(*)' --aggregate 'turnover=sum(price)' \\
       --aggregate-path ./by_item.parquet
 
-  # all of it from a file; arguments override the file, and secrets are references
+  # all arguments from a file; arguments on the command line override it
   kafkacore pipeline job.toml --trigger available-now
 
-  # such a file of the arguments that there are
+  # write such a file from arguments
   kafkacore pipeline --bootstrap localhost:9092 --topic orders ... --print-config > job.toml
 
-job.toml, by the names of the arguments:
+job.toml, with the names of the arguments:
   bootstrap = "localhost:9092"
   topic = "orders"
   schema = "id BIGINT, item STRING, price DOUBLE, at TIMESTAMP"
@@ -87,9 +88,9 @@ job.toml, by the names of the arguments:
   "kafka.sasl.password" = "${env:KAFKA_PASSWORD}"
 """
 SINKS = ("parquet", "delta", "kafkacore", "console")
-#: How to be secure, by the arguments that all commands have.
+#: Arguments of a secure connection, which all commands have.
 CONNECTION = ("security-protocol", "sasl-mechanism", "username", "password-file", "cafile", "command-config")
-#: Settings of a job: what a file may hold, in the forms that it may.
+#: Settings that a job file may have: texts, tables and booleans.
 TEXTS = (
     "bootstrap", "timeout", *CONNECTION, "topic", "format", "key-format", "schema", "mode", "keep",
     "partition-by", "sink", "path", "to", "to-bootstrap", "rows", "checkpoint", "trigger",
@@ -97,7 +98,7 @@ TEXTS = (
 )  # fmt: skip
 TABLES = ("derive", "option", "sink-option", "aggregate")
 FLAGS = ("exactly-once", "json")
-#: Texts that are several names.
+#: Texts that are lists of names.
 NAMES = ("keep", "partition-by", "group-by")
 DEFAULTS = {
     "timeout": "10",
@@ -109,7 +110,7 @@ DEFAULTS = {
     "starting-offsets": "earliest",
     "rows": "20",
 }
-#: What each sink has to be told, and what only it may be.
+#: Arguments that each sink requires, and the sinks to which an argument applies.
 NEEDED = {"parquet": ("path",), "delta": ("path",), "kafkacore": ("to",), "console": ()}
 OWN = {
     "path": ("parquet", "delta"),
@@ -129,14 +130,16 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(
         commands,
         "pipeline",
-        "a topic through Spark Structured Streaming to Parquet, Delta, another topic or the screen",
+        "run a topic through Spark to Parquet, Delta, another topic or the screen",
         EXAMPLES,
         run,
-        description="Read a topic with Spark, decode and enrich its records, and write them, exactly once "
-        "to Parquet and Delta. Run it again with the same --checkpoint and it goes on where it stopped. The "
-        "first Ctrl-C finishes the batch in progress, the second stops at once.",
+        description="Read a topic with Spark, decode and enrich its records, and write them to a sink, "
+        "exactly once to Parquet and Delta. Run the command again with the same --checkpoint to continue "
+        "where it stopped. The first Ctrl-C finishes the batch in progress, the second one stops at once.",
     )
-    parser.add_argument("job", nargs="?", type=Path, metavar="JOB.TOML", help="a file of these arguments")
+    parser.add_argument(
+        "job", nargs="?", type=Path, metavar="JOB.TOML", help="read these arguments from a file"
+    )
 
     def add(name: str, metavar: str, text: str) -> None:
         parser.add_argument(f"--{name}", metavar=metavar, help=text)
@@ -144,39 +147,42 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     add("bootstrap", "HOST:PORT", "brokers, comma-separated")
     add("timeout", "SECONDS", "give up if no broker answers within this time before the start (default: 10)")
     add_security(parser)
-    add("topic", "TOPIC", "topic, or comma-separated topics")
-    add("format", "FORMAT", f"what the values are: {', '.join(VALUE_FORMATS)} (default: json)")
-    add("key-format", "FORMAT", "what the keys are: raw, string, long … (default: raw)")
-    add("schema", "DDL", "fields of json or avro in Spark's DDL, or @FILE that holds them")
-    add("mode", "MODE", "malformed values: FAILFAST (default), DROPMALFORMED or PERMISSIVE")
-    add("keep", "COLUMNS", f"of Kafka's own columns: {', '.join(KAFKA_COLUMNS)}")
-    _add_table(parser, "derive", "NAME=SQL", "a further column")
-    add("sink", "SINK", f"where to: {', '.join(SINKS)} (default: parquet)")
-    add("path", "PATH", "folder of Parquet, folder or URL of a Delta table")
-    add("partition-by", "COLUMNS", "columns that become folders")
-    add("to", "TOPIC", "topic to write to, with the sink kafkacore")
-    add("to-bootstrap", "HOST:PORT", "its brokers, if they are others")
+    add("topic", "TOPIC", "topic, or several, comma-separated")
+    add("format", "FORMAT", f"format of the values: {', '.join(VALUE_FORMATS)} (default: json)")
+    add("key-format", "FORMAT", "format of the keys: raw, string, long … (default: raw)")
+    add("schema", "DDL", "fields of json or avro in Spark's DDL, or @FILE to read them from a file")
+    add("mode", "MODE", "handling of malformed values: FAILFAST (default), DROPMALFORMED or PERMISSIVE")
+    add("keep", "COLUMNS", f"columns of Kafka to keep: {', '.join(KAFKA_COLUMNS)}")
+    _add_table(parser, "derive", "NAME=SQL", "add a column")
+    add("sink", "SINK", f"destination: {', '.join(SINKS)} (default: parquet)")
+    add("path", "PATH", "folder of the Parquet files, or folder or URL of the Delta table")
+    add("partition-by", "COLUMNS", "columns by which the files are partitioned")
+    add("to", "TOPIC", "topic to write to (sink kafkacore)")
+    add("to-bootstrap", "HOST:PORT", "brokers of that topic (default: those of --bootstrap)")
     parser.add_argument(
-        "--exactly-once", action="store_true", default=None, help="write to it in transactions"
+        "--exactly-once", action="store_true", default=None, help="write to that topic in transactions"
     )
-    _add_table(parser, "sink-option", "NAME=VALUE", "an option of the sink")
-    add("rows", "N", "rows of each batch that the console shows (default: 20)")
-    add("checkpoint", "FOLDER", "folder of the checkpoint; the console needs none")
+    _add_table(parser, "sink-option", "NAME=VALUE", "set an option of the sink")
+    add("rows", "N", "rows of each batch to show (sink console; default: 20)")
+    add("checkpoint", "FOLDER", "folder of the checkpoint (optional for the sink console)")
     add("trigger", "WHEN", 'available-now (default), or "10 seconds"')
     add("starting-offsets", "WHERE", 'earliest (default), latest or JSON {"topic":{"0":23}}')
     _add_table(
-        parser, "option", "NAME=VALUE", "an option of the source; a secret may be ${env:NAME} or ${file:PATH}"
+        parser,
+        "option",
+        "NAME=VALUE",
+        "set an option of the source; a secret may be ${env:NAME} or ${file:PATH}",
     )
-    add("group-by", "COLUMNS", "columns of the aggregate")
-    _add_table(parser, "aggregate", "NAME=SQL", "a column of the aggregate")
+    add("group-by", "COLUMNS", "grouping columns of the aggregate")
+    _add_table(parser, "aggregate", "NAME=SQL", "add a column to the aggregate")
     add("aggregate-path", "FOLDER", "folder of the aggregate")
     parser.add_argument(
-        "--json", action="store_true", default=None, help="print each batch and the result as a line of JSON"
+        "--json", action="store_true", default=None, help="print batches and result as lines of JSON"
     )
     parser.add_argument(
         "--print-config",
         action="store_true",
-        help="check all of this, print it as a JOB.TOML, and exit; secrets become references",
+        help="check the arguments, print them as a job file, and exit; secrets become references",
     )
 
 
@@ -188,8 +194,8 @@ def _pair(form: str) -> Callable[[str], tuple[str, str]]:
     def parse(text: str) -> tuple[str, str]:
         name, separator, value = text.partition("=")
         if not separator or not name or not value:
-            # Never the text itself: it may be a password.
-            raise argparse.ArgumentTypeError(f"this is not {form}")
+            # Without the text, which may be a password.
+            raise argparse.ArgumentTypeError(f"the value must have the form {form}")
         return name, value
 
     return parse
@@ -198,22 +204,22 @@ def _pair(form: str) -> Callable[[str], tuple[str, str]]:
 # ---- Settings ----------------------------------------------------------------------------------------------
 
 
-#: Options of a sink that say how to reach its brokers.
+#: Prefixes of options for the connection of a sink to its brokers.
 SECURITY = ("kafka.security.", "kafka.sasl.", "kafka.ssl.")
 
 
 class Settings:
-    """What was asked for: on the command line, else in the file, else by default.
+    """The settings of a job: from the command line, otherwise from the file, otherwise the defaults.
 
     Parameters
     ----------
     arguments:
-        Of the command line; what was not given is ``None``.
+        The arguments of the command line; ``None`` for those that were not given.
 
     Raises
     ------
     KafkaConfigurationError
-        The file cannot be used.
+        If the job file is invalid.
     """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -226,64 +232,67 @@ class Settings:
         self._said = {name for name in (*TEXTS, *TABLES, *FLAGS) if given[name] or file.get(name)}
 
     def said(self, name: str) -> bool:
-        """Whether it is more than the default."""
+        """Return whether the command line or the file has the setting."""
         return name in self._said
 
     def text(self, name: str) -> str:
-        """A text that there has to be.
+        """Return a required text.
 
         Raises
         ------
         KafkaConfigurationError
-            There is none.
+            If the setting is missing.
         """
         if not (found := self._texts.get(name)):
             raise KafkaConfigurationError(f"--{name} is missing")
         return found
 
     def optional(self, name: str) -> str | None:
+        """Return a text, or ``None``."""
         return self._texts.get(name)
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A list of names, comma-separated."""
+        """Return a comma-separated list of names."""
         return tuple(part.strip() for part in self._texts.get(name, "").split(",") if part.strip())
 
     def choice(self, name: str, among: Sequence[str]) -> str:
+        """Return a text that must be one of several."""
         chosen = self.text(name)
         if chosen not in among:
-            raise KafkaConfigurationError(f"--{name} {chosen} is none of {', '.join(among)}")
+            raise KafkaConfigurationError(f"--{name} {chosen} is unknown: use one of {', '.join(among)}")
         return chosen
 
     def table(self, name: str) -> dict[str, str]:
-        """The last of each name."""
+        """Return a table; the last value of each name counts."""
         return dict(self._tables[name])
 
     def expressions(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Names of columns and their SQL, in order; of a name that was given again the last."""
+        """Return names of columns with their SQL, in order; the last expression of each name counts."""
         for column in self.table(name):
             if not _NAME.fullmatch(column):
                 raise KafkaConfigurationError(
-                    f"--{name} {column!r} is no name of a column: NAME=SQL, such as 'day=to_date(at)'"
+                    f"--{name} {column!r} is not a valid column name: use NAME=SQL, such as 'day=to_date(at)'"
                 )
         return tuple(self.table(name).items())
 
     def flag(self, name: str) -> bool:
+        """Return a boolean."""
         return self._flags[name]
 
 
 def config_of(settings: Settings) -> PipelineConfig:
-    """The job that the settings describe.
+    """Return the job that the settings describe.
 
     Raises
     ------
     KafkaConfigurationError
-        Settings that do not go together; the message says what to change.
+        If the settings contradict each other.
     """
     sink = _sink(settings)
     checkpoint = settings.optional("checkpoint")
     if checkpoint is None and not isinstance(sink, ConsoleSink):
         raise KafkaConfigurationError(
-            "--checkpoint is missing: a folder in which the job remembers its place"
+            "--checkpoint is missing: give a folder in which the job stores its progress"
         )
     return PipelineConfig(
         bootstrap_servers=settings.text("bootstrap"),
@@ -304,7 +313,7 @@ def config_of(settings: Settings) -> PipelineConfig:
 
 
 def _secured(settings: Settings) -> dict[str, str]:
-    """Return the source's options for a secure connection; the password is a reference."""
+    """Return the options of the source for a secure connection, with a reference to the password."""
     given = {name.replace("-", "_"): settings.optional(name) for name in ("bootstrap", *CONNECTION)}
     properties = properties_of(argparse.Namespace(**given))
     if given["username"]:
@@ -320,10 +329,12 @@ def _sink(settings: Settings) -> Sink:
     kind = settings.choice("sink", SINKS)
     for name, owners in OWN.items():
         if settings.said(name) and kind not in owners:
-            raise KafkaConfigurationError(f"--{name} is of the sink {' or '.join(owners)}, not of {kind}")
+            raise KafkaConfigurationError(
+                f"--{name} works only with the sink {' or '.join(owners)}, not with {kind}"
+            )
     for name in NEEDED[kind]:
         if not settings.optional(name):
-            raise KafkaConfigurationError(f"--{name} is missing: where the sink {kind} is")
+            raise KafkaConfigurationError(f"--{name} is missing: the sink {kind} needs it")
     partition_by = settings.names("partition-by")
     if kind == "parquet":
         return ParquetSink(Path(settings.text("path")).absolute(), partition_by)
@@ -333,7 +344,7 @@ def _sink(settings: Settings) -> Sink:
         return DeltaSink(path if "://" in path else str(Path(path).absolute()), partition_by, options)
     if kind == "kafkacore":
         servers = settings.optional("to-bootstrap") or settings.text("bootstrap")
-        # What is said of the connection holds for both ends, unless the other end is another cluster.
+        # The security settings of the source apply to the sink, too, unless it is on another cluster.
         secured = (
             {}
             if settings.said("to-bootstrap")
@@ -358,7 +369,7 @@ def _schema(text: str | None) -> str | None:
 def _trigger(text: str) -> str:
     if text != AVAILABLE_NOW and not _INTERVAL.fullmatch(text):
         raise KafkaConfigurationError(
-            f"--trigger {text!r} is neither {AVAILABLE_NOW} nor an interval such as '10 seconds'"
+            f"--trigger {text!r} is invalid: use {AVAILABLE_NOW} or an interval such as '10 seconds'"
         )
     return text
 
@@ -368,15 +379,13 @@ def _aggregate(settings: Settings) -> Aggregate | None:
     if not any(settings.said(name) for name in wanted):
         return None
     if not all(settings.said(name) for name in wanted):
-        raise KafkaConfigurationError(
-            "--group-by, --aggregate and --aggregate-path go together: give all three"
-        )
+        raise KafkaConfigurationError("--group-by, --aggregate and --aggregate-path must be given together")
     path = Path(settings.text("aggregate-path")).absolute()
     return Aggregate(settings.names("group-by"), settings.expressions("aggregate"), path)
 
 
 def effective(settings: Settings, config: PipelineConfig) -> dict[str, TomlValue]:
-    """All settings of the job, by name: what was asked for, and else what holds by default; no secret."""
+    """Return all settings of the job by name, including defaults and without secrets."""
     kind = settings.text("sink")
     found: dict[str, TomlValue] = {}
     for name in (*TEXTS, *FLAGS, *TABLES):
@@ -408,12 +417,12 @@ def _named(options: Mapping[str, str], name: str) -> bool:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the pipeline until its trigger ends it, or until Ctrl-C."""
+    """Run the pipeline until its trigger ends it or Ctrl-C stops it."""
     if importlib.util.find_spec("pyspark") is None:
         raise KafkaConfigurationError("the pipeline needs PySpark: pip install 'kafkacore[spark]'")
     settings = Settings(arguments)
     user, password_file = settings.optional("username"), settings.optional("password-file")
-    # Only the operator writes the command line. A path in a job file needs the environment's permission.
+    # A path on the command line is trusted. A path in a job file needs the permission of the environment.
     if user and password_file == arguments.password_file:
         allow_password(user, password_file, asks=not arguments.print_config)
     config = config_of(settings)
@@ -428,18 +437,18 @@ def run(arguments: argparse.Namespace) -> int:
     reporter = Reporter(quiet=as_json)
     with ExitStack() as running:
         if settings.optional("checkpoint") is None:
-            config = replace(config, checkpoint=running.enter_context(_passing_folder()) / "checkpoint")
+            config = replace(config, checkpoint=running.enter_context(_temporary_folder()) / "checkpoint")
         result = _run(config, reporter, as_json, running)
     _print_result(config, result, as_json)
     if result.stopped:
-        # Everything has ended in order; what remains is to say that it was not the job that ended it.
+        # The job has stopped cleanly, but the exit status must show the interrupt.
         raise KeyboardInterrupt
     return 0
 
 
 @contextmanager
-def _passing_folder() -> Iterator[Path]:
-    """For a job without a checkpoint: it goes with the job, but for Spark's log of one that fails."""
+def _temporary_folder() -> Iterator[Path]:
+    """Yield a temporary folder for a job without checkpoint. After a failure, Spark's log stays."""
     left = folder = Path(tempfile.mkdtemp(prefix="kafkacore-pipeline-"))
     try:
         yield folder
@@ -462,24 +471,24 @@ def _timeout(text: str) -> argparse.Namespace:
 
 
 def _require_topics(config: PipelineConfig, timeout: argparse.Namespace) -> None:
-    """Ask for the topics once before Spark is started, which takes longer and asks for minutes."""
+    """Check that the topics exist before Spark starts, because Spark would retry for minutes."""
     from kafkacore.spark.reader.planner import MissingTopicError
 
     limits = {name: str(limit) for name, limit in time_limits(timeout, "request_timeout_ms").items()}
     try:
-        _ask(config.source_options(), limits)
+        _request_topics(config.source_options(), limits)
     except MissingTopicError as error:
         raise MissingTopicError(str(error).replace("the subscribe option", "--topic")) from None
     sink = config.sink
     if isinstance(sink, KafkaSink) and sink.bootstrap_servers != config.bootstrap_servers:
-        # Its brokers may create the topic when it is written to.
+        # The brokers of the sink may create the topic with the first write.
         with suppress(MissingTopicError):
             where = {"kafka.bootstrap.servers": sink.bootstrap_servers, "subscribe": sink.topic}
-            _ask(where | _security_of(sink.options), limits)
+            _request_topics(where | _security_of(sink.options), limits)
 
 
-def _ask(source_options: Mapping[str, str], limits: Mapping[str, str]) -> None:
-    """Ask brokers once for the topics that the options name."""
+def _request_topics(source_options: Mapping[str, str], limits: Mapping[str, str]) -> None:
+    """Request the metadata of the topics once."""
     from kafkacore.spark.reader.planner import OffsetPlanner
 
     options = parse_options(source_options, streaming=True)
@@ -495,33 +504,35 @@ def _run(config: PipelineConfig, reporter: Reporter, as_json: bool, running: Exi
     from kafkacore.spark.session import spark_session
 
     spark_log = config.checkpoint.parent / f"{config.checkpoint.name}.spark.log"
-    reporter.say(f"Spark's own log is {spark_log}")
+    reporter.say(f"Spark writes its log to {spark_log}")
     with reporter.step("Start Spark"):
         short_lived = config.trigger == AVAILABLE_NOW
         session = spark_session("kafkacore pipeline", config.checkpoint.parent, spark_log, short_lived)
         spark = running.enter_context(session)
     with (
         asked_to_stop(
-            lambda: reporter.say("Finishing the batch in progress; Ctrl-C again stops at once")
+            lambda: reporter.say("Finishing the batch in progress. Press Ctrl-C again to stop at once.")
         ) as stop,
         reporter.step(f"{config.topic} to {config.sink.label}") as advance,
     ):
         shown = _Shown(advance, as_json)
-        return run_pipeline(spark, config, shown.look, on_batch=shown.batch, stop_wanted=stop)
+        return run_pipeline(spark, config, shown.advance, on_batch=shown.batch, stop_wanted=stop)
 
 
 class _Shown:
-    """What a person, or a program, sees of the batches."""
+    """Shows the progress of the batches, or prints them as JSON."""
 
     def __init__(self, advance: Advance, as_json: bool) -> None:
         self._advance = advance
         self._as_json = as_json
         self._note = ""
 
-    def look(self, rows: int) -> None:
+    def advance(self, rows: int) -> None:
+        """Show the number of rows so far."""
         self._advance(rows, self._note)
 
     def batch(self, batch: PipelineBatch) -> None:
+        """Show a finished batch."""
         if self._as_json:
             shown = {
                 "batch": batch.number,

@@ -1,6 +1,4 @@
-"""This process and everything that it has started, the JVM and the broker among them: what CPU time they
-took, and that none of them is left.
-"""
+"""CPU time of this process and its descendants, such as the JVM and the broker, and their termination."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from kafkacore.clock import SYSTEM_CLOCK, Clock
 
 _PROC = Path("/proc")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-#: How often to look whether processes have ended.
+#: Interval between checks whether processes have exited.
 LOOK_MS = 50.0
 
 
@@ -25,10 +23,10 @@ class _Process:
     pid: int
     parent: int
     state: str
-    #: When it started: with ``pid`` its identity.
+    #: Start time, which identifies the process together with ``pid``.
     started: int
     own_ticks: int
-    #: Of its ended children, as far as it has waited for them.
+    #: Ticks of exited children that the process has waited for.
     ended_ticks: int
 
     @property
@@ -37,14 +35,13 @@ class _Process:
 
 
 class CpuMeter:
-    """User and system time of this process and its living and ended descendants, in seconds.
+    """User and system time of this process and its running and exited descendants, in seconds.
 
-    The kernel hands the time of an ended process to its parent if that waits for it, and otherwise drops
-    it: that of PySpark's workers, for one, whose parent ignores their ends. So each look remembers what it
-    saw, and what has ended since and was handed to nobody is added. Look now and then: what a process did
-    after the last look at it may be missed.
+    The kernel adds the time of an exited process to its parent only if the parent waits for it. The parent of
+    PySpark's workers does not. So each call remembers the processes that it saw and adds the time of those
+    that have exited since. Time after the last call before a process exits is missed.
 
-    Without ``/proc`` (not Linux): this process and the children that it has waited for.
+    Without ``/proc`` (not on Linux), only this process and children that it has waited for are counted.
     """
 
     def __init__(self) -> None:
@@ -52,7 +49,7 @@ class CpuMeter:
         self._dropped_ticks = 0
 
     def seconds(self) -> float:
-        """Look, and give the sum up to now. It never falls."""
+        """Return the total time so far, which never decreases."""
         if not (_PROC / "self" / "stat").exists():
             own, ended = (resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
             return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
@@ -62,7 +59,7 @@ class CpuMeter:
         return (sum(process.ticks for process in now.values()) + self._dropped_ticks) / _TICKS_PER_SECOND
 
     def _dropped(self, now: dict[int, _Process]) -> int:
-        """Ticks of what has ended since the last look and has not been handed to who is still there."""
+        """Return the ticks of exited processes that the kernel did not add to a running ancestor."""
         ended_below: dict[int, int] = {}
         for process in self._seen.values():
             if not _same(process, now.get(process.pid)):
@@ -82,23 +79,23 @@ def _same(one: _Process, other: _Process | None) -> bool:
 
 
 def end_descendants(grace_ms: float, clock: Clock = SYSTEM_CLOCK) -> list[int]:
-    """Wait for everything that this process has started to end, and kill what has not.
+    """Wait until all descendants have exited, and kill those that have not.
 
     Parameters
     ----------
     grace_ms:
-        How long they may take, in milliseconds.
+        Maximum time to wait, in milliseconds.
 
     Returns
     -------
     list[int]
-        Ids of the processes that had to be killed. Without ``/proc`` (not Linux) none is known.
+        Ids of the killed processes. It is always empty without ``/proc`` (not on Linux).
     """
     deadline_ms = clock.monotonic_ms() + grace_ms
     while left := [process.pid for process in _tree() if process.pid != os.getpid() and process.state != "Z"]:
         if clock.monotonic_ms() >= deadline_ms:
             for pid in left:
-                with suppress(ProcessLookupError):  # It has ended by itself since it was listed.
+                with suppress(ProcessLookupError):  # It has exited since it was listed.
                     os.kill(pid, signal.SIGKILL)
             return left
         clock.sleep_ms(LOOK_MS)
@@ -106,17 +103,17 @@ def end_descendants(grace_ms: float, clock: Clock = SYSTEM_CLOCK) -> list[int]:
 
 
 def _tree() -> Iterator[_Process]:
-    """This process first, then its living descendants."""
+    """Yield this process and then its running descendants."""
     known: dict[int, _Process] = {}
     children: dict[int, list[int]] = {}
     for entry in _PROC.iterdir() if _PROC.is_dir() else ():
         if not entry.name.isdigit():
             continue
         try:
-            # The command's name may hold spaces and brackets; what follows its last bracket does not.
+            # The name of the command may contain spaces and brackets; the fields follow the last bracket.
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # It has ended since it was listed; its parent's figures hold its time.
+            continue  # It has exited since it was listed; its parent has its time.
         pid, parent = int(entry.name), int(fields[1])
         own, ended = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
         known[pid] = _Process(pid, parent, fields[0], int(fields[19]), own, ended)

@@ -1,4 +1,4 @@
-"""``kafkacore produce``: lines in, records out."""
+"""``kafkacore produce``: write the lines of a file or of standard input as records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafkacore.cli.common import (
     Commands,
     add_command,
     get_bytes,
-    lost_brokers_said,
+    lost_brokers_reported,
     natural,
     time_limits,
 )
@@ -33,22 +33,22 @@ EXAMPLES = """  echo hello | kafkacore produce greetings
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``produce`` to the command line."""
-    parser = add_command(commands, "produce", "write each line of a file or of standard input", EXAMPLES, run)
+    parser = add_command(commands, "produce", "write lines as records to a topic", EXAMPLES, run)
     parser.add_argument("topic")
-    # Not a second positional argument: argparse finds an optional one only right behind the topic.
+    # Not a positional argument, because argparse accepts an optional one only directly after the topic.
     parser.add_argument("--file", type=Path, help="read this file (default: standard input)")
     add_bootstrap(parser)
-    parser.add_argument("--key-separator", metavar="TEXT", help="what stands before it in a line is the key")
+    parser.add_argument("--key-separator", metavar="TEXT", help="separates key and value in each line")
+    parser.add_argument("--json", action="store_true", help="read lines in the format of `consume --json`")
+    parser.add_argument("--partition", type=natural, help="write only to this partition")
     parser.add_argument(
-        "--json", action="store_true", help="lines are records as `consume --json` writes them"
+        "--acks", choices=("0", "1", "all"), default="all", help="required acknowledgements (default: all)"
     )
-    parser.add_argument("--partition", type=natural, help="write to this partition alone")
-    parser.add_argument("--acks", choices=("0", "1", "all"), default="all")
-    parser.add_argument("--compression", choices=CODEC_NAMES)
+    parser.add_argument("--compression", choices=CODEC_NAMES, help="codec (default: none)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write every line; 1 if the broker did not acknowledge one."""
+    """Write all lines, and return 1 if a record was not acknowledged."""
     from kafkacore import KafkaProducer
 
     failures: list[BaseException] = []
@@ -62,26 +62,27 @@ def run(arguments: argparse.Namespace) -> int:
             linger_ms=5,
             **time_limits(arguments, "max_block_ms"),
         ) as producer,
-        lost_brokers_said(),
+        lost_brokers_reported(),
     ):
         for record in _records(lines, arguments):
             count += 1
             try:
                 producer.send(arguments.topic, **record).add_errback(failures.append)
             except (KafkaError, ValueError, TypeError) as error:
-                # Those before it are written as the producer closes.
+                # The records before it are written when the producer closes.
                 raise CommandError(f"line {count} cannot be sent: {error}") from error
         producer.flush()
     if failures:
         print(
-            f"kafkacore: {len(failures)} of {count} records failed; the first: {failures[0]}", file=sys.stderr
+            f"kafkacore: {len(failures)} of {count} records failed; the first error: {failures[0]}",
+            file=sys.stderr,
         )
         return 1
     return 0
 
 
 class _Record(TypedDict, total=False):
-    """Arguments of ``KafkaProducer.send`` beside the topic."""
+    """Arguments of ``KafkaProducer.send`` without the topic."""
 
     value: bytes | None
     key: bytes | None
@@ -91,7 +92,7 @@ class _Record(TypedDict, total=False):
 
 
 def _records(lines: Iterable[bytes], arguments: argparse.Namespace) -> Iterable[_Record]:
-    """Each line as the arguments of ``KafkaProducer.send``."""
+    """Yield the arguments of ``KafkaProducer.send`` for each line."""
     separator = arguments.key_separator.encode() if arguments.key_separator else None
     for number, line in enumerate(lines, 1):
         line = line.removesuffix(b"\n")

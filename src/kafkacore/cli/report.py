@@ -1,7 +1,7 @@
-"""What a person sees of long work: a bar on a terminal, plain lines in a pipe, nothing with ``--json``; and
-a table at the end.
+"""Progress of long work and tables of results.
 
-Progress goes to standard error, so that standard output stays the result's alone.
+Progress is a bar on a terminal and lines of text in a pipe. It goes to standard error, because standard
+output is for the result. ``--json`` disables it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Protocol
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 
-#: Plain lines come this often at most, and only if something has changed ...
+#: Minimum interval between lines of progress, if the progress has changed.
 LINE_INTERVAL_MS = 2_000.0
-#: ... but this often a sign of life.
+#: Interval between lines if it has not changed.
 LIFE_INTERVAL_MS = 10_000.0
 
 
 class Advance(Protocol):
-    """Called with how much of a step is done so far, and a note that a line of progress ends with."""
+    """Shows how much of a step is done, with a note at the end of the line."""
 
     def __call__(self, done: int, note: str = "") -> None: ...
 
 
 class Reporter:
-    """Shows steps of work, one after the other.
+    """Shows the steps of a command, one after the other.
 
     Parameters
     ----------
     quiet:
-        Show nothing (for ``--json``).
+        Whether to show nothing, for ``--json``.
     """
 
     def __init__(self, quiet: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -41,14 +41,15 @@ class Reporter:
         self._bars = not quiet and sys.stderr.isatty() and _has_rich()
 
     def say(self, line: str) -> None:
-        """One line of text."""
+        """Print a line of text."""
         if not self._quiet:
             print(line, file=sys.stderr, flush=True)
 
     @contextmanager
     def step(self, name: str, total: int | None = None, unit: str = "records") -> Iterator[Advance]:
-        """Show one step; call what it gives with how much is done so far, out of ``total``. A step that
-        fails is not shown as done.
+        """Show a step. Call the yielded function with how much is done, out of ``total``.
+
+        A step that fails is not shown as done.
         """
         if self._quiet:
             yield lambda done, note="": None
@@ -98,8 +99,9 @@ class Reporter:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], has_sum: bool = True) -> None:
-    """Print a table to standard output; the first column is text, the others are numbers. The last row is
-    the sum if it ``has_sum``. On a terminal it has lines, in a pipe it is columns of plain text.
+    """Print a table to standard output: with lines on a terminal, as plain columns in a pipe.
+
+    The first column is text, the others are numbers. With ``has_sum``, the last row is the sum.
     """
     if sys.stdout.isatty() and _has_rich():
         from rich import box
@@ -125,7 +127,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], has_sum: b
 
 
 def print_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print texts under each other, as they are: on a terminal and in a pipe alike."""
+    """Print columns of text, the same on a terminal and in a pipe."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,4 +1,4 @@
-"""``kafkacore topics``: list, describe, create, alter, delete."""
+"""``kafkacore topics``: list, describe, create, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -37,19 +37,21 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     )
     actions = parser.add_choices("action")
     for name, summary, run in (
-        ("list", "the name of each topic", _list),
-        ("describe", "partitions, leaders and ids", _describe),
-        ("create", "make a topic", _create),
-        ("alter", "change a topic's configuration", _alter),
-        ("delete", "remove topics and all their records", _delete),
+        ("list", "print the names of all topics", _list),
+        ("describe", "print ids, partitions and leaders of topics", _describe),
+        ("create", "create a topic", _create),
+        ("alter", "change the configuration of a topic", _alter),
+        ("delete", "delete topics and all their records", _delete),
     ):
         action = add_command(actions, name, summary, EXAMPLES, run)
         add_bootstrap(action)
         if name == "create":
             action.add_argument("topic")
-            action.add_argument("--partitions", type=natural, default=-1, help="default: the broker's")
             action.add_argument(
-                "--replication-factor", type=natural, default=-1, help="default: the broker's"
+                "--partitions", type=natural, default=-1, help="number of partitions (default: the broker's)"
+            )
+            action.add_argument(
+                "--replication-factor", type=natural, default=-1, help="replicas (default: the broker's)"
             )
         if name == "alter":
             action.add_argument("topic")
@@ -58,7 +60,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
                 action="append",
                 default=[],
                 metavar="NAME",
-                help="back to the broker's default",
+                help="reset a setting to the broker's default",
             )
         if name in ("create", "alter"):
             action.add_argument(
@@ -71,7 +73,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
 
 
 def create_topic(settings: Config, topic: str, partitions: int) -> None:
-    """Create ``topic`` on the brokers that a client with these settings reaches."""
+    """Create a topic with a client that has these settings."""
     from kafkacore.admin import KafkaAdminClient, NewTopic
 
     with KafkaAdminClient(**settings) as admin:
@@ -79,14 +81,14 @@ def create_topic(settings: Config, topic: str, partitions: int) -> None:
 
 
 def admin_client(arguments: argparse.Namespace) -> KafkaAdminClient:
-    """As the arguments of every client command say."""
+    """Return an admin client with the settings of the arguments."""
     from kafkacore.admin import KafkaAdminClient
 
     return KafkaAdminClient(**client_settings(arguments, "request_timeout_ms"))
 
 
 def _check_there(admin: KafkaAdminClient, arguments: argparse.Namespace, topics: list[str]) -> None:
-    """Before anything is done: a name that is wrong costs no other topic its records."""
+    """Check that all topics exist, before the command changes any of them."""
     known = admin.list_topics() if topics else []
     if missing := [name for name in topics if name not in known]:
         raise no_topic(arguments, *missing)
@@ -138,13 +140,13 @@ def _create(arguments: argparse.Namespace) -> int:
 def _alter(arguments: argparse.Namespace) -> int:
     changed = dict(arguments.config)
     if not changed and not arguments.delete_config:
-        raise KafkaConfigurationError("nothing to alter: say --config NAME=VALUE or --delete-config NAME")
+        raise KafkaConfigurationError("nothing to alter: add --config NAME=VALUE or --delete-config NAME")
     with admin_client(arguments) as admin:
         admin.alter_topic_configs(arguments.topic, changed, arguments.delete_config)
     for name, value in changed.items():
         print(f"{arguments.topic}: {name}={value}")
     for name in arguments.delete_config:
-        print(f"{arguments.topic}: {name} is the broker's default")
+        print(f"{arguments.topic}: {name} reset to the broker's default")
     return 0
 
 

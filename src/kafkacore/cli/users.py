@@ -1,4 +1,4 @@
-"""``kafkacore users``: who may log in by SCRAM: listed, created, deleted."""
+"""``kafkacore users``: list, create and delete SCRAM users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafkacore.cli.topics import admin_client
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.references import read_secret
 
-#: Where a new user's password is looked for first.
+#: The environment variable with the password of a new user.
 NEW_PASSWORD_VARIABLE = "KAFKACORE_NEW_PASSWORD"  # noqa: S105 - the name of a variable
 EXAMPLES = f"""  kafkacore users create alice                                # asks for the password
   {NEW_PASSWORD_VARIABLE}=… kafkacore users create alice --mechanism SCRAM-SHA-256
@@ -30,31 +30,33 @@ DEFAULT_MECHANISM = "SCRAM-SHA-512"
 
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``users`` with its actions to the command line."""
-    parser = add_command(commands, "users", "list, create or delete users of SCRAM", EXAMPLES, _list)
+    parser = add_command(commands, "users", "list, create or delete SCRAM users", EXAMPLES, _list)
     actions = parser.add_choices("action")
     for name, summary, run in (
-        ("list", "who there is, and by which mechanisms", _list),
-        ("create", "give a user a password, or another one", _create),
-        ("delete", "take a user's passwords away", _delete),
+        ("list", "list users and their mechanisms", _list),
+        ("create", "create a user, or change the password", _create),
+        ("delete", "delete a user, or one of the mechanisms", _delete),
     ):
         action = add_command(actions, name, summary, EXAMPLES, run)
         add_bootstrap(action)
         action.add_argument("--json", action="store_true", help="print JSON")
         if name != "list":
-            action.add_argument("user", help="its name, without User:")
+            action.add_argument("user", help="name of the user, without User:")
         if name == "create":
             action.add_argument("--mechanism", type=str.upper, choices=MECHANISMS, default=DEFAULT_MECHANISM)
             action.add_argument(
                 "--new-password-file",
                 type=Path,
                 metavar="FILE",
-                help=f"holds the password (default: ${NEW_PASSWORD_VARIABLE}, or asked for)",
+                help=f"read the password from this file (default: ${NEW_PASSWORD_VARIABLE} or the terminal)",
             )
             action.add_argument(
-                "--iterations", type=natural, metavar="N", help="of the hash, 4096 to 16384 (default: 4096)"
+                "--iterations", type=natural, metavar="N", help="hash iterations (default: 4096)"
             )
         if name == "delete":
-            action.add_argument("--mechanism", type=str.upper, choices=MECHANISMS, help="default: both")
+            action.add_argument(
+                "--mechanism", type=str.upper, choices=MECHANISMS, help="delete only this one (default: both)"
+            )
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -74,7 +76,7 @@ def _create(arguments: argparse.Namespace) -> int:
 
     iterations = 4096 if arguments.iterations is None else arguments.iterations
     if not 1 <= iterations <= 1_000_000:
-        raise KafkaConfigurationError(f"--iterations {iterations}: brokers take 4096 to 16384")
+        raise KafkaConfigurationError(f"--iterations {iterations} is invalid: use 4096 to 16384")
     upsertion = UserScramCredentialUpsertion(
         arguments.user, arguments.mechanism, _new_password(arguments), iterations
     )
@@ -93,9 +95,9 @@ def _delete(arguments: argparse.Namespace) -> int:
         found = [info for info in infos if arguments.mechanism in (None, _name(info["mechanism"]))]
         if not found:
             which = f" with {arguments.mechanism}" if arguments.mechanism else ""
-            raise CommandError(f"there is no user {arguments.user!r}{which}: see `kafkacore users list`")
+            raise CommandError(f"user {arguments.user!r}{which} does not exist: see `kafkacore users list`")
         for info in found:
-            # Brokers take one change of a user at a time.
+            # A request may change a user only once.
             deletion = UserScramCredentialDeletion(arguments.user, info["mechanism"])
             admin.alter_user_scram_credentials([deletion], raise_errors=True)
     _show([{"user": arguments.user, "mechanism": _name(info["mechanism"])} for info in found], arguments.json)
@@ -110,10 +112,10 @@ def _new_password(arguments: argparse.Namespace) -> str:
     else:
         ways = (NEW_PASSWORD_VARIABLE, "--new-password-file")
         password = ask_password(f"New password of {arguments.user}: ", *ways)
-        if ask_password("The same again: ", *ways) != password:
-            raise KafkaConfigurationError("the two passwords differ: nothing is changed")
+        if ask_password("Repeat the password: ", *ways) != password:
+            raise KafkaConfigurationError("the two passwords differ; nothing was changed")
     if not password:
-        raise KafkaConfigurationError("the password is empty: nothing is changed")
+        raise KafkaConfigurationError("the password is empty; nothing was changed")
     return password
 
 

@@ -225,7 +225,7 @@ class ClientConfig(TypedDict, total=False):
     """Time before a token expires that is kept free for its renewal, in seconds."""
 
     proxy_url: None
-    """Not supported yet."""
+    """Not supported."""
 
     socks5_proxy: None
-    """Not supported yet."""
+    """Not supported."""

@@ -1,7 +1,6 @@
-"""Figures of a client: values in as things happen, rates, averages and maxima of the last while out.
+"""Metrics of a client: sensors record values, and metrics compute rates, averages and maxima from them.
 
-Sensor.record → samples of some seconds each → KafkaMetric.value, by name in a Metrics. Names and meanings are
-kafka-python's and Apache Kafka's. Does not know: what is counted.
+Names and meanings are those of kafka-python and Apache Kafka.
 """
 
 from kafkacore.metrics._sensor import Sensor

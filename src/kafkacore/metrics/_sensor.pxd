@@ -11,7 +11,7 @@ cdef struct Sample:
 
 cdef class Sensor:
     cdef readonly str name
-    # Of all that was ever recorded.
+    # Sum, last value and number of all recorded values.
     cdef readonly double total
     cdef readonly double last
     cdef readonly long long count

@@ -2,26 +2,26 @@ from typing import Self, final
 
 @final
 class Sensor:
-    """A handful of samples, each of some seconds, of which the oldest makes room for the next.
+    """A ring of samples, each of which covers a time window.
 
-    One record serves every figure that is taken of it. While not all samples are filled, rates are per second
-    as if the missing ones had been there and empty, so that the first values make no enormous rate.
+    Averages, maxima and rates cover all samples in the ring. Until the ring is full, rates count the missing
+    samples as empty, so that the first values do not give a huge rate.
 
     Parameters
     ----------
     name
-        For people.
+        Name for messages.
     sample_count
-        How many samples are kept, 1 or more.
+        Number of samples, 1 or more.
     window_ms
-        How long one is filled.
+        Duration of a sample, in milliseconds.
     parents
-        Sensors that are told the same.
+        Sensors that record the same values.
 
     Attributes
     ----------
     total, count, last
-        Sum and number of all values ever recorded, and the last of them.
+        Sum and number of all recorded values, and the last value.
     """
 
     name: str
@@ -36,20 +36,20 @@ class Sensor:
         parents: tuple[Sensor, ...] = (),
     ) -> Self: ...
     def record(self, value: float, now_ms: float) -> int:
-        """Note ``value``, now, here and with the parents."""
+        """Record a value at a time, here and in the parents."""
     def average(self, now_ms: float) -> float:
-        """Of the values of the last while; 0 without any."""
+        """Return the average of the sampled values; 0 without any."""
     def largest(self, now_ms: float) -> float:
-        """Of the values of the last while; minus infinity without any, as kafka-python has it."""
+        """Return the maximum of the sampled values; minus infinity without any, as in kafka-python."""
     def smallest(self, now_ms: float) -> float:
-        """Of the values of the last while; infinity without any."""
+        """Return the minimum of the sampled values; infinity without any."""
     def latest(self, now_ms: float) -> float:
-        """The last value that was recorded; not a number before the first."""
+        """Return the last recorded value; NaN without any."""
     def rate(self, now_ms: float) -> float:
-        """Sum of the values of the last while, per second."""
+        """Return the sum of the sampled values per second."""
     def occurrence_rate(self, now_ms: float) -> float:
-        """Number of the values of the last while, per second."""
+        """Return the number of sampled values per second."""
     def sum(self, now_ms: float) -> float:
-        """Of all values ever recorded."""
+        """Return the sum of all values since the sensor was created."""
     def occurrences(self, now_ms: float) -> float:
-        """Number of all values ever recorded."""
+        """Return the number of all values since the sensor was created."""

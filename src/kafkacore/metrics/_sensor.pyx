@@ -1,7 +1,6 @@
-"""What is recorded, remembered for a while: values in, averages, maxima and rates of the last while out.
+"""A sensor records values and computes averages, maxima and rates over its samples.
 
-Does not know: names of metrics, clocks; whoever calls says when it is. Source of the behaviour: Kafka's
-``Sensor`` and ``SampledStat``.
+The behaviour is that of Kafka's ``Sensor`` and ``SampledStat``. The caller passes the time.
 """
 
 cimport cython
@@ -9,38 +8,38 @@ from libc.math cimport INFINITY, NAN
 from libc.stdlib cimport calloc, free
 
 cdef enum:
-    # Each is a level of the C stack when a value is recorded.
+    # Recording a value uses one level of the C stack for each generation.
     MAX_GENERATIONS = 8
 
 
-# The GIL is its lock: recording and reading run no Python code of anybody's.
+# The GIL is its lock, because recording and reading run no Python code.
 @cython.final
 cdef class Sensor:
-    """A handful of samples, each of some seconds, of which the oldest makes room for the next.
+    """A ring of samples, each of which covers a time window.
 
-    One record serves every figure that is taken of it. While not all samples are filled, rates are per second
-    as if the missing ones had been there and empty, so that the first values make no enormous rate.
+    Averages, maxima and rates cover all samples in the ring. Until the ring is full, rates count the missing
+    samples as empty, so that the first values do not give a huge rate.
 
     Parameters
     ----------
     name
-        For people.
+        Name for messages.
     sample_count
-        How many samples are kept, 1 or more.
+        Number of samples, 1 or more.
     window_ms
-        How long one is filled.
+        Duration of a sample, in milliseconds.
     parents
-        Sensors that are told the same.
+        Sensors that record the same values.
 
     Attributes
     ----------
     total, count, last
-        Sum and number of all values ever recorded, and the last of them.
+        Sum and number of all recorded values, and the last value.
     """
 
     def __cinit__(self, str name, int sample_count=2, double window_ms=30_000.0, tuple parents=()):
         if sample_count < 1 or not window_ms > 0:
-            raise ValueError(f"{sample_count} samples of {window_ms} ms: there must be one, and some time")
+            raise ValueError(f"{sample_count} samples of {window_ms} ms: both numbers must be above 0")
         if generations(parents) > MAX_GENERATIONS:
             raise ValueError(f"sensor {name!r} has more than {MAX_GENERATIONS} generations of parents")
         self.name = name
@@ -55,7 +54,7 @@ cdef class Sensor:
         free(self._samples)
 
     cpdef int record(self, double value, double now_ms) except -1:
-        """Note ``value``, now, here and with the parents."""
+        """Record a value at a time, here and in the parents."""
         cdef Sample *sample = &self._samples[self._current]
         cdef Sensor parent
         if self._used == 0:
@@ -78,7 +77,7 @@ cdef class Sensor:
         return 0
 
     def average(self, double now_ms):
-        """Of the values of the last while; 0 without any."""
+        """Return the average of the sampled values; 0 without any."""
         cdef double total = 0.0
         cdef long long count = 0
         cdef int at
@@ -89,7 +88,7 @@ cdef class Sensor:
         return total / count if count else 0.0
 
     def largest(self, double now_ms):
-        """Of the values of the last while; minus infinity without any, as kafka-python has it."""
+        """Return the maximum of the sampled values; minus infinity without any, as in kafka-python."""
         cdef double largest = -INFINITY
         cdef int at
         self._forget_old(now_ms)
@@ -98,7 +97,7 @@ cdef class Sensor:
         return largest
 
     def smallest(self, double now_ms):
-        """Of the values of the last while; infinity without any."""
+        """Return the minimum of the sampled values; infinity without any."""
         cdef double smallest = INFINITY
         cdef int at
         self._forget_old(now_ms)
@@ -107,11 +106,11 @@ cdef class Sensor:
         return smallest
 
     def latest(self, double now_ms):
-        """The last value that was recorded; not a number before the first."""
+        """Return the last recorded value; NaN without any."""
         return self.last if self.count else NAN
 
     def rate(self, double now_ms):
-        """Sum of the values of the last while, per second."""
+        """Return the sum of the sampled values per second."""
         cdef double total = 0.0
         cdef double seconds
         cdef int at
@@ -122,7 +121,7 @@ cdef class Sensor:
         return total / seconds if seconds > 0 else 0.0
 
     def occurrence_rate(self, double now_ms):
-        """Number of the values of the last while, per second."""
+        """Return the number of sampled values per second."""
         cdef long long count = 0
         cdef double seconds
         cdef int at
@@ -133,11 +132,11 @@ cdef class Sensor:
         return count / seconds if seconds > 0 else 0.0
 
     def sum(self, double now_ms):
-        """Of all values ever recorded."""
+        """Return the sum of all values since the sensor was created."""
         return self.total
 
     def occurrences(self, double now_ms):
-        """Number of all values ever recorded."""
+        """Return the number of all values since the sensor was created."""
         return float(self.count)
 
     cdef int _forget_old(self, double now_ms) noexcept:
@@ -148,7 +147,7 @@ cdef class Sensor:
         return 0
 
     cdef double _seconds(self, double now_ms) noexcept:
-        """How long the last while is: since the oldest sample began, and at least all windows but one."""
+        """Return the seconds that the samples cover, and at least all windows but one."""
         cdef double oldest_ms = now_ms
         cdef double elapsed_ms
         cdef int at, full

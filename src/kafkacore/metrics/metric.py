@@ -1,7 +1,4 @@
-"""A figure's name and the figure. Nouns: they know how to be read, not where they are kept.
-
-(Kafka's ``MetricName`` and ``KafkaMetric``; attributes are kafka-python's.)
-"""
+"""``MetricName`` and ``KafkaMetric``, with the attributes of kafka-python."""
 
 from __future__ import annotations
 
@@ -9,21 +6,21 @@ from collections.abc import Callable, Mapping
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 
-#: Monotonic milliseconds in, the figure out.
+#: Returns the value of a metric at a time in monotonic milliseconds.
 Measure = Callable[[float], float]
 
 
 class MetricName:
-    """Name, group and tags, which together tell one metric from another.
+    """The identity of a metric: its name, group and tags.
 
     Parameters
     ----------
     name, group:
-        As "record-send-rate" of "producer-metrics".
+        For example "record-send-rate" in "producer-metrics".
     description:
-        A sentence for people.
+        A sentence that explains the metric. It is not part of the identity.
     tags:
-        More that tells it apart, as the client's id.
+        Further labels, such as the client id.
     """
 
     __slots__ = ("_hash", "_tags", "description", "group", "name")
@@ -56,7 +53,7 @@ class MetricName:
 
 
 class KafkaMetric:
-    """One figure, measured when it is asked for."""
+    """A metric, whose value is computed on request."""
 
     __slots__ = ("_clock", "_measure", "metric_name")
 
@@ -66,7 +63,7 @@ class KafkaMetric:
         self._clock = clock
 
     def value(self, time_ms: float | None = None) -> float:
-        """The figure now, or at ``time_ms`` of the client's monotonic clock."""
+        """Return the value now, or at ``time_ms`` of the client's monotonic clock."""
         return self._measure(self._clock.monotonic_ms() if time_ms is None else time_ms)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""The metrics of clients for Prometheus: clients in, a collector or an HTTP endpoint out.
+"""Export the metrics of clients to Prometheus, through a collector or an HTTP endpoint.
 
-Needs the extra ``kafkacore[prometheus]``. Does not know: what a client counts; every metric that it has is
-passed on, names ending in ``-total`` as counters and all others as gauges.
+This module needs the extra ``kafkacore[prometheus]``. It exports every metric of a client: names that end in
+``-total`` as counters, all others as gauges.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from kafkacore.metrics.metric import KafkaMetric, MetricName
 from kafkacore.metrics.registry import COUNT_GROUP
 
-#: Group → what stands in it beside the words: the label that it is of, and the value.
+#: Groups of kafka-python that contain the value of a label: ``producer-topic-metrics.orders``.
 _OF_TOPIC = re.compile(r"(?P<kind>\w+)-topic-metrics\.(?P<value>.+)", re.DOTALL)
 _OF_NODE = re.compile(r"(?P<kind>\w+)-node-metrics\.node-(?P<value>.+)", re.DOTALL)
 
@@ -28,25 +28,25 @@ class _Client(Protocol):
 
 
 class KafkaMetricsCollector(Collector):
-    """To be registered: ``REGISTRY.register(KafkaMetricsCollector(producer))``.
+    """A Prometheus collector: ``REGISTRY.register(KafkaMetricsCollector(producer))``.
 
     Parameters
     ----------
     clients:
-        A producer or consumer, or an iterable of them. The collector does not keep them alive. A closed
-        client has no metrics.
+        A producer or consumer, or an iterable of them. The collector holds only weak references to them. A
+        closed client has no metrics.
 
     Raises
     ------
     TypeError
-        Something else was given.
+        If an object has no ``metrics()`` method.
 
     Notes
     -----
-    ``record-send-rate`` of ``producer-metrics`` is ``kafkacore_producer_record_send_rate``, with the label
-    ``client_id``; what is counted by topic or by node is ``kafkacore_producer_topic_…`` with the label
-    ``topic``, ``kafkacore_producer_node_…`` with ``node``. A consumer's fetches are
-    ``kafkacore_consumer_fetch_manager_…``, by topic ``…_fetch_manager_topic_…``, by partition
+    ``record-send-rate`` of ``producer-metrics`` becomes ``kafkacore_producer_record_send_rate``, with the
+    label ``client_id``. Metrics per topic and per node become ``kafkacore_producer_topic_…`` with the label
+    ``topic`` and ``kafkacore_producer_node_…`` with ``node``. A consumer's fetch metrics become
+    ``kafkacore_consumer_fetch_manager_…``: per topic ``…_fetch_manager_topic_…``, and per partition
     ``…_fetch_manager_partition_…`` with the labels ``topic`` and ``partition``.
     """
 
@@ -54,6 +54,7 @@ class KafkaMetricsCollector(Collector):
         self._clients = [weakref.ref(client) for client in _listed(clients)]
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the current values of all metrics."""
         families: dict[str, Metric] = {}
         for reference in self._clients:
             client = reference()
@@ -68,7 +69,7 @@ class KafkaMetricsCollector(Collector):
 
 
 def _listed(clients: object) -> list[_Client]:
-    # A consumer is iterable, and iterating it takes its records: so ask first whether this is a client.
+    # A consumer is iterable, but iterating it would consume records. So check for a client first.
     several = [clients] if _is_client(clients) or not isinstance(clients, Iterable) else list(clients)
     found: list[_Client] = []
     for client in several:
@@ -99,7 +100,7 @@ def _name_and_labels(metric_name: MetricName) -> tuple[str, dict[str, str]]:
     if group == COUNT_GROUP:
         return "kafkacore_metrics_count", labels
     group = group.removesuffix("-metrics")
-    # A sum over what all clients count must not count the parts of it as well.
+    # Metrics per topic or partition get other names, so that a sum over a name counts nothing twice.
     part = next((tag for tag in ("partition", "topic") if tag in metric_name.tags), None)
     return f"kafkacore_{_word(f'{group}_{part}' if part else group)}_{_word(metric_name.name)}", labels
 
@@ -114,12 +115,12 @@ def _word(text: str) -> str:
 
 
 class Exporter:
-    """An HTTP endpoint that is being served.
+    """A running HTTP endpoint with metrics.
 
     Attributes
     ----------
     port:
-        Where it listens.
+        The port on which it listens.
     """
 
     def __init__(self, collector: Collector, port: int, addr: str) -> None:
@@ -129,7 +130,7 @@ class Exporter:
         self.port: int = self._server.server_port
 
     def close(self) -> None:
-        """Serve no more, and wait until the thread has ended."""
+        """Stop the endpoint and wait for its thread."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -147,15 +148,20 @@ def start_exporter(clients: object, port: int, addr: str = "127.0.0.1") -> Expor
     Parameters
     ----------
     clients:
-        A client or several, as for :class:`KafkaMetricsCollector`.
+        One or more clients, as for :class:`KafkaMetricsCollector`.
     port:
-        0 for any free port; the attribute ``port`` of the exporter has it.
+        Port to listen on; 0 takes a free one, which the attribute ``port`` of the exporter returns.
     addr:
-        Where to listen: this machine alone, if nothing is said.
+        Address to listen on. The default accepts connections from this machine only.
+
+    Returns
+    -------
+    Exporter
+        The running endpoint, to be closed with ``close()`` or a ``with`` block.
 
     Raises
     ------
     OSError
-        The port is taken.
+        If the port is in use.
     """
     return Exporter(KafkaMetricsCollector(clients), port, addr)

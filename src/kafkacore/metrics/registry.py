@@ -1,7 +1,7 @@
-"""The metrics of one client: sensors and metrics by name.
+"""The registry of the sensors and metrics of one client.
 
-Figures are computed when someone asks for them. A client records once per batch or request, never per
-record. Names and meanings are kafka-python's, or Apache Kafka's where kafka-python has no such metric.
+A metric is computed when it is read. A client records once per batch or request, never per record. Names and
+meanings are kafka-python's, or Apache Kafka's where kafka-python has no such metric.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from kafkacore.metrics.reporter import Reporter
 
 logger = logging.getLogger(__name__)
 
-#: Of the one metric that every client has, the number of all.
+#: Group of the metric ``count``, the number of all metrics of a client.
 COUNT_GROUP = "kafka-metrics-count"
 
 
 @dataclass(frozen=True)
 class MetricConfig:
-    """How long is remembered.
+    """The time span of averages, maxima and rates.
 
     Attributes
     ----------
     samples:
-        How many samples a figure is taken over (``metrics_num_samples``).
+        Number of samples that a value is computed from (``metrics_num_samples``).
     time_window_ms:
-        For how long one is filled (``metrics_sample_window_ms``).
+        Duration of a sample (``metrics_sample_window_ms``).
     tags:
-        Of every metric.
+        Tags that every metric has.
     """
 
     samples: int = 2
@@ -42,16 +42,17 @@ class MetricConfig:
 
 
 class Metrics:
-    """Kafka's ``Metrics``. Thread safe.
+    """The sensors and metrics of a client, as Kafka's ``Metrics``. Thread safe.
 
     Parameters
     ----------
     config:
-        Of all sensors.
+        Configuration of all sensors.
     reporters:
-        Told of what comes and goes: :class:`MetricsReporter`, or whatever has its methods.
+        Objects that are notified when metrics are added or removed: :class:`MetricsReporter`, or any object
+        with its methods.
     clock:
-        Of those who ask without saying when.
+        Clock for reading a metric without a given time.
     """
 
     def __init__(
@@ -65,19 +66,19 @@ class Metrics:
         self._clock = clock
         self._sensors: dict[str, Sensor] = {}
         self._metrics: dict[MetricName, KafkaMetric] = {}
-        # Taken again by a finaliser that adds a metric, should the garbage collector run it in here.
+        # Re-entrant: the garbage collector may run a finaliser that adds a metric while the lock is held.
         self._lock = RLock()
         for reporter in self._reporters:
-            self._tell(reporter.init, [])
-        self.add("count", COUNT_GROUP, "Number of metrics there are.", lambda now_ms: len(self._metrics))
+            self._notify(reporter.init, [])
+        self.add("count", COUNT_GROUP, "Number of metrics of the client.", lambda now_ms: len(self._metrics))
 
     @property
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """All there are, as of now."""
+        """A copy of the metrics by name."""
         return dict(self._metrics)
 
     def sensor(self, name: str, parents: tuple[Sensor, ...] = ()) -> Sensor:
-        """The sensor of that name, made if there is none; what it is told, ``parents`` are told too."""
+        """Return the sensor with this name. A new one also records its values in ``parents``."""
         with self._lock:
             found = self._sensors.get(name)
             if found is None:
@@ -93,12 +94,12 @@ class Metrics:
         measure: Measure,
         tags: Mapping[str, str] | None = None,
     ) -> None:
-        """Add a metric; one of the same name, group and tags stays as it is.
+        """Add a metric, unless one with the same name, group and tags exists.
 
         Parameters
         ----------
         measure:
-            Monotonic milliseconds in, the figure out; called by whoever asks, on any thread.
+            Returns the value at a time in monotonic milliseconds. The thread that reads the metric calls it.
         """
         metric_name = MetricName(name, group, description, {**self.config.tags, **(tags or {})})
         with self._lock:
@@ -106,26 +107,28 @@ class Metrics:
                 return
             metric = self._metrics[metric_name] = KafkaMetric(metric_name, measure, self._clock)
             for reporter in self._reporters:
-                self._tell(reporter.metric_change, metric)
+                self._notify(reporter.metric_change, metric)
 
     def remove(self, group: str, tags: Mapping[str, str]) -> None:
-        """Forget the metrics of ``group`` whose tags are, beside the client's, exactly ``tags``."""
+        """Remove the metrics of ``group`` whose tags are exactly ``tags`` and those of the client."""
         wanted = {**self.config.tags, **tags}
         with self._lock:
             gone = [each for each in self._metrics if each.group == group and each.tags == wanted]
             for metric_name in gone:
                 metric = self._metrics.pop(metric_name)
                 for reporter in self._reporters:
-                    self._tell(reporter.metric_removal, metric)
+                    self._notify(reporter.metric_removal, metric)
 
     def remove_sensor(self, name: str) -> None:
-        """The next :meth:`sensor` of that name is a new one."""
+        """Remove a sensor, so that the next :meth:`sensor` with this name creates a new one."""
         with self._lock:
             self._sensors.pop(name, None)
 
     def snapshot(self) -> dict[str, dict[str, float]]:
-        """Group → name → the figure now. Of metrics with tags of their own, the group has their values behind
-        it: ``consumer-fetch-manager-metrics.<topic>.<partition>``.
+        """Return the current values by group and name.
+
+        The values of a metric's own tags are appended to its group:
+        ``consumer-fetch-manager-metrics.<topic>.<partition>``.
         """
         now_ms = self._clock.monotonic_ms()
         groups: dict[str, dict[str, float]] = {}
@@ -136,14 +139,14 @@ class Metrics:
         return groups
 
     def close(self) -> None:
-        """Forget all metrics and close the reporters; twice is once."""
+        """Remove all metrics and close the reporters. Further calls do nothing."""
         with self._lock:
             reporters, self._reporters = self._reporters, []
             self._metrics.clear()
         for reporter in reporters:
-            self._tell(reporter.close)
+            self._notify(reporter.close)
 
-    def _tell(self, function: Callable[..., object], *arguments: object) -> None:
+    def _notify(self, function: Callable[..., object], *arguments: object) -> None:
         try:
             function(*arguments)
         except Exception:

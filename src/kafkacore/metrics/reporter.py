@@ -1,7 +1,4 @@
-"""Who listens to metrics that come and go: what a user hands to ``metric_reporters``.
-
-Does not know: where metrics come from.
-"""
+"""Metric reporters: the objects of the setting ``metric_reporters``."""
 
 from __future__ import annotations
 
@@ -13,25 +10,26 @@ from kafkacore.metrics.metric import KafkaMetric
 
 
 class MetricsReporter(ABC):
-    """Derive from this, or from kafka-python's ``AbstractMetricsReporter``, and pass the class.
+    """The base class of a reporter. kafka-python's ``AbstractMetricsReporter`` works as well.
 
-    Called on whatever thread adds a metric, and so to be quick; what it raises is logged.
+    Pass the class in ``metric_reporters``. The thread that adds or removes a metric calls the methods, so
+    they must return quickly. Their exceptions are logged.
     """
 
     @abstractmethod
     def init(self, metrics: Iterable[KafkaMetric]) -> None:
-        """The metrics that there are when this is made."""
+        """Receive the metrics that exist when the reporter is created."""
 
     @abstractmethod
     def metric_change(self, metric: KafkaMetric) -> None:
-        """A metric has been added."""
+        """Handle a metric that was added."""
 
     @abstractmethod
     def metric_removal(self, metric: KafkaMetric) -> None:
-        """A metric is gone."""
+        """Handle a metric that was removed."""
 
     def close(self) -> None:
-        """The client closes."""
+        """Release resources; the client is closing."""
         return
 
 
@@ -45,12 +43,12 @@ class Reporter(Protocol):
 
 
 class DictReporter(MetricsReporter):
-    """The metrics by category and name.
+    """A reporter that keeps the metrics in a dictionary, by category and name.
 
     Parameters
     ----------
     prefix:
-        Before each category.
+        Prefix of each category.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -72,12 +70,12 @@ class DictReporter(MetricsReporter):
             self._metrics.pop(category, None)
 
     def get_category(self, metric: KafkaMetric) -> str:
-        """Prefix, group and tags, as ``app.producer-metrics.client-id=p1``."""
+        """Return prefix, group and tags of a metric: ``app.producer-metrics.client-id=p1``."""
         tags = ",".join(f"{tag}={value}" for tag, value in sorted(metric.metric_name.tags.items()))
         return ".".join(filter(None, [self._prefix, metric.metric_name.group, tags]))
 
     def snapshot(self) -> dict[str, dict[str, float]]:
-        """Category → name → the figure now."""
+        """Return the current values by category and name."""
         return {
             category: {name: metric.value() for name, metric in list(metrics.items())}
             for category, metrics in list(self._metrics.items())

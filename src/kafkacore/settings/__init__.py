@@ -1,15 +1,15 @@
-"""Settings of clients, the broker, topics, listeners and Spark: one type of row, its checks and its parsers.
+"""Settings of clients, the broker, topics, listeners and Spark.
 
-``setting`` has the row of a table, ``checks`` the values that a keyword argument of a client may have, and
-``texts`` the parsers of properties and options. Each component keeps the table of its own rows;
-``tools/settings.py`` writes typed signatures and the tables of the documentation from them.
+``setting`` defines the row of a table, ``checks`` validates the keyword arguments of clients, and ``texts``
+parses properties and options. Each component has a table of its own rows. The typed signatures of the clients
+and the reference of the documentation are generated from the tables.
 """
 
 from __future__ import annotations
 
 from kafkacore.settings.setting import Check, Config, Setting, SettingType, suggestion, table
 
-#: The values of ``security_protocol``, and what a listener may speak.
+#: The protocols of clients (``security_protocol``) and of listeners.
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 __all__ = ["SECURITY_PROTOCOLS", "Check", "Config", "Setting", "SettingType", "suggestion", "table"]

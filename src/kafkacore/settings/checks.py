@@ -1,4 +1,4 @@
-"""Checks of Python values, for settings that are keyword arguments of a client."""
+"""Checks of the keyword arguments of clients."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ T = TypeVar("T")
 
 
 def refuse(name: str, value: object, allowed: str) -> KafkaConfigurationError:
-    """Return the error of a value that the setting cannot have."""
+    """Return the error for a value that the setting does not allow."""
     return KafkaConfigurationError(f"{name}={value!r}: it must be {allowed}")
 
 
 def checks(
     annotation: str, allowed: str = "", kind: SettingType | None = SettingType.STRING
 ) -> Callable[[Callable[[str, object], T]], Check[T]]:
-    """Make a :class:`~kafkacore.settings.Check` of a function of the name and the value."""
+    """Decorate a function of a name and a value as a :class:`~kafkacore.settings.Check`."""
     return lambda apply: Check(apply, annotation, allowed, kind)
 
 
 def setting(name: str, default: object, check: Check[object], documentation: str) -> Setting:
-    """Return the row of a keyword argument; its check says the type."""
+    """Return the row of a keyword argument. The check has its type."""
     kind = check.type
     if kind is None:
         kind = SettingType.DOUBLE if isinstance(default, float) else SettingType.INT
@@ -34,7 +34,7 @@ def setting(name: str, default: object, check: Check[object], documentation: str
 
 
 def at_least(least: float) -> Check[float]:
-    """A number (:data:`math.inf` too) that is not below ``least``."""
+    """Accept a number from ``least``, also :data:`math.inf`."""
 
     @checks("float", f"at least {least:g}", None)
     def check(name: str, value: object) -> float:
@@ -46,7 +46,7 @@ def at_least(least: float) -> Check[float]:
 
 
 def finite(least: float) -> Check[float]:
-    """As :func:`at_least`, but not infinite: a wait must end."""
+    """Accept a finite number from ``least``, for waits that must end."""
     bounded = at_least(least)
 
     @checks("float", f"at least {least:g}, finite", None)
@@ -60,7 +60,7 @@ def finite(least: float) -> Check[float]:
 
 
 def between(least: float, most: float) -> Check[float]:
-    """A number, both limits included."""
+    """Accept a number from ``least`` to ``most``, both included."""
 
     @checks("float", f"{least:g} to {most:g}", None)
     def check(name: str, value: object) -> float:
@@ -72,7 +72,7 @@ def between(least: float, most: float) -> Check[float]:
 
 
 def whole(least: int) -> Check[int]:
-    """A whole number that is not below ``least``."""
+    """Accept a whole number from ``least``."""
 
     @checks("int", f"at least {least}", SettingType.INT)
     def check(name: str, value: object) -> int:
@@ -84,7 +84,7 @@ def whole(least: int) -> Check[int]:
 
 
 def int32(least: int) -> Check[int]:
-    """A whole number that a request can carry; a float without a fraction is one."""
+    """Accept a whole number from ``least`` that fits a signed 32-bit field; also a float such as 3.0."""
     bounded = whole(least)
 
     @checks("int", f"at least {least}", SettingType.INT)
@@ -100,11 +100,13 @@ def int32(least: int) -> Check[int]:
 
 
 def literal(choices: Iterable[str]) -> str:
-    """Return the annotation of an argument that is one of ``choices``."""
+    """Return the type annotation of an argument that is one of ``choices``."""
     return f"Literal[{', '.join(map(repr, choices))}]".replace("'", '"')
 
 
 def one_of(*choices: str) -> Check[str]:
+    """Accept one of the texts."""
+
     @checks(literal(choices))
     def check(name: str, value: object) -> str:
         for choice in choices:
@@ -116,21 +118,21 @@ def one_of(*choices: str) -> Check[str]:
 
 
 def anything(annotation: str, kind: SettingType = SettingType.CLASS) -> Check[object]:
-    """Any value: another part checks it, or nothing has to."""
+    """Accept any value; the code that uses it checks it if necessary."""
     return Check(lambda name, value: value, annotation, type=kind)
 
 
 def unsupported(name: str) -> Setting:
-    """A setting whose name is known and whose only value is ``None``."""
+    """Return the row of a setting of kafka-python that has no effect here; it accepts only ``None``."""
 
     @checks("None", "not supported")
     def check(name: str, value: object) -> None:
         if value is not None:
             raise KafkaConfigurationError(
-                f"{name}={value!r}: kafkacore does not support this yet; leave it out"
+                f"{name}={value!r}: kafkacore does not support this setting; remove it"
             )
 
-    return setting(name, None, check, "Not supported yet.")
+    return setting(name, None, check, "Not supported.")
 
 
 @checks("bool", kind=SettingType.BOOLEAN)
@@ -156,14 +158,14 @@ def text_or_none(name: str, value: object) -> str | None:
 
 @checks("int | None", kind=SettingType.INT)
 def buffer_size(name: str, value: object) -> int:
-    """Bytes of a socket buffer; ``None`` and -1 leave it to the operating system."""
+    """Accept the size of a socket buffer in bytes. ``None`` and -1 keep the operating system's default."""
     if value is None or value == -1:
         return -1
     return int(at_least(1)(name, value))
 
 
 def objects_with(*methods: str) -> Check[tuple[object, ...]]:
-    """A list of objects, not classes, that have ``methods``."""
+    """Accept a list of objects (not classes) that have these methods."""
 
     @checks("Sequence[object]", f"objects with {', '.join(methods)}", SettingType.LIST)
     def check(name: str, value: object) -> tuple[object, ...]:

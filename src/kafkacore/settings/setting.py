@@ -1,4 +1,4 @@
-"""The row of a table of settings."""
+"""The row of a table of settings, and the lookup of misspelt names."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kafkacore.text import did_you_mean
 T_co = TypeVar("T_co", covariant=True)
 S = TypeVar("S", bound="Setting")
 
-#: The settings of a client, all of them, by name. The type of a value depends on the setting.
+#: All settings of a client by name. The type of a value depends on the setting.
 Config = dict[str, Any]
 
 
 class SettingType(IntEnum):
-    """The type of a value, by Kafka's names; the numbers are those of DescribeConfigs (KIP-569)."""
+    """The type of a value. Names are Kafka's, and numbers those of DescribeConfigs (KIP-569)."""
 
     BOOLEAN = 1
     STRING = 2
@@ -32,19 +32,19 @@ class SettingType(IntEnum):
 
 @dataclass(frozen=True)
 class Check(Generic[T_co]):
-    """The values that a keyword argument may have.
+    """A check of the value of a keyword argument.
 
     Parameters
     ----------
     apply:
-        Takes the name and the value and returns the value to use, or raises
+        Returns the value to use for a name and a value, or raises
         :class:`~kafkacore.errors.KafkaConfigurationError`.
     annotation:
-        The type of the argument, as it is written in a signature.
+        The type of the argument in a signature.
     allowed:
-        The values, for the documentation; what the annotation does not already say.
+        The valid values for the documentation, unless the annotation is enough.
     type:
-        ``None`` for a number whose default decides between a whole one and one with a fraction.
+        The type of the setting. ``None`` for a number: the default then decides between integer and float.
     """
 
     apply: Callable[[str, object], T_co]
@@ -63,21 +63,22 @@ class Setting:
     Parameters
     ----------
     name:
-        As its user writes it: ``linger_ms``, ``log.segment.bytes``.
+        The name as a user writes it: ``linger_ms``, ``log.segment.bytes``.
     default:
-        Used where no value is given; not checked. A text where values are texts, as those of topics are.
+        The value if the user gives none. It is not checked. Where values are texts, as for topics, it is a
+        text.
     documentation:
-        What it does, in a sentence or two; DescribeConfigs and the tables of the documentation show it.
+        One or two sentences on the setting, which DescribeConfigs and the reference show.
     low, high:
-        Limits of a number, both allowed.
+        Limits of a number, both included.
     exception:
-        A number outside the limits that is allowed all the same.
+        A number outside the limits that is valid nevertheless.
     choices:
-        What a text, or each part of a list, may be.
+        The valid texts, or the valid parts of a list.
     is_dynamic:
-        Whether AlterConfigs can change it while the broker runs.
+        Whether AlterConfigs can change the setting while the broker runs.
     check:
-        Checks a Python value, if the setting is a keyword argument.
+        The check of a keyword argument.
     """
 
     name: str
@@ -93,7 +94,7 @@ class Setting:
 
     @property
     def is_secret(self) -> bool:
-        """Whether its value is in no message, no log and no answer."""
+        """Whether messages, logs and responses must not show the value."""
         return self.type is SettingType.PASSWORD
 
 
@@ -105,6 +106,6 @@ def table(*settings: S) -> dict[str, S]:
 def suggestion(
     name: str, known: Collection[str], otherwise: str = "", *, show: Callable[[str], str] = str
 ) -> str:
-    """Return ``"; did you mean x?"`` to end the error of an unknown setting, or nothing."""
+    """Return ``"; did you mean x?"`` for the error of an unknown setting, or an empty text."""
     hint = did_you_mean(name, known, otherwise, show=show)
     return f"; {hint}" if hint else ""

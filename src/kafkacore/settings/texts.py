@@ -1,7 +1,7 @@
-"""Parsers of settings that are text: properties of the broker, of topics and listeners, options of Spark.
+"""Parsers for settings that are text: properties of the broker, topics and listeners, and options of Spark.
 
-A text that is no value raises :class:`InvalidTextError`, whose message is the end of a sentence such as
-"must be true or false". The caller puts the name before it, and the text unless that may be a secret.
+An invalid text raises :class:`InvalidTextError`. Its message ends a sentence: "must be true or false". The
+caller adds the name of the setting, and the text unless it may be a secret.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from kafkacore.text import parse_boolean
 INT32_MIN: Final = -INT32_MAX - 1
 INT64_MIN: Final = -INT64_MAX - 1
 
-#: The numbers that Java's parsers accept; Python's accept ``1_000`` and digits of other alphabets as well.
+#: Numbers that Java accepts. Python's parsers also accept ``1_000`` and digits of other alphabets.
 _JAVA_WHOLE: Final = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _JAVA_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?")
 
 
 class InvalidTextError(ValueError):
-    """A text that the setting cannot have. The message says what the text must be."""
+    """The text is not a valid value. The message states what it must be."""
 
 
 def read(kind: SettingType, text: str) -> bool | float | str:
-    """Return the value of a text of the type ``kind``; text of any other type than a number is returned."""
+    """Parse a text of the type ``kind``.
+
+    Texts of types other than booleans and numbers are returned unchanged.
+    """
     if kind is SettingType.BOOLEAN:
         return read_boolean(text)
     if kind in (SettingType.INT, SettingType.LONG):
@@ -36,7 +39,10 @@ def read(kind: SettingType, text: str) -> bool | float | str:
 
 
 def read_boolean(text: str, *, strip: bool = True) -> bool:
-    """Return the boolean, in any case. Kafka ignores spaces around it (``strip``), Spark does not."""
+    """Parse ``true`` or ``false`` in any case.
+
+    Kafka ignores surrounding spaces (``strip``), Spark does not.
+    """
     value = parse_boolean(text, strip=strip)
     if value is None:
         raise InvalidTextError("must be true or false")
@@ -44,7 +50,7 @@ def read_boolean(text: str, *, strip: bool = True) -> bool:
 
 
 def read_whole(text: str) -> int:
-    """Return the whole number as Python reads it."""
+    """Parse a whole number as Python does."""
     try:
         return int(text)
     except ValueError:
@@ -52,17 +58,17 @@ def read_whole(text: str) -> int:
 
 
 def read_java_whole(text: str) -> int | None:
-    """Return the whole number as Java reads it, without spaces; ``None`` where Java's parser fails."""
+    """Parse a whole number as Java does, without spaces. Return ``None`` where Java fails."""
     match = _JAVA_WHOLE.fullmatch(text)
     if match is None:
         return None
-    # Without the leading zeros: int() refuses a text of thousands of digits.
+    # Leading zeros are removed because int() refuses texts of thousands of digits.
     number = int(match[1] + match[2])
     return number if INT64_MIN <= number <= INT64_MAX else None
 
 
 def read_number(text: str) -> float:
-    """Return the number as Python reads it."""
+    """Parse a number as Python does."""
     try:
         return float(text)
     except ValueError:
@@ -70,14 +76,14 @@ def read_number(text: str) -> float:
 
 
 def read_java_number(text: str) -> float:
-    """Return the number as Java's ``Double.parseDouble`` reads it; neither infinite nor NaN."""
+    """Parse a finite number as Java's ``Double.parseDouble`` does."""
     if _JAVA_NUMBER.fullmatch(text) is None:
         raise InvalidTextError("not a number")
     return float(text.rstrip("dDfF"))
 
 
 def check_limits(setting: Setting, number: float) -> None:
-    """Raise an error if the number is outside the limits of the setting."""
+    """Raise :class:`InvalidTextError` if the number is outside the limits of the setting."""
     low, high = setting.low, setting.high
     if low is None or high is None or low <= number <= high or number == setting.exception:
         return
@@ -86,13 +92,13 @@ def check_limits(setting: Setting, number: float) -> None:
 
 
 def check_choice(setting: Setting, text: object) -> None:
-    """Raise an error if the setting has choices and ``text`` is none of them."""
+    """Raise :class:`InvalidTextError` if the setting has choices and ``text`` is not one of them."""
     if setting.choices and text not in setting.choices:
         raise InvalidTextError(f"must be one of {', '.join(setting.choices)}")
 
 
 def read_choice(choices: Iterable[str], text: str) -> str:
-    """Return the choice that ``text`` is, in any case."""
+    """Return the choice that equals ``text``, ignoring case."""
     for choice in choices:
         if choice.lower() == text.lower():
             return choice

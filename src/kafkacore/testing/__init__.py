@@ -1,7 +1,6 @@
-"""What a test of a Kafka program needs: a broker as a process, a cluster that misbehaves when told,
-a bad network in front of either, a clock that moves only when told.
+"""Helpers for tests of Kafka programs: a broker process, a cluster with faults, a faulty network, a clock.
 
-For kafkacore's own tests also a scripted network (``mock_client``) and a disk that fails (``disk``).
+kafkacore's own tests also use a scripted network client (``mock_client``) and a disk that fails (``disk``).
 """
 
 from importlib import import_module
@@ -29,8 +28,7 @@ __all__ = [
     "VirtualClock",
 ]
 
-# pytest imports this package in every run, for the plugin: what only some tests need is loaded when asked
-# for.
+# pytest imports this package in every run because of the plugin, so these modules are imported on first use.
 _MODULES = {
     "Direction": "proxy_connection",
     "BrokerFaults": "broker_faults",

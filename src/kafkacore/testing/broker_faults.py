@@ -1,7 +1,7 @@
-"""What a broker under test is to do wrong: errors, delays, silence, hanging up, throttling, API by API.
+"""Faults of a broker under test, per API: errors, delays, missing responses, disconnects and throttling.
 
-Faults in, by any thread; each request that comes uses the first that fits it, on the broker's network thread.
-Does not know: sockets, clients. Bytes that get lost on the way are ``FaultProxy``'s.
+Any thread may add faults. Each request uses the first fault that matches, on the broker's network thread.
+Faults of the network are in ``FaultProxy``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafkacore.testing.error_responses import ERROR_RESPONSES
 
 Serve = Callable[[Request], None]
 
-#: Kafka's name of an API → its key, for those that the broker serves.
+#: Keys of the APIs that the broker serves, by Kafka's names.
 APIS = {h.request_class.NAME.removesuffix("Request"): int(h.request_class.API_KEY) for h in HANDLERS}
 _NAMES = {key: name for name, key in APIS.items()}
 
@@ -47,14 +47,16 @@ class _Later(TimerTask):
     def run(self) -> None:
         try:
             self._serve(self._request)
-        except Exception:  # noqa: BLE001 - what would have closed the connection then closes it now
+        except Exception:  # noqa: BLE001 - an error closes the connection, as without the delay
             self._request.on_response(self._request, HANG_UP)
 
 
 class BrokerFaults:
-    """The faults of one broker. ``api`` is Kafka's name of an API ("Produce"), ``None`` any of them; ``node``
-    the virtual node that is asked, ``None`` any; ``times`` how many requests are hit, ``None`` all until
-    :meth:`clear`. Faults of one API are used in the order in which they were given.
+    """The faults of one broker.
+
+    In all methods, ``api`` is Kafka's name of an API ("Produce"), or ``None`` for every API. ``node`` limits
+    a fault to requests to this node. ``times`` is the number of requests that the fault affects, or ``None``
+    for all until :meth:`clear`. Faults of an API apply in the order in which they were added.
     """
 
     def __init__(self) -> None:
@@ -64,10 +66,10 @@ class BrokerFaults:
         self._services: BrokerServices | None = None
 
     def attach(self, services: BrokerServices) -> None:
-        """Belong to this broker."""
+        """Use the services of this broker."""
         self._services = services
 
-    # ---- What goes wrong ------------------------------------------------------------------------------
+    # ---- Faults ---------------------------------------------------------------------------------------
 
     def fail(
         self,
@@ -77,19 +79,20 @@ class BrokerFaults:
         topic: str | None = None,
         partition: int | None = None,
     ) -> None:
-        """Answer the next requests with ``errors``, one each, and do nothing of what they ask.
+        """Answer the next requests with errors, one error per request, without executing them.
 
         Parameters
         ----------
         errors:
-            Classes of ``kafkacore.errors``, such as ``NotLeaderForPartitionError``; each is used once.
+            Classes of ``kafkacore.errors``, such as ``NotLeaderForPartitionError``. Each is used once.
         topic, partition:
-            Only these fail, in Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and DeleteRecords.
+            Fail only this topic or partition, in Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and
+            DeleteRecords.
 
         Raises
         ------
         ValueError
-            The broker does not serve ``api``, or that API has no place for an error.
+            If the broker does not serve ``api``, or its response has no field for an error.
         """
         key = _api_key(api)
         assert key is not None
@@ -141,7 +144,7 @@ class BrokerFaults:
             log.refusal = None
 
     def delay(self, api: str | None, ms: float, *, times: int | None = 1, node: int | None = None) -> None:
-        """Begin to serve ``ms`` milliseconds later; the connection's other requests wait as well."""
+        """Execute requests ``ms`` milliseconds later. Later requests of the connection wait as well."""
 
         def apply(request: Request, serve: Serve) -> None:
             assert self._services is not None, "not attached"
@@ -151,11 +154,11 @@ class BrokerFaults:
         self._add(_api_key(api), node, times, apply)
 
     def drop_request(self, api: str | None, *, times: int | None = 1, node: int | None = None) -> None:
-        """Never serve it and never answer: the client waits for its time-out."""
+        """Ignore requests: they are neither executed nor answered."""
         self._add(_api_key(api), node, times, lambda request, serve: None)
 
     def drop_response(self, api: str | None, *, times: int | None = 1, node: int | None = None) -> None:
-        """Do what it asks, and never answer."""
+        """Execute requests without answering them."""
 
         def apply(request: Request, serve: Serve) -> None:
             request.on_response = lambda request, pieces: None
@@ -164,11 +167,11 @@ class BrokerFaults:
         self._add(_api_key(api), node, times, apply)
 
     def cut_request(self, api: str | None, *, times: int | None = 1, node: int | None = None) -> None:
-        """Hang up instead of serving it."""
+        """Close the connection instead of executing requests."""
         self._add(_api_key(api), node, times, lambda request, serve: request.on_response(request, HANG_UP))
 
     def cut_response(self, api: str | None, *, times: int | None = 1, node: int | None = None) -> None:
-        """Do what it asks, and hang up instead of answering."""
+        """Execute requests, and close the connection instead of answering."""
 
         def apply(request: Request, serve: Serve) -> None:
             answer = request.on_response
@@ -178,8 +181,10 @@ class BrokerFaults:
         self._add(_api_key(api), node, times, apply)
 
     def throttle(self, api: str | None, ms: int, *, times: int | None = 1, node: int | None = None) -> None:
-        """Tell the client to send nothing for ``ms`` milliseconds (KIP-219); answers that cannot say so do
-        not."""
+        """Answer with ``throttle_time_ms``, so that the client pauses for ``ms`` milliseconds (KIP-219).
+
+        Responses without that field stay as they are.
+        """
 
         def apply(request: Request, serve: Serve) -> None:
             encode = request.encode
@@ -197,15 +202,15 @@ class BrokerFaults:
         self._add(_api_key(api), node, times, apply)
 
     def clear(self) -> None:
-        """From now on nothing goes wrong; counts begin anew."""
+        """Remove all faults and reset the counts."""
         with self._lock:
             self._faults.clear()
             self._counts.clear()
 
-    # ---- What came ------------------------------------------------------------------------------------
+    # ---- Requests -------------------------------------------------------------------------------------
 
     def count(self, api: str, node: int | None = None) -> int:
-        """Requests of ``api`` since the start or :meth:`clear`, those that were hit included."""
+        """Return the number of requests of ``api`` since the start or :meth:`clear`."""
         _api_key(api)
         with self._lock:
             return sum(
@@ -214,14 +219,14 @@ class BrokerFaults:
 
     @property
     def pending(self) -> int:
-        """Faults that have not hit all the requests they are for."""
+        """Number of faults that still wait for requests."""
         with self._lock:
             return len(self._faults)
 
     # ---- On the network thread ------------------------------------------------------------------------
 
     def __call__(self, request: Request, serve: Serve) -> None:
-        """Serve a request, or do to it what is to be done."""
+        """Execute a request, or apply its fault."""
         fault = self._take(request)
         if fault is None:
             serve(request)
@@ -251,9 +256,9 @@ class BrokerFaults:
         return None
 
 
-#: Errors of these go to their partitions.
+#: APIs whose errors belong to partitions.
 PARTITION_APIS = ("Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords")
-#: Errors of these are the coordinator's.
+#: APIs whose errors come from the group coordinator.
 GROUP_APIS = (
     "JoinGroup",
     "SyncGroup",

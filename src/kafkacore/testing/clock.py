@@ -1,4 +1,4 @@
-"""A clock that moves only when told; whole minutes of back-off pass in a microsecond of a test."""
+"""A clock that a test advances, so that minutes of back-off take no time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kafkacore.clock import Clock
 
 
 class VirtualClock(Clock):
-    """A :class:`~kafkacore.clock.Clock` driven by :meth:`advance`. Sleeping and waiting advance it at once.
+    """A :class:`~kafkacore.clock.Clock` that :meth:`advance` moves. Sleeping and waiting advance it at once.
 
     Parameters
     ----------
     start_ms:
-        First reading of both the monotonic and the wall clock, in milliseconds.
+        First value of the monotonic and the wall clock, in milliseconds.
     seed:
         Seed of :attr:`random`, so that jitter is the same in every run.
     """
@@ -22,11 +22,11 @@ class VirtualClock(Clock):
     def __init__(self, start_ms: float = 1_000_000.0, seed: int = 0) -> None:
         super().__init__(seed)
         self._now_ms = start_ms
-        #: Added to the monotonic reading to give the wall's; change it to make the wall clock jump.
+        #: Difference of the wall clock to the monotonic clock. Change it to make the wall clock jump.
         self.wall_offset_ms = 0
 
     def advance(self, duration_ms: float) -> None:
-        """Let ``duration_ms`` milliseconds pass."""
+        """Advance the clock by ``duration_ms`` milliseconds."""
         assert duration_ms >= 0, "a monotonic clock never goes back"
         self._now_ms += duration_ms
 
@@ -40,7 +40,7 @@ class VirtualClock(Clock):
         self.advance(max(duration_ms, 0.0))
 
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Single-threaded form: nobody else can make the predicate true, so the time-out simply passes."""
+        """Advance by the time-out unless the predicate is true: a single thread cannot wait for another."""
         if not predicate() and timeout_ms is not None:
             self.advance(max(timeout_ms, 0.0))
         return predicate()

@@ -1,9 +1,8 @@
-"""A disk in memory that fails when told and forgets, at a loss of power, what was not synced.
+"""A simulated disk in memory that injects faults and, on a power loss, forgets data that was not synced.
 
-The verbs of :class:`kafkacore.broker.storage.disk.Disk` in, ``OSError`` or :class:`PowerLossError` out. What
-is promised is what POSIX promises: bytes are durable after ``fdatasync`` of the file, names after
-``fsync_dir`` of the folder. A failing ``fdatasync`` is Linux's: what it could not write stays readable until
-the power goes, and no later one tries again. Does not know: logs.
+It guarantees what POSIX guarantees: bytes are durable after ``fdatasync`` of the file, and names after
+``fsync_dir`` of the folder. A failing ``fdatasync`` behaves as on Linux: the bytes stay readable until the
+power loss, and a later ``fdatasync`` does not write them.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from pathlib import Path
 from kafkacore.broker.storage.disk import FOLDER_MODE, Buffer, Disk, DiskSpace, FolderAccess
 from kafkacore.clock import Clock
 
-#: A lost write may be kept in part, in units of this.
+#: A power loss may keep a part of a write, in units of this many bytes.
 SECTOR_SIZE = 512
 
 
 class PowerLossError(BaseException):
-    """The power went at this call. Not an ``Exception``: no code can go on after it."""
+    """The power failed at this call. It is not an ``Exception``, because no code can handle it."""
 
 
 @dataclass(eq=False)
 class _File:
     data: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
-    #: Since the last sync: (position, bytes) of a write, (size, None) of a truncation.
+    #: Changes since the last sync: (position, bytes) of a write, (size, None) of a truncation.
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
     is_locked: bool = False
 
@@ -51,7 +50,7 @@ class _File:
         self.pending = []
 
     def after_power_loss(self, clock: Clock) -> _File:
-        """One of the contents that the medium may have."""
+        """Return one of the contents that the file may have after a power loss."""
         kept = self._kept(clock)
         data = bytearray(self.durable)
         for position, written in kept:
@@ -88,7 +87,7 @@ def _sectors(position: int, written: bytes) -> list[tuple[int, bytes | None]]:
 class _Folder:
     names: dict[str, _File | _Folder] = field(default_factory=dict)
     durable: dict[str, _File | _Folder] = field(default_factory=dict)
-    #: Since the last sync, each a change of names that happens as a whole: name → what it is from then on.
+    #: Changes since the last sync. Each one maps names to their new entry and happens as a whole.
     pending: list[dict[str, _File | _Folder | None]] = field(default_factory=list)
 
     def change(self, changes: dict[str, _File | _Folder | None]) -> None:
@@ -97,14 +96,14 @@ class _Folder:
 
     def after_power_loss(self, clock: Clock) -> _Folder:
         names = dict(self.durable)
-        # Changes of a folder reach a journal in order.
+        # A journal records the changes of a folder in order.
         for changes in self.pending[: clock.random.randint(0, len(self.pending))]:
             _apply(names, changes)
         survivors = {name: node.after_power_loss(clock) for name, node in names.items()}
         return _Folder(survivors, dict(survivors))
 
     def after_kill(self) -> _Folder:
-        """Nothing is lost, and nothing is more durable than before."""
+        """Release the locks. Nothing is lost, and nothing becomes durable."""
         for node in self.names.values():
             if isinstance(node, _Folder):
                 node.after_kill()
@@ -122,15 +121,16 @@ def _apply(names: dict[str, _File | _Folder], changes: dict[str, _File | _Folder
 
 
 class SimulatedDisk(Disk):
-    """A disk that starts empty. Used by one thread.
+    """A disk that starts empty. Only one thread may use it.
 
     Attributes
     ----------
     fault:
-        Asked before each call that changes something or syncs: number of the call, verb, path → the error to
-        raise, or ``None``. A failing ``pwritev`` writes half of its bytes first.
+        A function that is called before each change and each sync, with the number of the call, the operation
+        and the path. It returns the error to raise, or ``None``. A failing ``pwritev`` writes half of its
+        bytes first.
     capacity:
-        Bytes that fit on it; beyond, writing fails with ENOSPC after what still fits.
+        Capacity in bytes. A write beyond it fails with ENOSPC after the bytes that fit.
     """
 
     has_descriptors = False
@@ -145,19 +145,19 @@ class SimulatedDisk(Disk):
         self.capacity: int | None = None
         self._has_power = True
 
-    # ---- Ends -----------------------------------------------------------------------------------------
+    # ---- Power loss and kill --------------------------------------------------------------------------
 
     def lose_power(self, clock: Clock) -> SimulatedDisk:
-        """The disk as it may be found after the power went now; ``clock.random`` decides."""
+        """Return the disk as it may be after a power loss now. ``clock.random`` decides what survives."""
         self._has_power = False
         return SimulatedDisk(self._root.after_power_loss(clock), self._boots + 1)
 
     def copy(self) -> SimulatedDisk:
-        """A disk with the same content, what is durable and what is not, and nothing open."""
+        """Return a disk with the same durable and other content, and without open files."""
         return SimulatedDisk(deepcopy(self._root).after_kill(), self._boots)
 
     def kill_process(self) -> SimulatedDisk:
-        """The disk as it is found after the process was killed now."""
+        """Return the disk as it is after the process was killed now."""
         self._has_power = False
         return SimulatedDisk(self._root.after_kill(), self._boots)
 
@@ -170,11 +170,11 @@ class SimulatedDisk(Disk):
 
     @property
     def open_count(self) -> int:
-        """Descriptors that nobody has closed."""
+        """Number of open descriptors."""
         return len(self._descriptors)
 
     def used_bytes(self) -> int:
-        """Sum of the sizes of all files."""
+        """Return the sum of the sizes of all files."""
         return _size_of(self._root)
 
     def _call(self, verb: str, path: Path) -> None:
@@ -283,7 +283,7 @@ class SimulatedDisk(Disk):
 
     def pread(self, fd: int, size: int, position: int) -> bytes:
         path, file = self._descriptors[fd]
-        # Reads are asked about too, but not counted: what they do to a disk is nothing.
+        # A read may fail, too, but it is not counted because it changes nothing.
         error = self.fault(-1, "pread", path)
         if error is not None:
             raise error

@@ -1,7 +1,4 @@
-"""A broker for a test: a process with a folder of its own, both gone when the block is left.
-
-It holds a ``kafkacore.broker.process.process.BrokerProcess`` and the folder.
-"""
+"""A broker process for a test, with a temporary data folder."""
 
 from __future__ import annotations
 
@@ -18,19 +15,19 @@ from kafkacore.testing.scratch_folder import ScratchFolder
 
 
 class EmbeddedBroker:
-    """A broker as a child process: ``with EmbeddedBroker(num_partitions=6) as broker: …``.
+    """A broker that runs as a child process: ``with EmbeddedBroker(num_partitions=6) as broker: …``.
 
     Parameters
     ----------
     data_dir:
-        Folder of the broker's data and log; ``None`` takes a temporary one, removed by :meth:`close`, which
-        leaving the ``with`` block calls. :meth:`stop`, :meth:`kill` and :meth:`restart` keep it.
+        Folder of the broker's data and log. ``None`` creates a temporary one, which :meth:`close` and the end
+        of the ``with`` block remove. :meth:`stop`, :meth:`kill` and :meth:`restart` keep it.
     clock:
-        Measures the time-outs.
+        Clock for the time-outs of starting and stopping.
     config:
-        Kafka's property names with underscores (``num_partitions``, ``log_segment_bytes``, ``flush`` …).
-        ``security_protocol="SASL_SSL", users={"alice": "her password"}`` is a broker with TLS and passwords,
-        and :meth:`client_settings` what its clients need.
+        Properties of the broker, by Kafka's names with underscores: ``num_partitions``,
+        ``log_segment_bytes``, ``flush``. ``security_protocol="SASL_SSL", users={"alice": "secret"}`` starts a
+        broker with TLS and passwords; :meth:`client_settings` returns what its clients need.
     """
 
     def __init__(
@@ -43,37 +40,37 @@ class EmbeddedBroker:
             self._folder.remove()
             raise
 
-    # ---- Where it is ----------------------------------------------------------------------------------
+    # ---- Addresses and state --------------------------------------------------------------------------
 
     @property
     def config(self) -> BrokerConfig:
-        """Its configuration, checked."""
+        """The checked configuration."""
         return self._process.config
 
     @property
     def data_dir(self) -> Path:
-        """Folder of its data and its log."""
+        """Folder of the data and the log."""
         return self._process.data_dir
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` for a client's configuration."""
+        """``host:port`` of the broker, for the clients' ``bootstrap_servers``."""
         return self._process.bootstrap_servers
 
     def client_settings(self, user: str | None = None, listener: str | None = None) -> dict[str, Any]:
-        """What a client of ours is to be given to connect: ``KafkaProducer(**broker.client_settings())``.
+        """Return the settings that a kafkacore client needs: ``KafkaProducer(**broker.client_settings())``.
 
         Parameters
         ----------
         user:
-            Who it logs in as, where it has to: one of ``users``, the first if not given.
+            The user to log in as, one of ``users``. Defaults to the first one.
         listener:
-            The name of the listener that it comes by; the first if not given.
+            The name of the listener to connect to. Defaults to the first one.
 
         Raises
         ------
         KafkaConfigurationError
-            There is no such user or listener.
+            If the user or the listener does not exist.
         """
         return self._process.client_settings(user, listener)
 
@@ -95,7 +92,7 @@ class EmbeddedBroker:
 
     @property
     def status_url(self) -> str:
-        """Where its status page is, with ``status_port`` 0 or more."""
+        """URL of the status page, if ``status_port`` is set."""
         return self._process.status_url
 
     @property
@@ -107,48 +104,48 @@ class EmbeddedBroker:
         return self._process.is_running
 
     def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
-        """The last ``lines`` of the broker's log."""
+        """Return the last ``lines`` lines of the broker's log."""
         return self._process.log_tail(lines)
 
-    # ---- Its life -------------------------------------------------------------------------------------
+    # ---- Start and stop -------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start, and return once clients can connect.
+        """Start the broker, and return when clients can connect.
 
         Raises
         ------
         BrokerProcessError
-            It ended or did not get ready in a minute.
+            If the process exits, or is not ready within a minute.
         """
         self._process.start()
         return self
 
     def stop(self, timeout: float = STOP_TIMEOUT_SECONDS) -> None:
-        """SIGTERM: a clean stop. Nothing happens if it does not run.
+        """Stop the broker cleanly with SIGTERM. A broker that is not running stays stopped.
 
         Parameters
         ----------
         timeout:
-            Seconds after which it is killed.
+            Seconds after which the process is killed.
 
         Raises
         ------
         BrokerProcessError
-            It had to be killed after ``timeout``, or ended with a status other than 0.
+            If the process had to be killed, or exited with a status other than 0.
         """
         self._process.stop(timeout)
 
     def kill(self) -> None:
-        """SIGKILL: the crash of a broker. Returns when the process is gone."""
+        """Kill the process with SIGKILL, and return when it has exited."""
         self._process.kill()
 
     def restart(self) -> Self:
-        """Stop, if it runs, and start on the same folder and port."""
+        """Stop the broker if it is running, and start it on the same folder and port."""
         self._process.restart()
         return self
 
     def close(self) -> None:
-        """Stop, if it runs, and remove the folder if it was ours to make. May be called again."""
+        """Stop the broker, and remove a temporary folder. Further calls do nothing."""
         try:
             self.stop()
         finally:

@@ -1,8 +1,7 @@
-"""Several brokers for a test, in this process: virtual nodes over one log, that move, stop and misbehave.
+"""A cluster for tests: several virtual nodes in this process that share one log.
 
-``with EmbeddedCluster(nodes=3) as cluster: …``. Clients see a cluster: a port for each node, each partition
-led by one of them, coordinators, leader epochs. There is one log: a node that is stopped takes no records
-with it, and nothing here replicates. Does not know: which clients there are.
+Clients see a cluster: a port for each node, a leader for each partition, coordinators and leader epochs.
+Nothing is replicated, so a stopped node loses no records.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ from kafkacore.testing.switched_disk import SwitchedDisk
 
 T = TypeVar("T")
 
-#: A test seldom pulls the plug, and does not want to wait 3 s for members that never come.
+#: Defaults for tests: no record has to survive a power loss, and a group need not wait 3 s for more members.
 FOR_TESTS = {"flush": "os", "group_initial_rebalance_delay_ms": 0}
 
 
 class EmbeddedCluster:
-    """A cluster whose nodes live in this process.
+    """A cluster whose nodes run in this process: ``with EmbeddedCluster(nodes=3) as cluster: …``.
 
     Parameters
     ----------
     nodes:
-        How many; their numbers are 1, 2, 3, …
+        Number of nodes. Their ids are 1, 2, 3, …
     data_dir:
-        Folder of the log; ``None`` takes a temporary one, removed by :meth:`close`.
+        Folder of the log. ``None`` creates a temporary one, which :meth:`close` removes.
     clock:
-        Time of the broker.
+        Clock of the broker.
     config:
-        Kafka's property names with underscores (``num_partitions``, ``log_segment_bytes`` …); see
-        ``FOR_TESTS`` for what differs from the broker's defaults.
+        Properties of the broker, by Kafka's names with underscores: ``num_partitions``,
+        ``log_segment_bytes``. ``FOR_TESTS`` has the defaults that differ from the broker's.
 
     Attributes
     ----------
     faults:
-        What is to go wrong, API by API: :class:`~kafkacore.testing.broker_faults.BrokerFaults`.
+        Faults to inject into requests: :class:`~kafkacore.testing.broker_faults.BrokerFaults`.
     disk:
-        ``disk.fill()``, ``disk.fail("sync")``, ``disk.free()``.
+        Faults of the disk: ``disk.fill()``, ``disk.fail("sync")``, ``disk.free()``.
     """
 
     def __init__(
@@ -78,10 +77,10 @@ class EmbeddedCluster:
         self._broker: KafkaBroker | None = None
         self._ports: dict[int, int] = {}
 
-    # ---- Life -----------------------------------------------------------------------------------------
+    # ---- Start and stop -------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start, and return once clients can connect; all nodes are up."""
+        """Start all nodes, and return when clients can connect."""
         assert self._broker is None, "started already"
         broker = KafkaBroker(
             self._config,
@@ -102,7 +101,7 @@ class EmbeddedCluster:
         return self
 
     def close(self) -> None:
-        """Stop all nodes and remove the folder if it was ours to make. May be called again."""
+        """Stop all nodes, and remove a temporary folder. Further calls do nothing."""
         broker, self._broker = self._broker, None
         try:
             if broker is not None:
@@ -123,36 +122,49 @@ class EmbeddedCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` of every node, up or not, separated by commas."""
+        """``host:port`` of every node, also of stopped ones, separated by commas."""
         return ",".join(self.address(node) for node in self.node_ids)
 
     @property
     def node_ids(self) -> list[int]:
-        """The numbers of all nodes."""
+        """The ids of all nodes."""
         return sorted(self._ports)
 
     def address(self, node: int) -> str:
-        """``host:port`` of one node."""
+        """Return ``host:port`` of a node."""
         return f"{self._config.client_host}:{self._ports[self._known(node)]}"
 
     def _known(self, node: int) -> int:
         if node not in self._ports:
-            raise IllegalArgumentError(f"there is no node {node}; there are {self.node_ids}")
+            raise IllegalArgumentError(f"node {node} does not exist; the nodes are {self.node_ids}")
         return node
 
     def is_up(self, node: int) -> bool:
+        """Return whether a node is running."""
         return self._call(lambda: self._cluster().node(self._known(node)) is not None)
 
     def stop_node(self, node: int) -> None:
-        """The node is gone: its connections break, and other replicas lead what it led; a partition whose
-        only replica it is has no leader.
+        """Stop a node: its connections break, and other replicas become leaders of its partitions.
+
+        A partition whose only replica is on this node has no leader until the node starts again.
+
+        Raises
+        ------
+        IllegalStateError
+            If the node is stopped already.
         """
         if not self.is_up(node):
             raise IllegalStateError(f"node {node} is stopped already")
         self._call(lambda: self._running().stop_node(node))
 
     def start_node(self, node: int) -> None:
-        """The node is back at its port. Leaders that have moved stay where they are."""
+        """Start a stopped node on the same port. Leaders that have moved do not move back.
+
+        Raises
+        ------
+        IllegalStateError
+            If the node is running.
+        """
         if self.is_up(node):
             raise IllegalStateError(f"node {node} is running")
         self._call(lambda: self._running().start_node(node))
@@ -160,12 +172,12 @@ class EmbeddedCluster:
     # ---- Leaders --------------------------------------------------------------------------------------
 
     def leader(self, topic: str, partition: int = 0) -> int | None:
-        """The node that leads a partition, ``None`` while none does.
+        """Return the node that leads a partition, or ``None`` if it has no leader.
 
         Raises
         ------
         UnknownTopicOrPartitionError
-            There is no such partition.
+            If the partition does not exist.
         """
         where = TopicPartition(topic, partition)
 
@@ -177,11 +189,22 @@ class EmbeddedCluster:
         return None if leader == NO_LEADER else leader
 
     def leader_epoch(self, topic: str, partition: int = 0) -> int:
-        """How often the leader has changed."""
+        """Return the leader epoch of a partition, which grows with each change of the leader."""
         return self._call(lambda: self._cluster().leader_epoch(TopicPartition(topic, partition)))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> int:
-        """Let another node lead a partition: ``to``, else the next that is up. The new leader."""
+        """Make another node the leader of a partition, and return it.
+
+        Parameters
+        ----------
+        to:
+            The new leader. Defaults to the next node that is running.
+
+        Raises
+        ------
+        IllegalStateError
+            If the node is stopped, or no other node is running.
+        """
         old = self.leader(topic, partition)
         target = self._known(to) if to is not None else self._other_than(old)
         if not self.is_up(target):
@@ -196,11 +219,17 @@ class EmbeddedCluster:
         return next((one for one in others if node is None or one > node), others[0])
 
     def coordinator(self, group_id: str) -> int | None:
-        """The node that coordinates a group, ``None`` while none does. Makes ``__consumer_offsets``."""
+        """Return the node that coordinates a group, or ``None`` if it has no coordinator.
+
+        Creates the topic ``__consumer_offsets`` if it does not exist.
+        """
         return self.leader(OFFSETS_TOPIC, self._group_partition(group_id))
 
     def move_coordinator(self, group_id: str, *, to: int | None = None) -> int:
-        """Let another node coordinate the group, and all those of its partition. The new coordinator."""
+        """Make another node the coordinator of a group, and return it.
+
+        All groups in the same partition of ``__consumer_offsets`` move, too.
+        """
         return self.move_leader(OFFSETS_TOPIC, self._group_partition(group_id), to=to)
 
     def _group_partition(self, group_id: str) -> int:

@@ -1,8 +1,4 @@
-"""Answers that are nothing but an error, for the APIs whose handlers are not to be asked.
-
-A request and a code in; its response message out. Does not know: what the APIs do. Source of the shapes:
-``getErrorResponse`` of Kafka's requests.
-"""
+"""Responses that contain only an error, as ``getErrorResponse`` of Kafka's requests creates them."""
 
 from __future__ import annotations
 
@@ -66,7 +62,7 @@ def _create_partitions(request: Request, code: int) -> ResponseMessage:
     return CreatePartitionsResponse(results=results)
 
 
-#: Kafka's name of an API → what it answers when it fails as a whole.
+#: The function that creates the error response of an API, by Kafka's name of the API.
 ERROR_RESPONSES: dict[str, Callable[[Request, int], ResponseMessage]] = {
     "CreatePartitions": _create_partitions,
     "CreateTopics": _create_topics,

@@ -1,7 +1,6 @@
-"""A bad network for a test: a TCP proxy on loopback that delays, slows, cuts, swallows and resets.
+"""A TCP proxy that injects network faults: delays, limited rates, lost bytes, cut and reset connections.
 
-Connections and the faults that a test sets in; the same bytes to the broker and back out, as far as the
-faults let them. Needs no privileges. Does not know: clients, brokers, what is in a request.
+It runs on loopback and needs no privileges.
 """
 
 from __future__ import annotations
@@ -30,19 +29,18 @@ CLOSE_TIMEOUT_S: Final = 10.0
 
 @dataclass(frozen=True)
 class ProxyCounters:
-    """What has gone through a :class:`FaultProxy` so far.
+    """Counters of a :class:`FaultProxy` since its start.
 
     Attributes
     ----------
     connections, open_connections:
-        Accepted since the start; among them those that neither side nor a fault has ended.
+        Number of accepted connections, and of those that are still open.
     bytes_to_broker, bytes_to_client:
-        Handed to the system for that side.
+        Bytes written to the sockets of each side.
     cuts:
-        Connections that were ended by a fault, or by a reset of one side.
+        Connections that a fault, or a reset by one side, has ended.
     cut_frames:
-        Among them those that ended where :meth:`FaultProxy.cut_request` or :meth:`FaultProxy.cut_response`
-        had said.
+        Cuts at the place given to :meth:`FaultProxy.cut_request` or :meth:`FaultProxy.cut_response`.
     """
 
     connections: int
@@ -63,36 +61,36 @@ class _ConnectionCut:
 
 
 class FaultProxy:
-    """A proxy in front of a broker, whose faults are set and lifted while it runs.
+    """A proxy in front of a broker. Faults can be set and removed while it runs.
 
-    A Kafka client connects to the addresses that brokers tell it, so a broker has to tell the proxy's::
+    A Kafka client connects to the advertised addresses of brokers, so the broker must advertise the proxy::
 
         with FaultProxy() as proxy, EmbeddedBroker(advertised_port=proxy.port) as broker:
             proxy.target = broker.bootstrap_servers
             producer = KafkaProducer(bootstrap_servers=proxy.bootstrap_servers)
             proxy.set_delay(100.0)
-            proxy.cut_response(api_key=0, after=7)  # the next Produce is written, its answer is lost
+            proxy.cut_response(api_key=0, after=7)  # the next Produce is written, but its response is lost
 
-    (Apache Kafka: ``advertised.listeners=PLAINTEXT://127.0.0.1:<proxy.port>``.) It listens once it is made. A
-    fault is in force when the method that sets it returns; ``direction=None`` means both directions.
-
-    A number that makes no sense is a ``ValueError``; a call after :meth:`close`, an ``IllegalStateError``.
+    For Apache Kafka, set ``advertised.listeners=PLAINTEXT://127.0.0.1:<proxy.port>``. The proxy listens as
+    soon as the object exists. A fault is active when the method that sets it returns. ``direction=None``
+    means both directions. The methods raise ``ValueError`` for an invalid number, and ``IllegalStateError``
+    after :meth:`close`.
 
     Parameters
     ----------
     target:
-        ``host:port`` of the broker; may be set later. Without one, clients are reset.
+        ``host:port`` of the broker. It may be set later; until then, connections are reset.
     host, port:
-        Where to listen; port 0 takes a free one.
+        Address to listen on; port 0 takes a free one.
     seed:
-        Of the jitter.
+        Seed of the jitter.
     frames:
-        Whether to look for Kafka's frames in what passes, which :meth:`cut_request`, :meth:`cut_response` and
-        :attr:`requests` need. Streams that are not Kafka's (TLS) pass either way.
+        Whether to find Kafka's frames in the streams, which :meth:`cut_request`, :meth:`cut_response` and
+        :attr:`requests` need. Other streams, such as TLS, pass in both cases.
     queue_bytes:
-        Most that a connection has on its way in one direction; beyond, the proxy reads no more of it.
+        Maximum bytes queued per connection and direction. The proxy stops reading when the queue is full.
     clock:
-        Times the delays.
+        Clock for the delays.
     """
 
     def __init__(
@@ -124,7 +122,7 @@ class FaultProxy:
         self._commands: deque[Callable[[], None]] = deque()
         self._selector = selectors.DefaultSelector()
         self._listener = _bound(host, port)
-        #: Where clients find the proxy.
+        #: Address of the proxy.
         self.host, self.port = host, int(self._listener.getsockname()[1])
         self._listener.listen(LISTEN_BACKLOG)
         self._waker, self._woken = socket.socketpair()
@@ -135,16 +133,16 @@ class FaultProxy:
         self._thread = threading.Thread(target=self._run, name=f"fault-proxy-{self.port}", daemon=True)
         self._thread.start()
 
-    # ---- Where it is ---------------------------------------------------------------------------------------
+    # ---- Addresses -----------------------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` of the proxy, for a client's configuration."""
+        """``host:port`` of the proxy, for the clients' ``bootstrap_servers``."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def target(self) -> str | None:
-        """``host:port`` that new connections are led to."""
+        """``host:port`` of the broker for new connections."""
         return self._target
 
     @target.setter
@@ -152,7 +150,7 @@ class FaultProxy:
         address = None
         if target is not None:
             host, _, port = target.rpartition(":")
-            # Resolved here, where it may take its time and the caller sees what is wrong.
+            # Resolved here, because it may take time, and so that the caller gets the error.
             found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
             address = (found[0][0], found[0][4])
         self._target, self._address = target, address
@@ -162,9 +160,10 @@ class FaultProxy:
     def set_delay(
         self, delay_ms: float, jitter_ms: float = 0.0, *, direction: Direction | None = None
     ) -> None:
-        """Deliver what is sent from now on ``delay_ms`` to ``delay_ms + jitter_ms`` later, in order.
+        """Delay new bytes by ``delay_ms`` to ``delay_ms + jitter_ms`` milliseconds; 0 removes the delay.
 
-        What is on its way keeps its time. Connecting is not delayed: the system answers that. 0 lifts it.
+        The order stays the same. Bytes that are already queued keep their time. Connecting is not delayed,
+        because the operating system completes the handshake.
         """
         _check(
             min(delay_ms, jitter_ms) >= 0, f"delay_ms={delay_ms}, jitter_ms={jitter_ms}: neither is negative"
@@ -176,7 +175,7 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_rate(self, bytes_per_s: float | None, *, direction: Direction | None = None) -> None:
-        """Let all connections together have ``bytes_per_s`` in a direction. ``None`` lifts it."""
+        """Limit all connections together to ``bytes_per_s`` per direction; ``None`` removes the limit."""
         _check(bytes_per_s is None or bytes_per_s > 0, f"bytes_per_s={bytes_per_s} must be more than 0")
 
         def set_it(link: Link) -> None:
@@ -185,7 +184,7 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_stalled(self, is_stalled: bool = True, *, direction: Direction | None = None) -> None:
-        """Forward nothing and close nothing: half-open connections. When lifted, everything goes on."""
+        """Stop forwarding bytes and closes, as on half-open connections. ``False`` resumes forwarding."""
 
         def set_it(link: Link) -> None:
             link.is_stalled = is_stalled
@@ -193,7 +192,10 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_black_hole(self, is_black_hole: bool = True, *, direction: Direction | None = None) -> None:
-        """Accept and swallow, bytes and closes. When lifted, connections that lost something are reset."""
+        """Discard all bytes and closes.
+
+        ``False`` ends this and resets the connections that lost something.
+        """
 
         def set_it(link: Link) -> None:
             link.is_black_hole = is_black_hole
@@ -201,7 +203,7 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_refusing(self, is_refusing: bool = True) -> None:
-        """Refuse new connections, as a port that nobody listens on. Those that stand are left alone."""
+        """Refuse new connections, as a closed port does. Open connections stay open."""
         self._do(lambda: self._refuse(is_refusing))
 
     def cut(
@@ -212,17 +214,19 @@ class FaultProxy:
         connection: int | None = None,
         ending: Ending = Ending.FIN,
     ) -> None:
-        """End a connection, towards both sides, after ``after`` bytes of one direction.
+        """Cut connections on both sides after ``after`` more bytes in one direction.
 
-        With ``Ending.RST``, bytes that the receiver has not read may be lost to it, as by any reset.
+        With ``Ending.RST``, the receiver may lose bytes that it has not read, as with every reset.
 
         Parameters
         ----------
         after:
-            Bytes that still pass, of those read from now on.
+            Number of further bytes that pass.
         connection:
-            1 is the next one that is accepted, 2 the one after it; the cut happens once. ``None``: those that
-            stand and all that come, until :meth:`lift`.
+            The connection to cut, once: 1 is the next accepted one, 2 the one after it. ``None`` cuts all
+            open and all new connections until :meth:`lift`.
+        ending:
+            How both sides see the end.
         """
         _check(after >= 0, f"after={after} must be 0 or more")
         _check(connection is None or connection > 0, f"connection={connection}: the next one is 1")
@@ -235,27 +239,32 @@ class FaultProxy:
         self._do(set_it)
 
     def cut_request(self, api_key: int, after: int, *, number: int = 1, ending: Ending = Ending.FIN) -> None:
-        """End the connection, once, after ``after`` bytes of the ``number``-th request of a kind from now.
+        """Cut a connection once, within the ``number``-th request of an API from now.
 
         Parameters
         ----------
         api_key:
-            Kafka's number of the request; Produce is 0.
+            Kafka's key of the API; Produce is 0.
         after:
-            Bytes of the request that reach the broker, the four of its size counted; all of them where it has
-            not that many.
+            Bytes of the request that reach the broker, including the four bytes of its size. A larger number
+            than the size of the request lets the whole request pass.
+        number:
+            Which of the next requests: 1 is the next one.
+        ending:
+            How both sides see the end.
         """
         self._cut_frame(RequestCut(Direction.TO_BROKER, api_key, after, number, ending))
 
     def cut_response(self, api_key: int, after: int, *, number: int = 1, ending: Ending = Ending.FIN) -> None:
-        """End the connection, once, after ``after`` bytes of the response to such a request.
+        """Cut a connection once, within the response to the ``number``-th request of an API from now.
 
-        The broker has read and answered the request, whatever the client learns of it.
+        The broker has executed the request, but the client does not get the whole response. Parameters are
+        those of :meth:`cut_request`.
         """
         self._cut_frame(RequestCut(Direction.TO_CLIENT, api_key, after, number, ending))
 
     def reset_connections(self, ending: Ending = Ending.RST) -> None:
-        """End all connections that stand, now."""
+        """End all open connections now."""
 
         def end_all() -> None:
             for connection in self._connections:
@@ -264,7 +273,7 @@ class FaultProxy:
         self._do(end_all)
 
     def lift(self) -> None:
-        """Lift all faults, cuts that have not happened included. What was cut in silence stays so."""
+        """Remove all faults and pending cuts. Connections cut with ``Ending.SILENCE`` stay silent."""
 
         def lift_all() -> None:
             self._connection_cuts.clear()
@@ -280,11 +289,11 @@ class FaultProxy:
 
         self._do(lift_all)
 
-    # ---- What was seen -------------------------------------------------------------------------------------
+    # ---- Counters and requests -----------------------------------------------------------------------------
 
     @property
     def counters(self) -> ProxyCounters:
-        """What has passed so far."""
+        """The current counters."""
         with self._changed:
             return ProxyCounters(
                 connections=self._accepted,
@@ -297,12 +306,12 @@ class FaultProxy:
 
     @property
     def requests(self) -> list[RequestSeen]:
-        """The requests that reached the proxy, in order, the last 10,000."""
+        """The last 10,000 requests that reached the proxy, in order."""
         with self._changed:
             return list(self._requests)
 
     def wait_for(self, condition: Callable[[ProxyCounters], bool], timeout_ms: float) -> bool:
-        """Wait until ``condition(counters)`` holds; whether it did within ``timeout_ms``."""
+        """Wait until ``condition(counters)`` is true; return ``False`` after ``timeout_ms``."""
         with self._changed:
             return self._clock.wait_for(self._changed, lambda: condition(self.counters), timeout_ms)
 
@@ -324,7 +333,7 @@ class FaultProxy:
         self._do(lambda: self._request_cuts.append(cut))
 
     def _do(self, command: Callable[[], None]) -> None:
-        """Have the proxy's thread do it; returns when it is done."""
+        """Run a command on the proxy's thread, and return when it has finished."""
         done = False
 
         def run() -> None:
@@ -343,7 +352,8 @@ class FaultProxy:
         try:
             self._waker.send(b"w")
         except OSError:
-            # Full: it wakes anyway. Closed: who waits sees that the thread is gone.
+            # A full socket wakes the thread anyway. After a close, the waiting caller sees that the thread
+            # ended.
             return
 
     def _run(self) -> None:
@@ -391,7 +401,7 @@ class FaultProxy:
         return max(min(due) - now_ms, 0.0) / 1000.0 if due else None
 
     def _register(self) -> None:
-        """Wait for what the connections wait for; a socket that waits for nothing is not watched."""
+        """Register the sockets for the events that their connections need."""
         known = self._selector.get_map()
         for connection in self._connections:
             for end, reads, writes in connection.wanted():
@@ -418,13 +428,13 @@ class FaultProxy:
         for end in closed:
             self._selector.unregister(end)
 
-    # ---- What happens --------------------------------------------------------------------------------------
+    # ---- Events --------------------------------------------------------------------------------------------
 
     def _accept(self) -> None:
         try:
             client, _ = self._listener.accept()
         except OSError:
-            # Gone again before it was taken.
+            # The client disconnected before the connection was accepted.
             return
         self._accepted += 1
         connection = ProxyConnection(
@@ -457,16 +467,16 @@ class FaultProxy:
         if is_refusing:
             self._selector.unregister(self._listener)
             self._listener.close()
-            # Bound and not listening: the port stays ours, and who connects to it is refused.
+            # A socket that is bound but does not listen keeps the port, and the system refuses connections.
             self._listener = _bound(self.host, self.port)
         else:
             self._listener.listen(LISTEN_BACKLOG)
             self._selector.register(self._listener, selectors.EVENT_READ)
 
-    # ---- The end -------------------------------------------------------------------------------------------
+    # ---- Close ---------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Reset the connections, give up the port. May be called again."""
+        """Reset all connections and close the port. Further calls do nothing."""
         with self._changed:
             self._is_closed = True
             self._wake()

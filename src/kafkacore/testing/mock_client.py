@@ -1,23 +1,22 @@
-"""A scripted network under the real NetworkClient: tests of clients without sockets, in virtual time.
+"""A scripted network under the real NetworkClient, for tests of clients without sockets and in virtual time.
 
-:class:`MockSelector` stands in for :class:`kafkacore.network.Selector`. What is sent to it is decoded; what
-it is told to answer is encoded and comes back through the real client, so that version negotiation,
-correlation ids and time-outs are as they are in life. :class:`MockClient` puts a client, its metadata and a
-mock cluster on top::
+:class:`MockSelector` replaces :class:`kafkacore.network.Selector`. It decodes requests and encodes responses,
+so version negotiation, correlation ids and time-outs are the real ones. :class:`MockClient` adds a client,
+its metadata and a mock cluster::
 
     mock = MockClient(topics={"t": 3}, node_count=2)
     mock.connect()                              # metadata fetched, every node ready
     mock.prepare_response(ProduceResponse(...))           # for the next Produce; or a function of the request
-    mock.prepare_response(ProduceResponse, disconnected=True)   # the one after it loses its connection
+    mock.prepare_response(ProduceResponse, disconnected=True)   # the next one after it loses its connection
     mock.client.send(mock.client.new_client_request(0, ProduceRequest(...), now), now)
     responses = mock.poll()                     # list of ClientResponse
 
-    mock.respond(FetchResponse(...))            # to the oldest request that nothing was prepared for
-    mock.disconnect(1)                          # node 1 hangs up
-    mock.requests                               # all that were sent: (node_id, message, version, …)
-    mock.clock.advance(30_000)                  # time passes only so, and by waiting in poll
+    mock.respond(FetchResponse(...))            # answers the oldest unanswered request
+    mock.disconnect(1)                          # node 1 closes its connection
+    mock.requests                               # all requests so far: (node_id, message, version, …)
+    mock.clock.advance(30_000)                  # time also passes while poll waits
 
-ApiVersions and Metadata are answered by themselves unless an answer was prepared; everything else waits.
+ApiVersions and Metadata are answered automatically unless a response was prepared. All other requests wait.
 """
 
 from __future__ import annotations
@@ -55,29 +54,29 @@ from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataRespo
 from kafkacore.structs import Node
 from kafkacore.testing.clock import VirtualClock
 
-#: Whatever its response is.
+#: A request with any response.
 AnyRequest = RequestMessage[ResponseMessage]
-#: Of a request: connection id, header, message.
+#: Receives the connection id, the header and the message of a request.
 RequestHandler = Callable[[str, RequestHeader, AnyRequest], None]
 Answer = ResponseMessage | type[ResponseMessage] | Callable[["SentRequest"], ResponseMessage]
 
 
 class MockSelector:
-    """Connections that exist only in name. Follows :class:`kafkacore.network.Selectable`.
+    """A selector without sockets, with the methods of :class:`kafkacore.network.Selectable`.
 
     Parameters
     ----------
     clock:
-        Advanced by the time-out of a poll that finds nothing to do, as if it had waited.
+        A poll without events advances it by its time-out, as if it had waited.
 
     Attributes
     ----------
     refused, silent:
-        IP addresses to which connections fail, or never come about.
+        IP addresses that refuse connections, or never answer.
     on_request:
-        Called by poll with every request that has gone out whole.
+        Called by poll with every request that was written.
     hold_writes:
-        Take frames, but write none of them.
+        Whether frames are accepted but not written.
     """
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -91,9 +90,9 @@ class MockSelector:
         self.silent: set[str] = set()
         self.hold_writes = False
         self.on_request: RequestHandler | None = None
-        #: Connection id → address, of all that are open or on their way.
+        #: Addresses of all open and connecting connections, by connection id.
         self.addresses: dict[str, tuple[str, int]] = {}
-        #: Every connect, in order.
+        #: All calls of connect, in order.
         self.attempts: list[tuple[str, tuple[str, int]]] = []
         self.closed: list[str] = []
         self.muted: set[str] = set()
@@ -106,7 +105,7 @@ class MockSelector:
         self._ends: dict[str, ChannelState] = {}
         self._is_closed = False
 
-    # ---- What a client calls -------------------------------------------------------------------------------
+    # ---- Called by the client ------------------------------------------------------------------------------
 
     def connect(
         self,
@@ -118,13 +117,13 @@ class MockSelector:
         host: str = "",
     ) -> None:
         if connection_id in self.addresses:
-            raise IllegalStateError(f"there is a connection {connection_id} already")
+            raise IllegalStateError(f"connection {connection_id} exists already")
         self.attempts.append((connection_id, address))
         self.addresses[connection_id] = address
 
     def send(self, send: NetworkSend) -> None:
         if send.destination_id not in self.addresses:
-            raise IllegalStateError(f"there is no connection {send.destination_id}")
+            raise IllegalStateError(f"connection {send.destination_id} does not exist")
         if send.destination_id in self._sends:
             raise IllegalStateError(f"a frame to {send.destination_id} is still being written")
         self._sends[send.destination_id] = send
@@ -151,7 +150,7 @@ class MockSelector:
         self.wakeup_count += 1
 
     def attach_heartbeat(self, connection_id: str, line: NativeHeartbeat) -> bool:
-        """No descriptor, no line."""
+        """Return ``False``, because a native heartbeat needs a descriptor."""
         return False
 
     def mute(self, connection_id: str) -> None:
@@ -174,10 +173,10 @@ class MockSelector:
             self.close(connection_id)
         self._is_closed = True
 
-    # ---- What a test tells ---------------------------------------------------------------------------------
+    # ---- Called by the test --------------------------------------------------------------------------------
 
     def receive(self, connection_id: str, payload: bytes) -> None:
-        """A frame that arrives with the next poll."""
+        """Let a frame arrive with the next poll."""
         if connection_id in self.addresses:
             self._receives.append(NetworkReceive(connection_id, memoryview(bytearray(payload))))
 
@@ -188,7 +187,7 @@ class MockSelector:
         reason: str = "the peer has closed the connection",
         error: Exception | None = None,
     ) -> None:
-        """The connection ends with the next poll."""
+        """End the connection with the next poll."""
         self._ends[connection_id] = ChannelState(phase, reason, error)
 
     def _establish(self) -> None:
@@ -221,7 +220,7 @@ class MockSelector:
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request as the mock broker has read it."""
+    """A request as the mock broker received it."""
 
     node_id: int
     message: Any
@@ -233,7 +232,7 @@ class SentRequest:
 
 @dataclass
 class _Prepared:
-    """An answer to the first request that it fits."""
+    """A response to the first request that matches."""
 
     answer: Answer
     request_class: type[AnyRequest] | None
@@ -242,18 +241,18 @@ class _Prepared:
 
 
 class MockClient:
-    """A NetworkClient with metadata, before a cluster that answers what it is told to.
+    """A NetworkClient with metadata, connected to a scripted cluster.
 
     Parameters
     ----------
     topics:
-        Topic → number of partitions; partition p is led by node p modulo ``node_count``.
+        Number of partitions by topic. The leader of partition p is node p modulo ``node_count``.
     node_count:
-        Nodes 0, 1 …, at host ``node<id>`` and port 9092 + id.
+        Number of nodes. Node n has the host ``node<n>`` and the port 9092 + n.
     bootstrap_servers:
-        Host and port of those asked first; node 0 by default.
+        Hosts and ports of the bootstrap servers. Defaults to node 0.
     client_options:
-        Of :class:`~kafkacore.client.NetworkClient`.
+        Further arguments of :class:`~kafkacore.client.NetworkClient`.
     """
 
     def __init__(
@@ -275,9 +274,9 @@ class MockClient:
         self.metadata.bootstrap(bootstrap_nodes(bootstrap_servers or [("node0", 9092)]))
         client_options.setdefault("resolver", lambda host, port: [f"ip-{host}"])
         self.client = NetworkClient(self.selector, self.metadata, clock=self.clock, **client_options)
-        #: Every request, in the order of writing.
+        #: All requests in the order of writing.
         self.requests: list[SentRequest] = []
-        #: Those that wait for an answer.
+        #: Requests without a response so far.
         self.unanswered: deque[SentRequest] = deque()
         self.api_versions = ApiVersionsResponse(
             api_keys=[
@@ -289,20 +288,20 @@ class MockClient:
         )
         self._prepared: list[_Prepared] = []
 
-    # ---- The client's side ---------------------------------------------------------------------------------
+    # ---- The client ----------------------------------------------------------------------------------------
 
     def poll(self, timeout_ms: float = 0.0) -> list[ClientResponse]:
-        """One poll of the client at the clock's time."""
+        """Poll the client once at the clock's time."""
         return self.client.poll(timeout_ms, self.clock.monotonic_ms())
 
     def poll_until(self, condition: Callable[[], bool], max_polls: int = 100) -> list[ClientResponse]:
-        """Poll until ``condition()``; what was completed meanwhile."""
+        """Poll until ``condition()`` is true, and return the completed responses."""
         responses: list[ClientResponse] = []
         for _ in range(max_polls):
             if condition():
                 return responses
             responses += self.poll(100.0)
-        raise AssertionError(f"{max_polls} polls, and what was waited for did not come")
+        raise AssertionError(f"the condition is still false after {max_polls} polls")
 
     def connect(self) -> None:
         """Fetch metadata and make every node ready."""
@@ -323,7 +322,7 @@ class MockClient:
         request_timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> list[ClientResponse]:
-        """Send now; the list that its response will be in."""
+        """Send a request, and return the list to which its response will be appended."""
         now_ms = self.clock.monotonic_ms()
         ended: list[ClientResponse] = []
         request = self.client.new_client_request(
@@ -332,7 +331,7 @@ class MockClient:
         self.client.send(request, now_ms)
         return ended
 
-    # ---- The cluster's side --------------------------------------------------------------------------------
+    # ---- The cluster ---------------------------------------------------------------------------------------
 
     def prepare_response(
         self,
@@ -341,25 +340,26 @@ class MockClient:
         node_id: int | None = None,
         disconnected: bool = False,
     ) -> None:
-        """What the next request of the fitting kind gets, as soon as it is there.
+        """Prepare the response to the next request that matches.
 
         Parameters
         ----------
         answer:
-            A response; or a function of the request, which fits every kind; or, for ``disconnected``, only
-            the class.
+            A response, or a function of the request, which matches every request. With ``disconnected``, the
+            class of a response is enough.
         node_id:
-            Only when it goes to this node.
+            Match only requests to this node.
         disconnected:
-            Lose the connection in place of answering.
+            Whether to close the connection instead of answering.
         """
         api_key = getattr(answer, "API_KEY", None)
         request_class = None if api_key is None else API_REGISTRY[ApiKey(api_key)][0]
         self._prepared.append(_Prepared(answer, request_class, node_id, disconnected))
 
     def respond(self, answer: ResponseMessage, node_id: int | None = None) -> None:
-        """Answer the oldest request that waits for one, of ``node_id`` or of any; it arrives with the next
-        poll.
+        """Answer the oldest unanswered request of this API, to ``node_id`` or to any node.
+
+        The response arrives with the next poll.
         """
         for request in self.unanswered:
             if node_id in (None, request.node_id) and request.message.API_KEY == answer.API_KEY:
@@ -369,22 +369,22 @@ class MockClient:
         raise AssertionError(f"no request waits for {answer.NAME}; waiting: {list(self.unanswered)}")
 
     def answer(self, request: SentRequest, answer: ResponseMessage, version: int | None = None) -> None:
-        """Answer one request, in its version or in another."""
+        """Answer a request, by default in its own version."""
         version = request.version if version is None else version
         pieces = encode_response(answer, version, request.correlation_id)
         self.selector.receive(request.connection_id, b"".join(pieces))
 
     def disconnect(self, node_id: int) -> None:
-        """The node hangs up; seen by the next poll."""
+        """Close the connection to a node; the next poll reports it."""
         self.selector.end(self.client.connection_id(node_id))
         self.unanswered = deque(each for each in self.unanswered if each.node_id != node_id)
 
     def requests_of(self, request_class: type[AnyRequest]) -> list[SentRequest]:
-        """What was sent of one kind."""
+        """Return the requests of one class."""
         return [request for request in self.requests if isinstance(request.message, request_class)]
 
     def metadata_response(self, request: MetadataRequest) -> MetadataResponse:
-        """What the cluster looks like."""
+        """Return the metadata of the cluster for a request."""
         wanted = list(self.topics) if request.topics is None else [topic.name for topic in request.topics]
         return MetadataResponse(
             cluster_id="mock",
@@ -445,5 +445,7 @@ class MockClient:
         elif isinstance(prepared.answer, ResponseMessage):
             self.answer(request, prepared.answer)
         else:
-            assert not isinstance(prepared.answer, type), "a class is prepared for a lost connection alone"
+            assert not isinstance(prepared.answer, type), (
+                "a class can be prepared only with disconnected=True"
+            )
             self.answer(request, prepared.answer(request))

@@ -1,4 +1,4 @@
-"""TLS in a test: a configuration in; the same, with a certificate that the broker makes, out."""
+"""TLS for brokers under test, with a certificate that the broker creates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 
 def secure(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A broker's configuration, by names with dots or underscores; TLS in it needs no certificate."""
+    """Return a configuration, changed so that its TLS listeners need no certificate.
+
+    Names may have dots or underscores.
+    """
     named = {name.replace("_", "."): value for name, value in config.items()}
     speaks_tls = any(
         "SSL" in str(named.get(name, ""))

@@ -1,7 +1,7 @@
-"""pytest plugin: fixtures that give a test a broker, or one behind a bad network.
+"""pytest plugin: fixtures for a broker, a cluster, and a broker behind a faulty network.
 
-Loaded by every pytest run of an environment that has kafkacore, so it imports nothing of it until a fixture
-is used.
+pytest loads the plugin in every run of an environment that has kafkacore, so kafkacore itself is imported
+only when a fixture is used.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[EmbeddedBroker]:
-    """A broker for the whole test session, in a process and a temporary folder of its own.
+    """Start a broker process with a temporary folder, shared by all tests of the session.
 
-    ``kafka_broker.bootstrap_servers`` is for the client's configuration. Tests share it: let each use
-    topics with names of its own. ``flush`` is "os", because a test seldom pulls the plug, and a group begins
-    at once.
+    Pass ``kafka_broker.bootstrap_servers`` to the client. Use topic names of its own in each test. The broker
+    does not wait for the disk (``flush="os"``), and groups start without an initial delay.
     """
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -33,10 +32,11 @@ def kafka_broker() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def kafka_cluster() -> Iterator[EmbeddedCluster]:
-    """Three nodes of its own for each test, to be moved, stopped and made to fail.
+    """Start a new cluster of three nodes for each test.
 
-    ``kafka_cluster.bootstrap_servers`` is for the client's configuration, ``kafka_cluster.faults`` and
-    ``kafka_cluster.disk`` say what goes wrong, ``kafka_cluster.move_leader(topic)`` what moves.
+    Pass ``kafka_cluster.bootstrap_servers`` to the client. ``kafka_cluster.faults`` and
+    ``kafka_cluster.disk`` inject faults, ``kafka_cluster.move_leader(topic)`` moves a leader, and
+    ``kafka_cluster.stop_node(2)`` stops a node.
     """
     from kafkacore.testing.embedded_cluster import EmbeddedCluster
 
@@ -59,10 +59,10 @@ def _kafka_broker_behind_proxy() -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def kafka_proxy(_kafka_broker_behind_proxy: FaultProxy) -> Iterator[FaultProxy]:
-    """A network that can be made bad, with a broker of its own behind it for the whole session.
+    """Start a TCP proxy that injects network faults, in front of a broker.
 
-    ``kafka_proxy.bootstrap_servers`` is for the client's configuration. After each test its faults are lifted
-    and its connections reset. Let each test use topics with names of its own.
+    All tests of the session share both. Pass ``kafka_proxy.bootstrap_servers`` to the client. After each test
+    the fixture removes all faults and resets all connections. Use topic names of its own in each test.
     """
     yield _kafka_broker_behind_proxy
     _kafka_broker_behind_proxy.lift()

@@ -1,8 +1,4 @@
-"""One connection through the fault proxy: two sockets, and between them two streams with their faults.
-
-Readable and writable sockets and the time in; bytes, FIN or RST out, when their time has come. Does not know:
-threads, selectors, who sets the faults.
-"""
+"""One connection through the fault proxy: two sockets and, between them, one stream per direction."""
 
 from __future__ import annotations
 
@@ -18,27 +14,27 @@ from typing import Final
 
 from kafkacore.testing.proxy_frames import REQUEST_HEAD, RESPONSE_HEAD, FrameHead, FrameScanner, RequestSeen
 
-#: Where a socket connects: its family and an address of that family.
+#: The family and the address of the broker's socket.
 Target = tuple[socket.AddressFamily, tuple[object, ...]]
 
 RECEIVE_BYTES: Final = 64 * 1024
-#: A slow link passes on pieces of this size, as a network does, not a whole read at its end.
+#: With a limited rate, the proxy forwards pieces of this size, as a network does.
 PIECE_BYTES: Final = 1460
 LINGER_ZERO: Final = struct.pack("ii", 1, 0)
 
 
 class Direction(enum.Enum):
-    """Which way bytes go through the proxy."""
+    """The direction of bytes through the proxy."""
 
     TO_BROKER = "to the broker"
     TO_CLIENT = "to the client"
 
 
 class Ending(enum.Enum):
-    """How a connection is cut, towards both sides.
+    """How a connection is cut on both sides.
 
-    ``FIN`` is an orderly close, ``RST`` a reset; with ``SILENCE`` nothing passes any more and nobody is told:
-    a half-open connection.
+    ``FIN`` is an orderly close and ``RST`` a reset. With ``SILENCE`` the connection stays open, but nothing
+    passes any more.
     """
 
     FIN = "FIN"
@@ -48,21 +44,21 @@ class Ending(enum.Enum):
 
 @dataclass
 class Link:
-    """The faults of one direction, of all connections together: they share its rate as they would a cable."""
+    """The faults of one direction. All connections share its rate, as they would share a cable."""
 
-    #: 0 ≤ chance() < 1, seeded.
+    #: Seeded random number from 0 to below 1, for the jitter.
     chance: Callable[[], float]
     delay_ms: float = 0.0
     jitter_ms: float = 0.0
     bytes_per_s: float | None = None
     is_stalled: bool = False
     is_black_hole: bool = False
-    #: When the link has passed on all that it was given.
+    #: When the link will have forwarded all bytes so far.
     free_at_ms: float = 0.0
     forwarded_bytes: int = 0
 
     def arrival_ms(self, size: int, now_ms: float) -> float:
-        """When ``size`` bytes given to the link now come out of it."""
+        """Return when ``size`` bytes that enter the link now leave it."""
         if self.bytes_per_s is not None:
             self.free_at_ms = max(self.free_at_ms, now_ms) + size * 1000.0 / self.bytes_per_s
             now_ms = self.free_at_ms
@@ -83,25 +79,25 @@ class RequestCut:
 
 @dataclass(eq=False)
 class Stream:
-    """One direction of a connection: what was read of ``source`` and waits for its time at ``sink``."""
+    """One direction of a connection: a queue of bytes from ``source`` to ``sink``."""
 
     link: Link
     source: socket.socket
     sink: socket.socket
     queue_bytes: int
     scanner: FrameScanner | None
-    #: (time, bytes), or (time, how the connection ends here); ``None`` for the source's own FIN.
+    #: Entries are (time, bytes), or (time, ending) for a cut, or (time, ``None``) for the source's own FIN.
     queue: deque[tuple[float, memoryview | Ending | None]] = field(default_factory=deque)
     queued_bytes: int = 0
     read_bytes: int = 0
     cut_at: int | None = None
     cut_ending: Ending = Ending.FIN
-    #: Nothing more is read; the queue is still passed on.
+    #: Reading has stopped; the queue is still forwarded.
     is_read: bool = False
-    #: The source has closed or is gone.
+    #: The source has closed or reset the connection.
     is_source_over: bool = False
     is_passed_on: bool = False
-    #: Something was swallowed, so that what follows would make no sense.
+    #: Bytes were discarded, so the rest of the stream must not be forwarded.
     has_gap: bool = False
     is_blocked: bool = False
 
@@ -110,13 +106,13 @@ class Stream:
         return not (self.is_read or self.link.is_stalled or self.queued_bytes >= self.queue_bytes)
 
     def due_ms(self) -> float | None:
-        """When the next of the queue is to be passed on, if time is all that it waits for."""
+        """Return when the next entry is due, or ``None`` if it waits for something other than time."""
         if not self.queue or self.link.is_stalled or self.is_blocked:
             return None
         return self.queue[0][0]
 
     def put(self, data: bytes, now_ms: float) -> None:
-        """Queue what was read, as far as the cut."""
+        """Queue bytes up to the cut."""
         room = len(data) if self.cut_at is None else max(self.cut_at - self.read_bytes, 0)
         view = memoryview(data)[:room]
         self.read_bytes += len(view)
@@ -127,19 +123,19 @@ class Stream:
             self.put_end(self.cut_ending, now_ms)
 
     def put_end(self, ending: Ending | None, now_ms: float) -> None:
-        """Queue the end of the stream, after all that was read before."""
+        """Queue the end of the stream after all earlier bytes."""
         self.is_read = True
         self._queue(ending, 0, now_ms)
 
     def _queue(self, item: memoryview | Ending | None, size: int, now_ms: float) -> None:
         at_ms = self.link.arrival_ms(size, now_ms)
-        # Jitter never changes the order: these are bytes of one TCP stream.
+        # Jitter does not change the order of a TCP stream.
         last_ms = self.queue[-1][0] if self.queue else 0.0
         self.queue.append((max(at_ms, last_ms), item))
         self.queued_bytes += size
 
     def write(self, data: memoryview) -> bool:
-        """Write to the sink; whether all went out."""
+        """Write to the sink, and return whether everything was written."""
         try:
             sent = self.sink.send(data)
         except (BlockingIOError, InterruptedError):
@@ -155,22 +151,22 @@ class Stream:
 
 
 class ProxyConnection:
-    """A client's socket, the broker's, and what passes between.
+    """The client's socket, the broker's socket, and the streams between them.
 
     Parameters
     ----------
     number:
-        From 1, in the order of accepting.
+        Number of the connection, from 1 in the order of accepting.
     client:
         The accepted socket.
     target:
-        Family and socket address of the broker, or ``None``: the client is hung up on.
+        Family and address of the broker's socket. ``None`` resets the client's connection.
     links:
-        The two directions' faults, which the proxy may change at any time between two calls.
+        The faults of each direction. The proxy may change them between two calls.
     requests:
-        Where each request that is seen is noted.
+        The list to which each request is appended.
     request_cuts:
-        Those that have not met their request; one that has is removed.
+        Cuts that wait for their request. A cut is removed when its request arrives.
     """
 
     def __init__(
@@ -188,12 +184,12 @@ class ProxyConnection:
         self.number = number
         self.client = client
         self.is_connecting = True
-        #: How it was cut, by a fault or from outside; ``None`` while it is whole.
+        #: How the connection was cut; ``None`` while it is open.
         self.cut_by: Ending | None = None
         self.is_closed = False
-        #: Whether it ends, or has ended, at a request or response that was to be cut.
+        #: Whether the connection is cut, or will be cut, within a request or response.
         self.is_cut_in_frame = False
-        #: Whether its cut is in the proxy's counters.
+        #: Whether the proxy has counted the cut.
         self.is_counted = False
         self._requests = requests
         self._request_cuts = request_cuts
@@ -225,7 +221,7 @@ class ProxyConnection:
     # ---- Faults --------------------------------------------------------------------------------------------
 
     def cut_after(self, direction: Direction, after: int, ending: Ending) -> None:
-        """End the connection once ``after`` more bytes were read in ``direction``."""
+        """Cut the connection after ``after`` more bytes in ``direction``."""
         stream = self.stream(direction)
         stream.cut_at, stream.cut_ending = stream.read_bytes + after, ending
 
@@ -234,16 +230,16 @@ class ProxyConnection:
         self.is_cut_in_frame = True
 
     def lift_cuts(self) -> None:
-        """Forget the cuts that have not happened."""
+        """Cancel pending cuts."""
         self._response_cuts.clear()
         for stream in self.streams:
             stream.cut_at = None
         self.is_cut_in_frame = self.is_cut_in_frame and self.cut_by is not None
 
-    # ---- What happens on the sockets -----------------------------------------------------------------------
+    # ---- Socket events -------------------------------------------------------------------------------------
 
     def wanted(self) -> list[tuple[socket.socket, bool, bool]]:
-        """Per socket: whether to wait for it to be readable, writable."""
+        """Return for each socket whether to wait until it is readable, and until it is writable."""
         if self.cut_by is Ending.SILENCE:
             return [(self.client, False, False), (self.broker, False, False)]
         if self.cut_by is Ending.FIN:
@@ -329,15 +325,15 @@ class ProxyConnection:
     # ---- What is due ---------------------------------------------------------------------------------------
 
     def due_ms(self) -> float | None:
-        """When :meth:`pass_on` has something to do next, if it waits for nothing but the time."""
+        """Return when :meth:`pass_on` has the next work, or ``None`` if it waits for a socket."""
         if self.cut_by is not None:
             return None
-        # Until the broker's socket is connected, bytes for it wait for that and not for their time.
+        # While the broker's socket is connecting, its bytes wait for the connection.
         streams = (self.to_client,) if self.is_connecting else self.streams
         return min((due for stream in streams if (due := stream.due_ms()) is not None), default=None)
 
     def pass_on(self, now_ms: float) -> None:
-        """Write what is due, and close what has come to its end."""
+        """Write the bytes that are due, and close the connection when both streams have ended."""
         for stream in self.streams:
             if stream is self.to_broker and self.is_connecting:
                 continue
@@ -359,27 +355,27 @@ class ProxyConnection:
             else:
                 self.end(item)
         except OSError:
-            # The sink is gone; its peer is told the same way.
+            # The sink was reset, so reset the other side as well.
             self.end(Ending.RST)
 
-    # ---- The end -------------------------------------------------------------------------------------------
+    # ---- Close ---------------------------------------------------------------------------------------------
 
     def end(self, ending: Ending) -> None:
-        """End both sides now; what is queued is gone."""
+        """End both sides now, and drop the queues."""
         if self.cut_by is Ending.RST or self.is_closed:
             return
         self.cut_by = ending
         for stream in self.streams:
             stream.queue.clear()
             stream.is_blocked = False
-            # What was not read because of the cut: the peer may be in the middle of sending it.
+            # The peer may still be sending, so keep reading until it closes.
             stream.is_read = stream.is_source_over
         if ending is Ending.RST:
             for end in (self.client, self.broker):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_ZERO)
             self.close()
         elif ending is Ending.FIN:
-            # Closing with bytes unread would send RST: read on until the peer closes as well.
+            # Closing with unread bytes would send RST, so read until the peer closes as well.
             for end in (self.client, self.broker):
                 with suppress(OSError):
                     end.shutdown(socket.SHUT_WR)

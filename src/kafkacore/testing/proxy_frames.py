@@ -1,7 +1,7 @@
-"""Kafka's frames in a stream that passes by: bytes in; bytes and where the frames among them begin, out.
+"""Find Kafka's frames in a stream of bytes.
 
-Reads of a frame its size and what comes right after it (api key, version, correlation id of a request;
-correlation id of a response), nothing else. Does not know: sockets, faults.
+Of each frame, only the size and the head are read: API key, version and correlation id of a request, or the
+correlation id of a response.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SIZE_LENGTH: Final = 4
 REQUEST_HEAD: Final = struct.Struct(">ihhi")
 #: Size, correlation id.
 RESPONSE_HEAD: Final = struct.Struct(">ii")
-#: Kafka's default of socket.request.max.bytes. A stream with a larger "frame" is none of Kafka's.
+#: Kafka's default of socket.request.max.bytes. A stream with a larger "frame" is not Kafka's protocol.
 MAX_FRAME_SIZE: Final = 100 * 1024 * 1024
 
 
@@ -26,10 +26,10 @@ class RequestSeen:
     Attributes
     ----------
     connection:
-        Number of its connection, from 1 in the order of accepting.
+        Number of the connection, from 1 in the order of accepting.
     request_bytes, response_bytes:
-        Size on the wire, the four bytes of the size included; ``response_bytes`` is 0 until the response has
-        begun to arrive from the broker.
+        Size on the wire, including the four bytes of the size. ``response_bytes`` is 0 until the response
+        begins to arrive from the broker.
     """
 
     connection: int
@@ -42,7 +42,7 @@ class RequestSeen:
 
 @dataclass(frozen=True, slots=True)
 class FrameHead:
-    """Where in the stream a frame begins, its whole size in bytes, and the numbers after its size."""
+    """Start of a frame in the stream, its whole size in bytes, and the numbers of its head."""
 
     start: int
     size: int
@@ -50,25 +50,25 @@ class FrameHead:
 
 
 class FrameScanner:
-    """Finds the frames of one direction of one connection.
+    """Finds the frames of one direction of a connection.
 
-    Who wants to cut within the head of a frame has to know first what it is, so that a head may be held back
-    until it is whole. In a stream that is none of Kafka's (TLS), no frame is found.
+    A cut within a head is possible only if the head is known, so a partial head can be held back until it is
+    complete. In another protocol, such as TLS, no frame is found.
     """
 
     def __init__(self, head: struct.Struct) -> None:
         self._head = head
-        #: What has come of a head that is not whole, and how much of that has been passed on.
+        #: The bytes of an incomplete head, and how many of them were forwarded.
         self._partial = b""
         self._passed = 0
-        #: Of the stream's first byte that has not been looked at.
+        #: Position in the stream of the first byte that was not scanned.
         self._position = 0
-        #: Bytes of the current frame that are still to come.
+        #: Missing bytes of the current frame.
         self._left = 0
         self._is_kafka = True
 
     def scan(self, chunk: bytes, *, hold_head: bool) -> tuple[bytes, list[FrameHead]]:
-        """What may go on now, and the frames whose head has become whole."""
+        """Return the bytes to forward now, and the frames whose head is complete."""
         frames: list[FrameHead] = []
         data, passed = self._partial + chunk, self._passed
         self._partial, self._passed = b"", 0
@@ -94,6 +94,6 @@ class FrameScanner:
         return data[passed:], frames
 
     def rest(self) -> bytes:
-        """What was held back of a head that never became whole."""
+        """Return the held bytes of a head that stayed incomplete."""
         held, self._partial = self._partial[self._passed :], b""
         return held

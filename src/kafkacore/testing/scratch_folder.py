@@ -1,7 +1,4 @@
-"""Where a broker under test keeps its data: the folder that it is given, or a temporary one.
-
-Does not know: who uses it.
-"""
+"""The data folder of a broker under test, which may be temporary."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from pathlib import Path
 
 
 class ScratchFolder:
-    """A folder for a while.
+    """A given folder, or a temporary one.
 
     Parameters
     ----------
     given:
-        Is used and stays; ``None`` makes a temporary one.
+        A folder that is used and never removed. ``None`` creates a temporary one.
     prefix:
-        Of a temporary one's name.
+        Prefix of the name of a temporary folder.
     """
 
     def __init__(self, given: str | os.PathLike[str] | None, prefix: str) -> None:
@@ -26,6 +23,6 @@ class ScratchFolder:
         self.path = Path(self._temporary.name if self._temporary is not None else given or "")
 
     def remove(self) -> None:
-        """Remove it if it is temporary. May be called again."""
+        """Remove the folder if it is temporary. Further calls do nothing."""
         if self._temporary is not None:
             self._temporary.cleanup()

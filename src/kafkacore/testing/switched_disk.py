@@ -1,8 +1,6 @@
-"""The real disk of a broker, with switches: full, or failing at what it is told to.
+"""The real disk of a broker, with faults that a test can switch on: a full disk, or failing operations.
 
-The verbs of :class:`kafkacore.broker.storage.disk.Disk` in; what the operating system does, or the
-``OSError`` that was switched on, out. Does not know: logs. For a disk that loses its power, see
-``kafkacore.testing.disk``.
+``kafkacore.testing.disk`` simulates a disk that loses power.
 """
 
 from __future__ import annotations
@@ -14,31 +12,31 @@ from pathlib import Path
 
 from kafkacore.broker.storage.disk import Buffer, Disk
 
-#: What can be made to fail.
+#: Operations that can fail.
 VERBS = ("write", "sync", "create")
 
 
 class SwitchedDisk(Disk):
-    """May be switched by any thread, at any time."""
+    """A disk whose faults any thread may switch on and off at any time."""
 
     def __init__(self) -> None:
         self._errors: dict[str, int] = {}
 
     def fill(self) -> None:
-        """Nothing more can be written, and no file made: ENOSPC."""
+        """Make writes and the creation of files fail with ENOSPC."""
         self._errors |= {"write": errno.ENOSPC, "create": errno.ENOSPC}
 
     def free(self) -> None:
-        """All works again."""
+        """Remove all faults."""
         self._errors = {}
 
     def fail(self, verb: str, number: int = errno.EIO) -> None:
-        """Let ``"write"``, ``"sync"`` or ``"create"`` fail with this errno.
+        """Make ``"write"``, ``"sync"`` or ``"create"`` fail with this errno.
 
         Raises
         ------
         ValueError
-            There is no such verb.
+            If ``verb`` is another word.
         """
         if verb not in VERBS:
             raise ValueError(f"a disk cannot fail at {verb!r}; it can at {', '.join(VERBS)}")

@@ -58,8 +58,8 @@ def test_client_that_fails_because_the_broker_is_gone_ends_the_benchmark(broker,
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["--chart", "{}/bench.svg"], 2, "the picture is a PNG"),
-        (["--chart", "{}"], 2, "the picture is a PNG"),
+        (["--chart", "{}/bench.svg"], 2, "the name of the chart must end in .png"),
+        (["--chart", "{}"], 2, "the name of the chart must end in .png"),
         (["--output", "{}"], 1, "Is a directory"),
         (["--linger-ms", "-1"], 2, "--linger-ms must be at least 0"),
     ],

@@ -18,7 +18,7 @@ def test_demo_interrupted_at_every_stage_leaves_nothing_and_completes_afterwards
 ):
     demo = ("demo", "--dir", str(tmp_path), "--records", str(RECORDS))
     for says, number, group in [
-        ("The broker's data lies in", signal.SIGINT, True),
+        ("The broker stores its data in", signal.SIGINT, True),
         ("Start the broker ...", signal.SIGTERM, False),
         ("Produce ...", signal.SIGINT, True),
         ("Produce: done", signal.SIGINT, False),
@@ -63,7 +63,7 @@ def test_endless_pipeline_ends_with_ctrl_c(start, assert_nothing_left, our_broke
     shown = command.process.stdout.read()
     assert command.end() == 130
     assert command.lines[-3:-1] == [
-        "Finishing the batch in progress; Ctrl-C again stops at once",
+        "Finishing the batch in progress. Press Ctrl-C again to stop at once.",
         next(line for line in command.lines if line.startswith(f"{topic} to sink: done, 2 records in ")),
     ]
     assert command.lines[-1] == "kafkacore: interrupted"

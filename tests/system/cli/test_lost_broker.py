@@ -6,7 +6,7 @@ import pytest
 from eventually import BUDGET_S
 
 from kafkacore import KafkaConsumer, KafkaProducer
-from kafkacore.cli.common import lost_brokers_said
+from kafkacore.cli.common import lost_brokers_reported
 from kafkacore.client.connection_errors import ConnectionErrors
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -55,7 +55,7 @@ def test_consume_says_that_its_broker_is_gone_and_reads_when_it_is_back(broker, 
 
 
 def test_log_that_says_it_anyway_is_left_alone(caplog, capsys):
-    with lost_brokers_said():
+    with lost_brokers_reported():
         ConnectionErrors().failed("b:1", "refused")
     assert "no connection to b:1" in caplog.text
     assert capsys.readouterr().err == ""

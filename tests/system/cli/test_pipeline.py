@@ -88,7 +88,7 @@ def test_log_of_spark_stays_where_a_job_failed(spark, our_broker, make_topic, ca
     topic = make_topic([b"tea"], name="said")
     arguments = ["--topic", topic, "--format", "string", "--derive", derived, "--sink", "console"]
     main(["pipeline", "--bootstrap", our_broker.bootstrap_servers, *arguments])
-    log = Path(re.search("Spark's own log is (.*)", capsys.readouterr().err)[1])
+    log = Path(re.search("Spark writes its log to (.*)", capsys.readouterr().err)[1])
     # This session is not the job's: it has a log elsewhere.
     assert log.parent.exists() == is_kept
     shutil.rmtree(log.parent, ignore_errors=True)

@@ -82,15 +82,15 @@ def test_entries_are_added_listed_and_removed(run):
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
-        ("acls remove", 2, "this would remove everybody's entries: name some, or say --all"),
-        ("acls add --allow User:a --operation read", 2, "say --topic, --group"),
+        ("acls remove", 2, "this would remove the entries of all principals: add --principal"),
+        ("acls add --allow User:a --operation read", 2, "add --topic, --group"),
         (
             "acls add --allow User:a --operation reed --cluster",
             2,
-            "'reed' is none of all, read",
+            "'reed' is unknown: use one of all, read",
         ),
         ("acls add --allow a --operation alter --cluster", 1, "principal"),
-        ("users delete nobody", 1, "there is no user 'nobody': see `kafkacore users list`"),
+        ("users delete nobody", 1, "user 'nobody' does not exist: see `kafkacore users list`"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(run, words, status, sentence):

@@ -156,7 +156,7 @@ def test_page_of_another_origin_can_neither_read_nor_frame_it(
 def test_page_says_when_the_broker_is_gone(browser: Browser, broker: EmbeddedBroker) -> None:
     browser.wait_for("the page", lambda: broker.bootstrap_servers in browser.text("header"))
     broker.kill()
-    browser.wait_for("the notice", lambda: "The broker does not answer" in browser.text("#notice"))
+    browser.wait_for("the notice", lambda: "The broker does not respond" in browser.text("#notice"))
 
 
 def test_reloaded_page_begins_with_what_the_broker_has_kept(

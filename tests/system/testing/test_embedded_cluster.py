@@ -280,7 +280,7 @@ def test_full_disk_is_an_error_until_there_is_space(kafka_cluster: EmbeddedClust
 
 
 def test_mistakes_are_one_sentence(kafka_cluster: EmbeddedCluster) -> None:
-    with pytest.raises(IllegalArgumentError, match=r"there is no node 4; there are \[1, 2, 3\]"):
+    with pytest.raises(IllegalArgumentError, match=r"node 4 does not exist; the nodes are \[1, 2, 3\]"):
         kafka_cluster.stop_node(4)
     with pytest.raises(IllegalStateError, match="node 2 is running"):
         kafka_cluster.start_node(2)

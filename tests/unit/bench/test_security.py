@@ -104,4 +104,4 @@ def test_spark_is_measured_without(monkeypatch, capsys):
     from kafkacore.cli.main import main
 
     assert main(["bench", "spark", "--bootstrap", "b:1", "--security-protocol", "SSL"]) == 2
-    assert "bench spark measures without encryption" in capsys.readouterr().err
+    assert "bench spark supports only plaintext connections" in capsys.readouterr().err

@@ -33,15 +33,18 @@ def config(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "--path is missing: where the sink parquet is"),
+        ([], "--path is missing: the sink parquet needs it"),
         ([*TOPIC, "--path", "p"], "--checkpoint is missing"),
         ([*CHECKPOINT, "--path", "p", "--topic", "t"], "--bootstrap is missing"),
         ([*CHECKPOINT, "--path", "p", "--bootstrap", "h:1"], "--topic is missing"),
         (PARQUET, "format json needs a schema"),
         ([*PARQUET, "--format", "avro"], "in the option value.schema, or the option schema.registry"),
-        ([*PARQUET, "--trigger", "sometimes"], "neither available-now nor an interval such as '10 seconds'"),
-        ([*PARQUET, "--schema", "a INT", "--derive", "x y=1"], "--derive 'x y' is no name of a column"),
-        ([*PARQUET, "--format", "yaml"], "--format yaml is none of raw, string, long"),
+        (
+            [*PARQUET, "--trigger", "sometimes"],
+            "use available-now or an interval such as '10 seconds'",
+        ),
+        ([*PARQUET, "--schema", "a INT", "--derive", "x y=1"], "--derive 'x y' is not a valid column name"),
+        ([*PARQUET, "--format", "yaml"], "--format yaml is unknown: use one of raw, string, long"),
         ([*PARQUET, "--format", "raw", "--key-format", "json"], "key format json is none of raw, string"),
         (
             [*PARQUET, "--format", "raw", "--schema", "a INT"],
@@ -54,17 +57,29 @@ def config(*arguments):
         ([*PARQUET, "--schema", "a INT", "--mode", "lenient"], "mode LENIENT is none of PERMISSIVE"),
         ([*PARQUET, "--schema", "@nowhere"], "No such file or directory: nowhere"),
         ([*PARQUET, "--schema", "a INT", "--keep", "colour"], "Kafka has no column colour"),
-        ([*PARQUET, "--schema", "a INT", "--group-by", "a"], "go together"),
+        ([*PARQUET, "--schema", "a INT", "--group-by", "a"], "must be given together"),
         ([*PARQUET, "--schema", "a INT", "--option", "startingOffsetz=1"], "did you mean startingOffsets?"),
         ([*PARQUET, "--schema", "a INT", "--starting-offsets", "yesterday"], "startingOffsets must be JSON"),
         ([*PARQUET, "--schema", "a INT", *AGGREGATE, "--trigger", "1 minute"], "use available-now"),
         ([*PARQUET, "--schema", "a INT", *AGGREGATE, "--sink", "delta"], "use the sink parquet"),
-        ([*PARQUET, "--sink", "paper"], "--sink paper is none of parquet, delta, kafkacore, console"),
-        ([*PARQUET, "--schema", "a INT", "--to", "t2"], "--to is of the sink kafkacore, not of parquet"),
-        ([*PARQUET, "--schema", "a INT", "--exactly-once"], "--exactly-once is of the sink kafkacore"),
-        (KAFKA, "--to is missing: where the sink kafkacore is"),
+        (
+            [*PARQUET, "--sink", "paper"],
+            "--sink paper is unknown: use one of parquet, delta, kafkacore, console",
+        ),
+        (
+            [*PARQUET, "--schema", "a INT", "--to", "t2"],
+            "--to works only with the sink kafkacore, not with parquet",
+        ),
+        (
+            [*PARQUET, "--schema", "a INT", "--exactly-once"],
+            "--exactly-once works only with the sink kafkacore",
+        ),
+        (KAFKA, "--to is missing: the sink kafkacore needs it"),
         ([*KAFKA, "--to", "t2", "--sink-option", "topc=x"], "did you mean topic?"),
-        ([*KAFKA, "--to", "t2", "--path", "p"], "--path is of the sink parquet or delta, not of kafkacore"),
+        (
+            [*KAFKA, "--to", "t2", "--path", "p"],
+            "--path works only with the sink parquet or delta, not with kafkacore",
+        ),
         ([*PARQUET, "--schema", "a INT", "--sink", "delta", "--sink-option", "mergeschem=x"], "mergeSchema"),
         (
             [*TOPIC, "--format", "raw", "--sink", "console", "--rows", "few"],
@@ -85,7 +100,10 @@ def test_arguments_that_do_not_go_together_end_with_2(arguments, sentence, capsy
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [(["--derive", "to_date(at)"], "is not NAME=SQL"), (["--option", MARK], "is not NAME=VALUE")],
+    [
+        (["--derive", "to_date(at)"], "must have the form NAME=SQL"),
+        (["--option", MARK], "must have the form NAME=VALUE"),
+    ],
 )
 def test_malformed_argument_ends_with_2_and_is_not_shown(arguments, sentence, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -369,7 +387,7 @@ def test_every_command_that_is_shown_is_understood(page, job, monkeypatch):
 
 def test_files_that_are_shown_are_jobs(job):
     blocks = re.findall(r"```toml\n(.*?)```", SHOWN[GUIDE], re.DOTALL)
-    blocks.append(EXAMPLES.split("job.toml, by the names of the arguments:")[1])
+    blocks.append(EXAMPLES.split("job.toml, with the names of the arguments:")[1])
     for block in blocks:
         assert config(job(block)).derive == (("day", "to_date(at)"),)
     assert len(blocks) == 2

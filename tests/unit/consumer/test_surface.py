@@ -88,7 +88,7 @@ def test_names_of_before_3_0_are_taken(name):
 
 @pytest.mark.parametrize("name", sorted(NOT_YET))
 def test_what_is_not_there_yet_is_refused_with_a_sentence(name):
-    with pytest.raises(KafkaConfigurationError, match=f"{name}.*does not support this yet; leave it out"):
+    with pytest.raises(KafkaConfigurationError, match=f"{name}.*does not support this setting; remove it"):
         resolve({name: "x"})
 
 

@@ -41,7 +41,7 @@ class _InsteadOfListen(argparse.Action):
         self, parser: argparse.ArgumentParser, _: object, value: object, option: object = None
     ) -> None:
         address = f"localhost:{value or 9092}" if option == "--port" else f"{value or 'localhost'}:9092"
-        parser.error(f"there is no option {option}: write --listen {address}")
+        parser.error(f"unknown option {option}: write --listen {address}")
 
 
 def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None:

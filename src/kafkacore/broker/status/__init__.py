@@ -1,5 +1,5 @@
-"""What a running broker shows of itself: a page, the same as JSON, and figures for Prometheus.
+"""The status page of a broker, the same data as JSON, and its metrics for Prometheus.
 
-``collector`` looks at the broker, ``prometheus_text`` and ``page.html`` say what it has seen, ``http_status``
-serves both on a port of their own, to this machine alone. Nothing here changes anything.
+``collector`` takes snapshots of the broker, ``page.html`` and ``prometheus_text`` present them, and
+``http_status`` serves them on a port of its own, to this machine only. The package never changes the broker.
 """

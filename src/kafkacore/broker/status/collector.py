@@ -1,9 +1,8 @@
-"""A look at a running broker: everything of interest, as plain numbers and text.
+"""Snapshots of a running broker, as plain numbers and text.
 
-The broker's parts in; one dictionary out, made of nothing but JSON. Logs are looked at from the thread that
-asks, since any thread may read them; connections, groups and what waits belong to the network thread, which
-is asked for them. Bounded: of more topics, clients or groups than are shown, the numbers are counted all the
-same. Does not know: HTTP, pages.
+The calling thread reads the logs, which any thread may do. Connections, groups and delayed requests belong to
+the network thread, so they are read there. A snapshot has a limited number of topics, clients and groups, but
+its totals count all.
 """
 
 from __future__ import annotations
@@ -42,29 +41,35 @@ if TYPE_CHECKING:
 MAX_TOPICS: Final = 500
 MAX_PARTITIONS: Final = 2000
 MAX_CLIENTS: Final = 200
-#: A look that is no older is given to the next who asks, too; one that took long, for longer, so that looking
-#: never takes more than a part of the processor that requests are handled on.
+#: A snapshot is reused for this time, and at least for FRESH_FOR_TIMES times the time that it took. So
+#: snapshots use at most a tenth of the processor.
 FRESH_MS: Final = 200.0
 FRESH_FOR_TIMES: Final = 10.0
-#: How long the network thread may take to come to a look at what it owns.
+#: Maximum wait for the network thread.
 LOOK_TIMEOUT_S: Final = 2.0
-#: Pause before a sample is retried that was due during a request for the page.
+#: Pause before retrying a sample that was due while a snapshot was taken.
 RETRY_MS: Final = 100.0
-#: Of a topic that has not been looked at before.
+#: Counts of a new topic.
 NOTHING: Final = (0, 0, 0)
 
 
 class _Grown:
-    """Sums of what topics have taken and given, which never become smaller when a topic is deleted."""
+    """Sums of the counts of all topics, which do not decrease when a topic is deleted."""
 
     def __init__(self) -> None:
         self.totals = [0, 0, 0]
-        #: Topic → what it had taken at its last look; its records before that are those of its first.
+        #: Counts of each topic at the last call, and its end offsets at the first one.
         self._seen: dict[UUID, tuple[int, int, int]] = {}
         self._first_ends: dict[UUID, int] = {}
 
     def look(self, topics: Mapping[UUID, tuple[int, int, int]], is_first: bool) -> dict[UUID, list[int]]:
-        """Topic → (bytes in, its ends' sum, bytes out) in; what each has taken since the first look out."""
+        """Return the counts of each topic since the first call.
+
+        Parameters
+        ----------
+        topics:
+            Bytes in, sum of the end offsets, and bytes out of each topic.
+        """
         since_start = {}
         for topic_id, (bytes_in, ends, bytes_out) in topics.items():
             first_end = self._first_ends.setdefault(topic_id, ends if is_first else 0)
@@ -80,7 +85,7 @@ class _Grown:
 
 
 class _Owned(NamedTuple):
-    """What was seen on the network thread."""
+    """State that only the network thread may read."""
 
     clients: list[ClientFigures]
     connection_count: int
@@ -88,14 +93,14 @@ class _Owned(NamedTuple):
 
 
 class StatusCollector:
-    """Looks when it is asked; any thread.
+    """Takes snapshots on request, on any thread.
 
     Parameters
     ----------
     about:
-        What does not change: cluster id, address and so on.
+        Facts that do not change: cluster id, address and so on.
     own_of_thread:
-        Run on the network thread: what only that thread may look at.
+        Reads the state of the network thread, and runs on that thread.
     """
 
     def __init__(
@@ -121,11 +126,11 @@ class StatusCollector:
         self._lock = Lock()
         self._last: Snapshot | None = None
         self._fresh_until_ms = 0.0
-        # Before the first request: what is there now has not come through this broker's life.
+        # Taken before the first request, so that records from earlier runs are not counted.
         self._history = History(self._counts(is_first=True))
 
     def snapshot(self) -> Snapshot | None:
-        """Everything; ``None`` if the network thread does not answer."""
+        """Return a snapshot, or ``None`` if the network thread does not respond."""
         with self._lock:
             now_ms = self._clock.monotonic_ms()
             if self._last is not None and now_ms < self._fresh_until_ms:
@@ -170,9 +175,9 @@ class StatusCollector:
             return self._last
 
     def sample(self) -> float:
-        """Keep the counts for the history if they are due; return when the next are, in milliseconds.
+        """Add a sample to the history if one is due, and return when the next one is due, in milliseconds.
 
-        Never waits: during a request for the page, the sample is left to the next call.
+        The method never blocks. While a snapshot is taken, it leaves the sample to the next call.
         """
         now_ms = self._clock.monotonic_ms()
         if not self._lock.acquire(blocking=False):
@@ -185,10 +190,10 @@ class StatusCollector:
             self._lock.release()
 
     def is_alive(self) -> bool:
-        """Whether the network thread answers."""
+        """Return whether the network thread responds."""
         return self._server.call(lambda: True, LOOK_TIMEOUT_S) is True
 
-    # ---- What the network thread owns -------------------------------------------------------------------
+    # ---- State of the network thread --------------------------------------------------------------------
 
     def _owned(self) -> _Owned:
         contexts = self._server.contexts()
@@ -205,10 +210,10 @@ class StatusCollector:
         ]
         return _Owned(clients, len(contexts), self._own_of_thread())
 
-    # ---- What any thread may look at ---------------------------------------------------------------------
+    # ---- State that any thread may read ------------------------------------------------------------------
 
     def _counts(self, *, is_first: bool = False) -> Counts:
-        """Return what has been counted so far: a few attributes of each log, and nothing that is shown."""
+        """Return the counts so far, from a few attributes of each log."""
         logs = self._log_manager.logs()
         counted: dict[UUID, tuple[int, int, int]] = {}
         for topic in self._log_manager.topics().values():
@@ -230,7 +235,7 @@ class StatusCollector:
         offline, span_ms = self._log_manager.offline, counts.at_ms - base.at_ms
         topics = []
         for topic in by_name.values():
-            # A topic that was made just now has counted nothing yet.
+            # A topic that was just created has no counts yet.
             since_start = counts.topics.get(topic.topic_id, NOTHING)
             before = base.topics.get(topic.topic_id, NOTHING)
             topics.append(_topic(topic, _partitions(topic, logs, offline), since_start, before, span_ms))
@@ -345,7 +350,7 @@ def _totals(
 
 
 def _bounded(topics: Sequence[TopicFigures]) -> list[TopicFigures]:
-    """Return no more topics and partitions than are shown."""
+    """Return the topics and partitions up to their limits."""
     left = MAX_PARTITIONS
     shown = list(topics[:MAX_TOPICS])
     for topic in shown:
@@ -355,7 +360,7 @@ def _bounded(topics: Sequence[TopicFigures]) -> list[TopicFigures]:
 
 
 def _version() -> str:
-    # Takes as long as everything else at a start, and is only wanted once somebody looks.
+    # Imported here, because it takes as long as the rest of the start and only a snapshot needs it.
     from importlib import metadata
 
     try:

@@ -1,8 +1,4 @@
-"""Consumer groups as they are shown: with what each member has, and how far behind each partition is.
-
-What the network thread has seen in, with the high watermarks of partitions; plain values out. Does not know:
-who shows them.
-"""
+"""Consumer groups in a snapshot: the assignment of each member, and the lag of each partition."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from kafkacore.structs import TopicPartition
 def shown_groups(
     groups: Iterable[GroupSeen], high_watermarks: Mapping[TopicPartition, int]
 ) -> list[GroupFigures]:
-    """Each group as a dictionary; its lag is that of the partitions that it has committed offsets of."""
+    """Return each group as a dictionary. Its lag covers the partitions with committed offsets."""
     return [_shown(group, high_watermarks) for group in groups]
 
 
@@ -50,7 +46,7 @@ def _lag(high_watermark: int | None, offset: int) -> int | None:
 
 
 def _by_topic(member: MemberSeen) -> dict[str, list[int]]:
-    """The numbers of the partitions that it is assigned, by topic."""
+    """Return the numbers of the assigned partitions by topic."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in _assigned(member.assignment):
         by_topic.setdefault(topic, []).append(partition)
@@ -70,7 +66,7 @@ def _member(member: MemberSeen, by_topic: Mapping[str, list[int]]) -> MemberFigu
 
 
 def _assigned(assignment: bytes) -> list[TopicPartition]:
-    """The partitions in a consumer's assignment; none in bytes of which only the group knows the meaning."""
+    """Return the partitions of a consumer's assignment; empty if it has another format."""
     try:
         return list(decode_assignment(assignment).partitions) if assignment else []
     except KafkaError:

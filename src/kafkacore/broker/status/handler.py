@@ -1,4 +1,4 @@
-"""The answer to one request of the status page's server: a page, figures or a refusal."""
+"""The response to a request of the status page's server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafkacore.broker.status.prometheus_text import CONTENT_TYPE, prometheus_tex
 logger = logging.getLogger(__name__)
 
 PAGE: Final = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-#: With any port: somebody may have forwarded one of theirs to ours.
+#: Any port is accepted, because a user may forward another port to ours.
 _OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 _JSON: Final = "application/json"
 
@@ -29,7 +29,7 @@ def _hashes(tag: str) -> str:
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
-#: The page's own script and style, and nothing else of anybody's.
+#: Allows only the script and the style of the page itself.
 POLICY: Final = (
     f"default-src 'none'; script-src {_hashes('script')}; style-src {_hashes('style')}; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -45,12 +45,12 @@ _HEADERS: Final = {
 
 
 def answer(request: bytes, collector: Collector) -> bytes:
-    """Return the whole answer to a request; nothing of its body is needed."""
+    """Return the whole response to a request, whose body is ignored."""
     return _Request(request, collector).written
 
 
 class _Request(BaseHTTPRequestHandler):
-    """http.server's handler, which reads from and writes to memory."""
+    """http.server's handler on buffers in memory."""
 
     server_version = "kafkacore"
     sys_version = ""
@@ -75,7 +75,7 @@ class _Request(BaseHTTPRequestHandler):
     def _answer(self) -> tuple[HTTPStatus, str, bytes]:
         if _OWN_HOST.fullmatch(self.headers.get("Host", "")) is None:
             return _text(
-                HTTPStatus.FORBIDDEN, "Ask for 127.0.0.1 or localhost: this page is for this machine alone."
+                HTTPStatus.FORBIDDEN, "Use 127.0.0.1 or localhost: this page is only for this machine."
             )
         path = self.path.partition("?")[0]
         if path == "/":
@@ -83,12 +83,12 @@ class _Request(BaseHTTPRequestHandler):
         if path == "/healthz":
             if self._collector.is_alive():
                 return _text(HTTPStatus.OK, "ok")
-            return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the broker does not answer")
+            return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the broker does not respond")
         if path not in ("/status.json", "/metrics"):
-            return _text(HTTPStatus.NOT_FOUND, "There are /, /status.json, /metrics and /healthz.")
+            return _text(HTTPStatus.NOT_FOUND, "The paths are /, /status.json, /metrics and /healthz.")
         snapshot = self._collector.snapshot()
         if snapshot is None:
-            return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the broker does not answer")
+            return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the broker does not respond")
         if path == "/metrics":
             return HTTPStatus.OK, CONTENT_TYPE, prometheus_text(snapshot).encode()
         return HTTPStatus.OK, _JSON, as_json(snapshot)
@@ -104,13 +104,13 @@ class _Request(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What http.server refuses by itself: another method, a line too long. No page of its own."""
+        """Send a short text for requests that http.server rejects, such as other methods or long lines."""
         status = HTTPStatus(code)
         if status == HTTPStatus.NOT_IMPLEMENTED:
             status = HTTPStatus.METHOD_NOT_ALLOWED
         self.command = getattr(self, "command", None) or "GET"
         self.request_version = getattr(self, "request_version", None) or "HTTP/1.0"
-        self._send(*_text(status, "This page can be read (GET), and nothing else."))
+        self._send(*_text(status, "Only GET and HEAD are supported."))
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - http.server's name
         logger.debug("status page: %s", format % arguments)

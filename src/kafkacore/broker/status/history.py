@@ -1,6 +1,6 @@
-"""The last minutes of a broker: its totals at regular times, and rates since a moment ago.
+"""Samples of a broker's totals over the last ten minutes, and current rates.
 
-Samples are taken even while no page is open, so that a page shows ten minutes as soon as it is opened.
+Samples are taken while no page is open, too, so that a new page shows ten minutes at once.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from uuid import UUID
 
 from kafkacore.broker.status.snapshot import Rates
 
-#: Time between two samples; more where a sample takes long.
+#: Minimum interval between two samples.
 INTERVAL_MS: Final = 2_000.0
-#: The longest part of the time that sampling takes: one in so many.
+#: The interval is at least this multiple of the time that a sample takes.
 COST: Final = 200.0
-#: Ten minutes.
+#: Number of samples, which cover ten minutes.
 MAX_SAMPLES: Final = 300
-#: Rates are of at least this time, so that one request is not shown as a thousand in a second.
+#: Minimum time span of rates, so that one request does not become a thousand per second.
 MIN_SPAN_MS: Final = 1_000.0
 
-#: What is counted of the broker as a whole, in the order of :attr:`Counts.totals`.
+#: Names of the totals, in the order of :attr:`Counts.totals`.
 TOTALS: Final = ("bytes_in", "messages_in", "bytes_out", "requests")
 
 
 class Counts(NamedTuple):
-    """What a broker has counted since its start.
+    """Counts of a broker since its start.
 
     Attributes
     ----------
     totals:
-        Of :data:`TOTALS`; they never shrink.
+        The values of :data:`TOTALS`, which never decrease.
     topics:
-        Topic's id → its bytes in, records in and bytes out.
+        Bytes in, records in and bytes out, by topic id.
     apis:
-        Name → its requests.
+        Number of requests by API name.
     """
 
     at_ms: float
@@ -45,7 +45,7 @@ class Counts(NamedTuple):
 
 
 class History:
-    """A ring of samples. Used under the lock of its owner.
+    """A ring of samples. The owner's lock protects it.
 
     Parameters
     ----------
@@ -55,24 +55,24 @@ class History:
 
     def __init__(self, first: Counts) -> None:
         self._samples: deque[tuple[float, Sequence[int]]] = deque(maxlen=MAX_SAMPLES + 1)
-        #: The last samples with their topics and APIs, as far back as rates need them.
+        #: The last samples with their topics and APIs, which rates need.
         self._details: deque[Counts] = deque(maxlen=2)
         self.due_ms = 0.0
         self.add(first, 0.0)
 
     def add(self, counts: Counts, took_ms: float) -> None:
-        """Keep a sample; ``took_ms`` is what it cost to take."""
+        """Add a sample that took ``took_ms`` milliseconds."""
         self._samples.append((counts.at_ms, counts.totals))
         self._details.append(counts)
         self.due_ms = counts.at_ms + max(INTERVAL_MS, COST * took_ms)
 
     def base(self, now_ms: float) -> Counts:
-        """Return the counts that the rates of a look at ``now_ms`` are relative to."""
+        """Return the earlier counts for computing rates at ``now_ms``."""
         newest = self._details[-1]
         return newest if now_ms - newest.at_ms >= MIN_SPAN_MS else self._details[0]
 
     def shown(self) -> dict[str, list[float]]:
-        """Return when each interval ended, and each total's rate per second in it."""
+        """Return the end of each interval, and the rate of each total in it."""
         pairs = list(zip(self._samples, list(self._samples)[1:], strict=False))
         shown: dict[str, list[float]] = {"at_ms": [end for _, (end, _) in pairs]}
         for place, name in enumerate(TOTALS):
@@ -83,10 +83,10 @@ class History:
 
 
 def rate(now: int, before: int, span_ms: float) -> float:
-    """Return the growth per second, in tenths."""
+    """Return the increase per second, rounded to tenths."""
     return round(max(now - before, 0) * 1000 / span_ms, 1) if span_ms > 0 else 0.0
 
 
 def rates(names: Sequence[str], now: Sequence[int], before: Sequence[int], span_ms: float) -> Rates:
-    """Return the growth per second of several counts by name."""
+    """Return the increase per second of several counts by name."""
     return {name: rate(a, b, span_ms) for name, a, b in zip(names, now, before, strict=True)}

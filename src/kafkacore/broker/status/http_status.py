@@ -1,9 +1,9 @@
-"""The status page's server: it reads requests of browsers and of Prometheus, and writes pages.
+"""The HTTP server of the status page.
 
-It listens on this machine's own address alone, answers GET and HEAD, and only if the Host header is this
-machine's, so that a web page whose name was made to point here gets nothing. One thread owns all connections
-and never waits for one of them. Each connection has one deadline for its whole request and answer, and a new
-connection displaces the oldest one, so that slow clients keep nobody out.
+It listens only on the loopback address and answers GET and HEAD. A request must have the Host header of this
+machine, which prevents DNS rebinding by web pages. One thread owns all connections and never blocks on one of
+them. Each connection has one deadline for request and response. When the limit is reached, a new connection
+replaces the oldest one, so that slow clients cannot block the page.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from kafkacore.clock import Clock
 logger = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
-#: One more displaces the oldest.
+#: Maximum number of connections; a further one replaces the oldest.
 MAX_CONNECTIONS: Final = 256
-#: From accept to the end of the answer.
+#: Time from accepting a connection to the end of the response.
 REQUEST_MS: Final = 10_000.0
-#: Threads that look at the broker, each for at most two looks' time-outs.
+#: Threads that take snapshots of the broker.
 WORKERS: Final = 2
-#: A request that is larger is refused by what has been read of it; http.server's limit of a line.
+#: Maximum size of a request head: the limit of http.server for a line.
 MAX_BYTES: Final = 65_537
-#: After an accept that failed, such as for want of descriptors, the listener rests so long.
-REST_MS: Final = 100.0
+#: Pause of the listener after a failed accept, for example without free descriptors.
+ACCEPT_PAUSE_MS: Final = 100.0
 _READ_BYTES: Final = 16_384
 _BACKLOG: Final = 128
 
 
 class Collector(Protocol):
-    """What is shown; :class:`~kafkacore.broker.status.collector.StatusCollector`."""
+    """The methods of :class:`~kafkacore.broker.status.collector.StatusCollector` that the server uses."""
 
     def snapshot(self) -> Snapshot | None: ...
     def is_alive(self) -> bool: ...
@@ -47,7 +47,7 @@ class Collector(Protocol):
 
 
 def listen(port: int) -> socket.socket:
-    """A socket for :class:`StatusServer`; raises ``BrokerStartError`` with a sentence."""
+    """Return a listening socket for :class:`StatusServer`, or raise ``BrokerStartError``."""
     try:
         return socket.create_server((HOST, port), backlog=_BACKLOG)
     except OSError as error:
@@ -55,7 +55,7 @@ def listen(port: int) -> socket.socket:
 
 
 class _Connection:
-    """A client: first its request is read, then it waits for a worker, then its answer is written."""
+    """A client's connection: it reads the request, waits for a worker, and writes the response."""
 
     __slots__ = ("address", "answer", "deadline_ms", "is_asked", "is_finished", "request", "socket")
 
@@ -64,20 +64,21 @@ class _Connection:
         self.address = address
         self.deadline_ms = deadline_ms
         self.request = bytearray()
-        #: A worker has the request.
+        #: Whether a worker has the request.
         self.is_asked = False
         self.answer = memoryview(b"")
-        #: The answer is written; what the client still sends is read, so that the answer is not lost.
+        #: Whether the response is written. Further bytes of the client are read, because unread bytes would
+        #: reset the connection and lose the response.
         self.is_finished = False
 
 
 class StatusServer:
-    """Serves from :meth:`start` until :meth:`close`.
+    """Serves the status page from :meth:`start` until :meth:`close`.
 
     Parameters
     ----------
     listener:
-        Of :func:`listen`; closed by :meth:`close`.
+        A socket of :func:`listen`, which :meth:`close` closes.
     """
 
     def __init__(self, listener: socket.socket, collector: Collector, clock: Clock) -> None:
@@ -93,18 +94,18 @@ class StatusServer:
         self._wake_write.setblocking(False)
         self._selector.register(self._wake_read, selectors.EVENT_READ)
         self._selector.register(listener, selectors.EVENT_READ)
-        #: In the order of their deadlines.
+        #: Open connections in the order of their deadlines.
         self._connections: dict[_Connection, None] = {}
-        self._rests_until_ms: float | None = None
+        self._paused_until_ms: float | None = None
         self._sample_due_ms = 0.0
-        #: Answers of the workers, for the thread that owns the connections.
+        #: Responses of the workers, for the thread that owns the connections.
         self._done: list[tuple[_Connection, bytes]] = []
         self._workers = ThreadPoolExecutor(WORKERS, "kafka-status-worker")
         self._thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """URL of the page."""
         return f"http://{HOST}:{self.port}/"
 
     @property
@@ -116,14 +117,14 @@ class StatusServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Serve no more; returns when nobody is being served."""
+        """Stop the server and wait for its threads."""
         self._is_stopping = True
         self._wake()
         if self._thread is not None:
             self._thread.join()
         self._workers.shutdown(cancel_futures=True)
         for connection in list(self._connections):
-            self._drop(connection)
+            self._close(connection)
         self._selector.close()
         for each in (self._listener, self._wake_read, self._wake_write):
             each.close()
@@ -132,35 +133,38 @@ class StatusServer:
         while not self._is_stopping:
             self.poll()
 
-    def poll(self, most_ms: float | None = None) -> None:
-        """Wait for something to do, ``most_ms`` at most, and do it. The thread's, or a test's."""
+    def poll(self, max_wait_ms: float | None = None) -> None:
+        """Wait for events for at most ``max_wait_ms``, and handle them.
+
+        The server's thread calls it, or a test.
+        """
         now_ms = self._clock.monotonic_ms()
         due_ms = self._sample_due_ms
         if self._connections:
             due_ms = min(due_ms, next(iter(self._connections)).deadline_ms)
-        if self._rests_until_ms is not None:
-            due_ms = min(due_ms, self._rests_until_ms)
+        if self._paused_until_ms is not None:
+            due_ms = min(due_ms, self._paused_until_ms)
         wait_ms = max(due_ms - now_ms, 0.0)
-        ready = self._selector.select((wait_ms if most_ms is None else min(wait_ms, most_ms)) / 1000)
+        ready = self._selector.select((wait_ms if max_wait_ms is None else min(wait_ms, max_wait_ms)) / 1000)
         for key, events in ready:
             if key.fileobj is self._listener:
                 self._accept()
             elif key.fileobj is self._wake_read:
                 self._wake_read.recv(_READ_BYTES)
             else:
-                self._attend(key.data, events)
+                self._on_event(key.data, events)
         while self._done:
             connection, answer = self._done.pop()
             if connection in self._connections:
                 self._begin_answer(connection, answer)
-        self._look_at_the_clock()
+        self._on_time()
 
-    def _look_at_the_clock(self) -> None:
+    def _on_time(self) -> None:
         now_ms = self._clock.monotonic_ms()
         while self._connections and (first := next(iter(self._connections))).deadline_ms <= now_ms:
-            self._drop(first)
-        if self._rests_until_ms is not None and self._rests_until_ms <= now_ms:
-            self._rests_until_ms = None
+            self._close(first)
+        if self._paused_until_ms is not None and self._paused_until_ms <= now_ms:
+            self._paused_until_ms = None
             self._selector.register(self._listener, selectors.EVENT_READ)
         if self._sample_due_ms <= now_ms:
             self._sample_due_ms = self._collector.sample()
@@ -173,34 +177,34 @@ class StatusServer:
         except BlockingIOError:
             return
         except OSError as error:
-            logger.debug("the status page missed a connection: %s", error)
-            self._displace()
+            logger.debug("the status page could not accept a connection: %s", error)
+            self._close_oldest()
             self._selector.unregister(self._listener)
-            self._rests_until_ms = self._clock.monotonic_ms() + REST_MS
+            self._paused_until_ms = self._clock.monotonic_ms() + ACCEPT_PAUSE_MS
             return
         if len(self._connections) >= MAX_CONNECTIONS:
-            self._displace()
+            self._close_oldest()
         accepted.setblocking(False)
         connection = _Connection(accepted, address, self._clock.monotonic_ms() + REQUEST_MS)
         self._connections[connection] = None
         self._selector.register(accepted, selectors.EVENT_READ, connection)
 
-    def _displace(self) -> None:
-        """Drop the oldest connection, before those that a worker has."""
+    def _close_oldest(self) -> None:
+        """Close the oldest connection, preferably one without a request in a worker."""
         for connection in self._connections:
             if not connection.is_asked:
-                self._drop(connection)
+                self._close(connection)
                 return
         if self._connections:
-            self._drop(next(iter(self._connections)))
+            self._close(next(iter(self._connections)))
 
-    def _drop(self, connection: _Connection) -> None:
+    def _close(self, connection: _Connection) -> None:
         if connection.socket in self._selector.get_map():
             self._selector.unregister(connection.socket)
         connection.socket.close()
         del self._connections[connection]
 
-    def _attend(self, connection: _Connection, events: int) -> None:
+    def _on_event(self, connection: _Connection, events: int) -> None:
         if connection not in self._connections:
             return
         try:
@@ -208,23 +212,23 @@ class StatusServer:
                 self._write(connection)
             elif connection.is_finished:
                 if not connection.socket.recv(_READ_BYTES):
-                    self._drop(connection)
+                    self._close(connection)
             else:
                 self._read(connection)
         except BlockingIOError:
             return
         except OSError as error:
-            logger.debug("the status page lost %s: %s", connection.address, error)
-            self._drop(connection)
+            logger.debug("the status page lost the connection to %s: %s", connection.address, error)
+            self._close(connection)
 
     def _read(self, connection: _Connection) -> None:
         data = connection.socket.recv(_READ_BYTES)
         request = connection.request
         request += data
-        # The head alone: GET and HEAD have no body, and others are refused without it.
+        # Only the head is needed: GET and HEAD requests have only a head, and other methods are rejected.
         is_whole = b"\r\n\r\n" in request or b"\n\n" in request or len(request) >= MAX_BYTES
         if not data and not request:
-            self._drop(connection)
+            self._close(connection)
         elif is_whole or not data:
             connection.is_asked = True
             self._selector.unregister(connection.socket)
@@ -245,7 +249,7 @@ class StatusServer:
     # ---- Workers -------------------------------------------------------------------------------------
 
     def _work(self, connection: _Connection) -> None:
-        # A start would wait for http.server, which nobody needs before the first request.
+        # Imported here, because http.server would slow down the start of the broker.
         from kafkacore.broker.status.handler import answer
 
         try:
@@ -253,15 +257,15 @@ class StatusServer:
                 self._done.append((connection, answer(bytes(connection.request), self._collector)))
                 self._wake()
         except Exception:
-            logger.exception("the status page could not answer")
+            logger.exception("the status page failed to handle a request")
 
     def _wake(self) -> None:
         try:
             self._wake_write.send(b"x")
         except BlockingIOError:
-            return  # The thread has many bytes to wake up by already.
+            return  # The socket is full, so the thread wakes up anyway.
 
 
 def as_json(value: object) -> bytes:
-    """One line of JSON."""
+    """Return a value as one line of JSON."""
     return json.dumps(value, separators=(",", ":"), default=str).encode() + b"\n"

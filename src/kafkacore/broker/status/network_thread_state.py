@@ -1,7 +1,6 @@
-"""What only the network thread may look at: requests that wait, and groups. Runs on that thread.
+"""State for a snapshot that only the network thread may read: delayed requests and groups.
 
-The broker's services in; plain values out, bounded, and nothing worked out that another thread can work out
-as well. Does not know: who asks.
+It returns plain values of limited size, and leaves all computation to other threads.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from kafkacore.broker.handlers.services import BrokerServices
 from kafkacore.structs import TopicPartition
 
 MAX_GROUPS: Final = 200
-#: Of all groups together.
+#: Limits for all groups together.
 MAX_MEMBERS: Final = 1000
 MAX_OFFSETS: Final = 5000
 MAX_TEXT_LENGTH: Final = 200
 
 
 def short(text: str) -> str:
-    """Text of a client as it is shown: one may call itself by 32 KiB, and two that differ stay two."""
+    """Shorten a client's text, which may have 32 KiB, so that different texts stay different."""
     return (
         text
         if len(text) <= MAX_TEXT_LENGTH
@@ -30,7 +29,7 @@ def short(text: str) -> str:
 
 
 class MemberSeen(NamedTuple):
-    """A member; ``assignment`` as its leader encoded it."""
+    """A member of a group, with its encoded assignment."""
 
     member_id: str
     group_instance_id: str | None
@@ -40,7 +39,7 @@ class MemberSeen(NamedTuple):
 
 
 class GroupSeen(NamedTuple):
-    """A group; its members and offsets may be fewer than it has."""
+    """A group, with a limited number of its members and offsets."""
 
     group_id: str
     state: str
@@ -51,9 +50,9 @@ class GroupSeen(NamedTuple):
 
 
 class NetworkThreadState(NamedTuple):
-    """What was seen; ``groups`` may be fewer than ``group_count``."""
+    """The state of the network thread, with a limited number of groups."""
 
-    #: API → how many of its requests wait.
+    #: Number of delayed requests by API.
     waiting: dict[str, int]
     groups: list[GroupSeen]
     group_count: int
@@ -61,19 +60,19 @@ class NetworkThreadState(NamedTuple):
 
 
 def network_thread_state(services: BrokerServices) -> NetworkThreadState:
-    """Look at it."""
+    """Read the state on the network thread."""
     manager, registry = services.replica_manager, services.groups.registry
     groups = sorted(registry, key=lambda group: group.group_id)[:MAX_GROUPS]
-    room = [MAX_MEMBERS, MAX_OFFSETS]
+    left = [MAX_MEMBERS, MAX_OFFSETS]
     return NetworkThreadState(
         waiting={"Produce": len(manager.produce_purgatory), "Fetch": len(manager.fetch_purgatory)},
-        groups=[_seen(group, services, room) for group in groups],
+        groups=[_seen(group, services, left) for group in groups],
         group_count=len(registry),
         fetch_session_count=len(services.fetch_sessions),
     )
 
 
-def _seen(group: ClassicGroup, services: BrokerServices, room: list[int]) -> GroupSeen:
+def _seen(group: ClassicGroup, services: BrokerServices, left: list[int]) -> GroupSeen:
     members = [
         MemberSeen(
             short(member.member_id),
@@ -82,17 +81,17 @@ def _seen(group: ClassicGroup, services: BrokerServices, room: list[int]) -> Gro
             member.client_host.removeprefix("/"),
             bytes(member.assignment),
         )
-        for member in list(group)[: max(room[0], 0)]
+        for member in list(group)[: max(left[0], 0)]
     ]
     log = services.coordinator_log
     kept = log.offsets_of(log.partition_for(group.group_id))
     offsets: dict[TopicPartition, int] = {}
     for topic, partitions in ({} if kept is None else kept.of_group(group.group_id)).items():
         for partition, committed in partitions.items():
-            if len(offsets) < room[1]:
+            if len(offsets) < left[1]:
                 offsets[TopicPartition(topic, partition)] = committed.offset
-    room[0] -= len(members)
-    room[1] -= len(offsets)
+    left[0] -= len(members)
+    left[1] -= len(offsets)
     return GroupSeen(
         short(group.group_id),
         group.state.value,

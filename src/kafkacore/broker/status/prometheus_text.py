@@ -1,7 +1,7 @@
-"""A look at the broker as Prometheus reads it: a snapshot in, text of the exposition format 0.0.4 out.
+"""A snapshot of the broker in the text format of Prometheus, version 0.0.4.
 
-Names are those that Apache Kafka's JMX exporter commonly gives, so that dashboards find them. Of more topics
-than are shown one by one the rest is a single one, whose name no topic can have. Does not know: HTTP.
+Names are those of Apache Kafka's JMX exporter, so that existing dashboards work. Topics beyond the limit are
+summed up under one name that no topic can have.
 """
 
 from __future__ import annotations
@@ -13,39 +13,43 @@ from kafkacore.broker.server.metrics import ApiFigures
 from kafkacore.broker.status.snapshot import AuthenticationFigures, GroupFigures, Snapshot, TopicFigures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-#: Topics with figures of their own, and partitions likewise.
+#: Maximum number of topics and of partitions with metrics of their own.
 MAX_TOPICS: Final = 200
 MAX_PARTITIONS: Final = 1000
 _REST: Final = "(other topics)"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
-#: Part of a name, help, key in the figures of a topic and of the broker.
+#: Name part, help text, and key in the counts of topics and of the broker.
 _TRAFFIC: Final[tuple[tuple[str, str, Literal["bytes_in", "messages_in", "bytes_out"]], ...]] = (
-    ("bytesin", "Bytes taken", "bytes_in"),
-    ("messagesin", "Records taken", "messages_in"),
-    ("bytesout", "Bytes given", "bytes_out"),
+    ("bytesin", "Bytes that producers have written", "bytes_in"),
+    ("messagesin", "Records that producers have written", "messages_in"),
+    ("bytesout", "Bytes that consumers have fetched", "bytes_out"),
 )
 _OF_PARTITIONS: Final[
     tuple[tuple[str, str, Literal["size", "segments", "start", "end", "high_watermark"]], ...]
 ] = (
-    ("kafka_log_log_size", "Size of a partition, bytes.", "size"),
-    ("kafka_log_log_numlogsegments", "Segments of a partition.", "segments"),
-    ("kafka_log_log_logstartoffset", "The first offset of a partition.", "start"),
-    ("kafka_log_log_logendoffset", "The offset behind the last record of a partition.", "end"),
-    ("kafkacore_broker_high_watermark", "Up to where consumers read.", "high_watermark"),
+    ("kafka_log_log_size", "Size of a partition in bytes.", "size"),
+    ("kafka_log_log_numlogsegments", "Number of segments of a partition.", "segments"),
+    ("kafka_log_log_logstartoffset", "Log start offset of a partition.", "start"),
+    ("kafka_log_log_logendoffset", "Log end offset of a partition.", "end"),
+    (
+        "kafkacore_broker_high_watermark",
+        "High watermark of a partition: consumers read up to this offset.",
+        "high_watermark",
+    ),
 )
 _TIMES: Final[tuple[tuple[str, Literal["total_ms", "local_ms", "remote_ms", "queue_ms"], str], ...]] = (
-    ("totaltimems", "total_ms", "from its handling to its answer"),
-    ("localtimems", "local_ms", "being handled"),
-    ("remotetimems", "remote_ms", "waiting for records or for the disk"),
-    ("requestqueuetimems", "queue_ms", "waiting for the thread"),
+    ("totaltimems", "total_ms", "from the start of handling until the response"),
+    ("localtimems", "local_ms", "in the request handler"),
+    ("remotetimems", "remote_ms", "that were delayed, for records, the disk or a group"),
+    ("requestqueuetimems", "queue_ms", "before handling"),
 )
 _AUTHENTICATIONS: Final[
     tuple[tuple[str, str, Literal["succeeded", "succeeded_again", "failed_again"]], ...]
 ] = (
-    ("successful_authentication", "Connections that authenticated by TLS or SASL.", "succeeded"),
-    ("successful_reauthentication", "Sessions that were renewed by SASL.", "succeeded_again"),
-    ("failed_reauthentication", "Sessions that could not be renewed.", "failed_again"),
+    ("successful_authentication", "Successful authentications with TLS or SASL.", "succeeded"),
+    ("successful_reauthentication", "Successful re-authentications with SASL.", "succeeded_again"),
+    ("failed_reauthentication", "Failed re-authentications.", "failed_again"),
 )
 
 
@@ -56,7 +60,7 @@ class _Text:
     def add(
         self, name: str, kind: str, help_text: str, samples: Iterable[tuple[Mapping[str, object], float]]
     ) -> None:
-        """One family; none if there are no samples."""
+        """Add a metric family, unless it has no samples."""
         samples = list(samples)
         if samples:
             self.lines += [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
@@ -66,7 +70,7 @@ class _Text:
     def summary(
         self, name: str, help_text: str, figures: Iterable[tuple[Mapping[str, object], int, float]]
     ) -> None:
-        """How many there were, and the sum over them."""
+        """Add a summary: the count and the sum."""
         figures = list(figures)
         if figures:
             self.lines += [f"# HELP {name} {help_text}", f"# TYPE {name} summary"]
@@ -84,7 +88,7 @@ class _Text:
 
 
 def prometheus_text(snapshot: Snapshot) -> str:
-    """The figures of a snapshot."""
+    """Return the metrics of a snapshot as text."""
     text = _Text()
     _process(text, snapshot)
     _topics(text, snapshot["topics"])
@@ -97,63 +101,83 @@ def prometheus_text(snapshot: Snapshot) -> str:
 def _process(text: _Text, snapshot: Snapshot) -> None:
     broker, totals, flush = snapshot["broker"], snapshot["totals"], snapshot["flush"]
     about = {"version": broker["version"], "cluster_id": broker["cluster_id"], "flush": broker["flush"]}
-    text.add("kafkacore_broker_info", "gauge", "Which broker this is.", [(about, 1)])
-    text.one("kafkacore_broker_uptime_seconds", "gauge", "Since its start.", broker["uptime_ms"] / 1000)
-    text.one("process_resident_memory_bytes", "gauge", "Memory that it has.", broker["resident_bytes"])
-    if broker["open_files"] >= 0:
-        text.one("process_open_fds", "gauge", "Files that it has open.", broker["open_files"])
+    text.add(
+        "kafkacore_broker_info", "gauge", "Version, cluster id and flush mode of the broker.", [(about, 1)]
+    )
     text.one(
-        "kafka_server_socket_server_metrics_connection_count", "gauge", "Connections.", totals["connections"]
+        "kafkacore_broker_uptime_seconds",
+        "gauge",
+        "Seconds since the start of the broker.",
+        broker["uptime_ms"] / 1000,
+    )
+    text.one(
+        "process_resident_memory_bytes",
+        "gauge",
+        "Resident memory of the process in bytes.",
+        broker["resident_bytes"],
+    )
+    if broker["open_files"] >= 0:
+        text.one("process_open_fds", "gauge", "Number of open file descriptors.", broker["open_files"])
+    text.one(
+        "kafka_server_socket_server_metrics_connection_count",
+        "gauge",
+        "Open connections.",
+        totals["connections"],
     )
     text.one(
         "kafka_server_socket_server_metrics_connection_creation_total",
         "counter",
-        "Connections ever accepted.",
+        "Accepted connections.",
         snapshot["accepted_count"],
     )
     text.one(
         "kafkacore_broker_connections_refused_total",
         "counter",
-        "Connections refused for max.connections.",
+        "Connections that were refused because of max.connections.",
         snapshot["refused_count"],
     )
     text.one(
         "kafka_server_socket_server_metrics_failed_authentication_total",
         "counter",
-        "Connections that failed TLS or SASL.",
+        "Failed authentications with TLS or SASL.",
         snapshot["failed_authentication_count"],
     )
     _authentications(text, snapshot["authentications"])
     text.one(
         "kafka_server_socket_server_metrics_expired_connections_killed_count",
         "counter",
-        "Connections closed because their session was over.",
+        "Connections that were closed because their SASL session expired.",
         snapshot["expired_count"],
     )
     for name, help_text, key in _TRAFFIC:
         text.one(
             f"kafka_server_brokertopicmetrics_{name}_total",
             "counter",
-            f"{help_text}, all topics.",
+            f"{help_text}, in all topics.",
             totals[key],
         )
-    text.one("kafka_controller_kafkacontroller_globaltopiccount", "gauge", "Topics.", totals["topics"])
     text.one(
-        "kafka_controller_kafkacontroller_globalpartitioncount", "gauge", "Partitions.", totals["partitions"]
+        "kafka_controller_kafkacontroller_globaltopiccount", "gauge", "Number of topics.", totals["topics"]
+    )
+    text.one(
+        "kafka_controller_kafkacontroller_globalpartitioncount",
+        "gauge",
+        "Number of partitions.",
+        totals["partitions"],
     )
     text.one(
         "kafka_server_replicamanager_offlinereplicacount",
         "gauge",
-        "Partitions whose files are damaged or whose disk has failed.",
+        "Partitions that are offline because of corrupt files or a failed disk.",
         totals["offline_partitions"],
     )
-    text.one("kafkacore_broker_log_size_bytes", "gauge", "Size of all logs.", totals["size"])
-    text.one("kafkacore_broker_log_segments", "gauge", "Segments of all logs.", totals["segments"])
+    text.one("kafkacore_broker_log_size_bytes", "gauge", "Size of all logs in bytes.", totals["size"])
+    text.one("kafkacore_broker_log_segments", "gauge", "Number of segments of all logs.", totals["segments"])
     name = "kafka_log_logflushstats_logflushtimems"
     text.summary(
-        name, "Milliseconds of syncs of logs to the disk.", [({}, flush["count"], flush["total_ms"])]
+        name, "Duration of log syncs to the disk in milliseconds.", [({}, flush["count"], flush["total_ms"])]
     )
-    text.one(f"{name}_max", "gauge", "The longest of the last minute, ms.", flush["largest_ms"])
+    text.one(f"{name}_max", "gauge", "Maximum of the last minute in milliseconds.", flush["largest_ms"])
 
 
 def _topics(text: _Text, topics: list[TopicFigures]) -> None:
@@ -177,13 +201,13 @@ def _requests(text: _Text, apis: list[ApiFigures]) -> None:
     text.add(
         f"{name}_requests_total",
         "counter",
-        "Requests answered.",
+        "Requests by API.",
         [({"request": api["name"]}, api["requests"]) for api in apis],
     )
     text.add(
         f"{name}_errors_total",
         "counter",
-        "Errors told, of partitions and topics one by one.",
+        "Errors in responses by API and code. Each topic and partition counts.",
         [
             ({"request": api["name"], "error": error}, count)
             for api in apis
@@ -199,7 +223,7 @@ def _requests(text: _Text, apis: list[ApiFigures]) -> None:
     text.add(
         f"{name}_totaltimems_max",
         "gauge",
-        "The longest of the last minute, ms.",
+        "Maximum of the last minute in milliseconds.",
         [({"request": api["name"]}, api["largest_ms"]) for api in apis],
     )
 
@@ -208,19 +232,19 @@ def _waiting(text: _Text, snapshot: Snapshot) -> None:
     text.add(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         "gauge",
-        "Requests that wait.",
+        "Delayed requests in the purgatories.",
         [({"delayedOperation": name}, count) for name, count in snapshot["waiting"].items()],
     )
 
     text.one(
         "kafka_server_fetchsessioncache_numincrementalfetchsessions",
         "gauge",
-        "Clients whose fetches are remembered.",
+        "Number of incremental fetch sessions.",
         snapshot["fetch_session_count"],
     )
     text.summary(
         "kafkacore_broker_throttle_milliseconds",
-        "Milliseconds that connections were paused for, by quotas.",
+        "Milliseconds for which quotas have throttled connections.",
         [({}, snapshot["throttled_count"], snapshot["throttled_ms"])],
     )
 
@@ -230,7 +254,7 @@ def _authentications(text: _Text, counted: AuthenticationFigures) -> None:
         text.one(f"kafka_server_socket_server_metrics_{name}_total", "counter", help_text, counted[key])
     text.summary(
         "kafka_server_socket_server_metrics_reauthentication_latency",
-        "Milliseconds that renewing a session took.",
+        "Duration of re-authentications in milliseconds.",
         [({}, counted["succeeded_again"], counted["latency_ms"])],
     )
 
@@ -242,12 +266,12 @@ def _groups(text: _Text, groups: list[GroupFigures]) -> None:
     text.add(
         "kafka_coordinator_group_groupmetadatamanager_numgroups",
         "gauge",
-        "Groups by state.",
+        "Number of groups by state.",
         [({"state": state}, count) for state, count in states.items()],
     )
     text.add(
         "kafkacore_broker_group_lag",
         "gauge",
-        "Records that a group has still to read.",
+        "Lag of a group: number of records after its committed offsets.",
         [({"group": group["group_id"]}, group["lag"]) for group in groups if group["lag"] is not None],
     )

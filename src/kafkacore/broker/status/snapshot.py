@@ -1,6 +1,6 @@
-"""What a look at a running broker returns: the status page, its JSON and its metrics are made of it.
+"""Types of a snapshot, from which the status page, its JSON and the metrics are made.
 
-Numbers are of the whole broker unless they say otherwise; times are in milliseconds.
+Numbers are for the whole broker unless stated otherwise. Times are in milliseconds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 
 from kafkacore.broker.server.metrics import ApiFigures
 
-#: Name of a count → its growth per second.
+#: Increase per second by the name of a count.
 Rates = dict[str, float]
 
 
@@ -49,7 +49,7 @@ class FlushFigures(TypedDict):
 
 
 class PartitionFigures(TypedDict):
-    """One partition; of one that could not be loaded there is only the reason, ``offline``."""
+    """A partition. One that could not be loaded has only its number and the reason, ``offline``."""
 
     partition: int
     offline: str | None
@@ -62,7 +62,7 @@ class PartitionFigures(TypedDict):
 
 
 class TopicFigures(TypedDict):
-    """One topic; ``partitions`` may be fewer than it has."""
+    """A topic, with a limited number of its partitions."""
 
     name: str
     is_internal: bool
@@ -124,7 +124,7 @@ class CommittedFigures(TypedDict):
 
 
 class GroupFigures(TypedDict):
-    """One group; its members and offsets may be fewer than it has."""
+    """A group, with a limited number of its members and offsets."""
 
     group_id: str
     state: str
@@ -145,7 +145,7 @@ class Snapshot(TypedDict):
     apis: list[ApiFigures]
     flush: FlushFigures
     topics: list[TopicFigures]
-    #: May be fewer than ``connection_count``.
+    #: A limited number of the connections, see ``connection_count``.
     clients: list[ClientFigures]
     connection_count: int
     accepted_count: int
@@ -155,7 +155,7 @@ class Snapshot(TypedDict):
     expired_count: int
     throttled_count: int
     throttled_ms: float
-    #: API → how many of its requests wait.
+    #: Number of delayed requests by API.
     waiting: dict[str, int]
     groups: list[GroupFigures]
     group_count: int

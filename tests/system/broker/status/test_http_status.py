@@ -71,7 +71,7 @@ def test_page_is_one_document_that_asks_nobody_else_for_anything(broker: KafkaBr
 def test_name_that_is_not_this_machines_gets_nothing(broker: KafkaBroker, host: str, path: str) -> None:
     answer, text = ask(broker, path, host=host)
     assert answer.status == 403
-    assert "this machine alone" in text
+    assert "only for this machine" in text
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]:80"])
@@ -302,7 +302,7 @@ def test_broker_that_does_not_answer_is_unhealthy(broker: KafkaBroker) -> None:
     (network,) = [thread for thread in threading.enumerate() if thread.name == "kafka-broker-network"]
     network.join(BUDGET_S)
     answer, text = ask(broker, "/healthz")
-    assert (answer.status, text) == (503, "the broker does not answer\n")
+    assert (answer.status, text) == (503, "the broker does not respond\n")
 
 
 def test_library_shows_nothing_unless_asked(tmp_path: Path) -> None:
