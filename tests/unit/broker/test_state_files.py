@@ -85,7 +85,7 @@ def test_key_of_salts_that_is_none_is_made_anew_with_a_warning(
     assert len(found) == SALT_KEY_SIZE
     assert load_or_create_salt_key(tmp_path, Disk()) == found
     assert [record.message for record in caplog.records] == [
-        f"{tmp_path / SALT_KEY_NAME} is damaged and is made anew"
+        f"{tmp_path / SALT_KEY_NAME} is damaged; replacing it by a new key"
     ]
 
 
@@ -110,7 +110,7 @@ def test_checkpoint_that_is_none_takes_little_memory(tmp_path: Path, line: bytes
     path.write_bytes(b"0\n10000\n" + line * 10_000)
     with little_memory_for(path):
         assert checkpoints.read_offsets(Disk(), path) == {}
-    with little_memory_for(path), pytest.raises(ValueError, match=r"of 10000|not behind"):
+    with little_memory_for(path), pytest.raises(ValueError, match=r"of 10000|not after"):
         checkpoints.parse_leader_epochs(path.read_bytes())
 
 

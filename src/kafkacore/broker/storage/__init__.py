@@ -1,4 +1,1 @@
-"""Files of the broker: the disk as it fails, the identity of a folder, checked JSON, allocated producer ids.
-
-Does not know: logs, topics, requests.
-"""
+"""File access of the broker, and its small state files: identity, checksummed JSON and producer ids."""

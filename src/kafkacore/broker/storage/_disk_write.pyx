@@ -1,4 +1,4 @@
-"""The write of several buffers with one system call, which each produce request makes."""
+"""Writes several buffers with one system call, for produce requests."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
@@ -14,12 +14,12 @@ cdef extern from "sys/uio.h" nogil:
     Py_ssize_t pwritev(int fd, const iovec *vector, int count, int64_t position)
 
 cdef enum:
-    # Of one system call: a header, its records, and a few that somebody else may have. More go in several.
+    # Maximum number of buffers per system call. A produce request has two: a header and its records.
     MAX_PIECES = 64
 
 
 def pwritev_all(int fd, buffers, int64_t position):
-    """Write all of ``buffers`` one after the other; an ``OSError`` may leave a part of them written."""
+    """Write all ``buffers`` consecutively at ``position``. After an ``OSError`` a part may be written."""
     cdef Py_buffer views[MAX_PIECES]
     cdef iovec vector[MAX_PIECES]
     cdef int count = 0
@@ -46,7 +46,7 @@ def pwritev_all(int fd, buffers, int64_t position):
 
 
 cdef int write_all(int fd, iovec *vector, int count, Py_ssize_t size, int64_t position) except -1:
-    """Write ``size`` bytes, which is what the vector has; it is used up."""
+    """Write all ``size`` bytes of the vector, which is modified."""
     cdef Py_ssize_t written
     cdef int error
     while size > 0:
@@ -59,9 +59,9 @@ cdef int write_all(int fd, iovec *vector, int count, Py_ssize_t size, int64_t po
             PyErr_CheckSignals()
             continue
         if written == size:
-            return 0  # Mostly all of it goes at once.
+            return 0  # The usual case.
         if written == 0:
-            raise OSError(EIO, "nothing could be written")
+            raise OSError(EIO, "write returned 0 bytes")
         size -= written
         position += written
         while written >= <Py_ssize_t> vector[0].iov_len:

@@ -1,7 +1,4 @@
-"""Small state files in JSON with a CRC over all of it: a flipped bit is found and not believed.
-
-A mapping in, bytes out, and back. Does not know: what is in it, files.
-"""
+"""JSON state files with a checksum, so that a damaged file is detected."""
 
 from __future__ import annotations
 
@@ -15,32 +12,34 @@ _CRC = "crc32c"
 
 
 def checked_json(content: Mapping[str, Any]) -> bytes:
-    """``content`` with its CRC, readable by a person."""
+    """Return ``content`` as indented JSON with its CRC-32C."""
     return (json.dumps({**content, _CRC: _crc_of(content)}, indent=1) + "\n").encode()
 
 
 def read_checked_json(data: bytes, *, needs_crc: bool = True) -> dict[str, Any]:
-    """What :func:`checked_json` was given.
+    """Parse and verify the result of :func:`checked_json`.
 
     Parameters
     ----------
+    data:
+        Content of the file.
     needs_crc:
-        Whether content without a CRC, which an older version may have written, is refused.
+        Whether to reject content without a CRC, which an older version may have written.
 
     Raises
     ------
     ValueError
-        It is no object of JSON, or its CRC is wrong.
+        The content is not a JSON object, or its CRC is wrong.
     """
     try:
         content = json.loads(data)
     except RecursionError:
-        raise ValueError("it is nested too deep to be a state file") from None
+        raise ValueError("it is nested too deeply to be a state file") from None
     if not isinstance(content, dict):
-        raise ValueError("it is no object of JSON")
+        raise ValueError("it is not a JSON object")
     found = content.pop(_CRC, None)
     if found != _crc_of(content) and (needs_crc or found is not None):
-        raise ValueError("its CRC is wrong, so it has been damaged or edited")
+        raise ValueError("its CRC is wrong, so it was damaged or edited")
     return content
 
 

@@ -1,8 +1,7 @@
-"""The storage seam: every touch of the file system by the broker's log, in a dozen verbs.
+"""The file system operations of the broker, behind one interface.
 
-Paths, file descriptors and bytes in; bytes and ``OSError`` out. Handed in by constructor, so that tests
-put a disk in its place that fails at call k or loses its power (``kafkacore.testing.disk``). Does not
-know: logs, formats.
+Constructors take a :class:`Disk`, so that tests can replace it by one that fails or loses power
+(``kafkacore.testing.disk``).
 """
 
 from __future__ import annotations
@@ -19,35 +18,43 @@ from kafkacore.broker.storage._disk_write import pwritev_all
 
 Buffer = bytes | bytearray | memoryview
 
-#: What an ``OSError`` says when there is no room, on the volume or for the user.
+#: Error numbers of an ``OSError`` when the volume is full or the user's quota is used up.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
-#: Nobody but the broker's own user reads the records of its clients.
+#: Permissions of new files. Only the broker's user may read records.
 FILE_MODE = 0o600
+#: Permissions of new folders.
 FOLDER_MODE = 0o700
 
 
 class FolderAccess(NamedTuple):
-    """The user id that owns a folder, and the folder's permission bits."""
+    """Owner and permissions of a folder."""
 
+    #: User id of the owner.
     owner: int
+    #: Permission bits.
     mode: int
 
 
 class DiskSpace(NamedTuple):
-    """Of a volume: what fits on it, and what a user other than root may still add."""
+    """Size and free space of a volume."""
 
     total_bytes: int
+    #: Free bytes available to users other than root.
     usable_bytes: int
 
 
 def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
-    """Write a file as a whole or not at all, where the folder may be writable for others, such as ``/tmp``.
+    """Replace a file atomically. Safe in a folder that other users can write to, such as ``/tmp``.
 
-    The temporary file is always new, so that it cannot be a link that another user has made.
+    The temporary file is always newly created, so it cannot be a link that another user has placed there.
 
     Parameters
     ----------
+    path:
+        File to create or replace.
+    data:
+        New content.
     mode:
         Permissions of the file, before the umask.
     """
@@ -68,36 +75,43 @@ def _open(path: Path, flags: int) -> int:
 
 
 class Disk:
-    """The operating system's file system. The code that opens a descriptor closes it with :meth:`close`.
+    """The operating system's file system. The caller closes each descriptor with :meth:`close`.
 
-    Files are never opened through a symbolic link: a user who could put one into the data folder would have
-    the broker write to any file that its own user may write to.
+    Symbolic links to files are never followed. Otherwise a user who can create one in the data folder could
+    make the broker write to any file that the broker's user may write to.
     """
 
-    #: Whether descriptors are the system's, so that others may send from them.
+    #: Whether descriptors are those of the operating system and can be used with ``sendfile``.
     has_descriptors = True
 
     # ---- Files ----------------------------------------------------------------------------------------
 
     def open(self, path: Path, *, create: bool = False) -> int:
-        """A descriptor for reading and writing; ``create`` makes the file, empty, if it is missing."""
+        """Open a file for reading and writing, and return its descriptor.
+
+        Parameters
+        ----------
+        path:
+            Path of the file.
+        create:
+            Whether to create an empty file if it is missing.
+        """
         return _open(path, os.O_RDWR | (os.O_CREAT if create else 0))
 
     def open_read_only(self, path: Path) -> int:
-        """A descriptor for reading only."""
+        """Open a file for reading, and return its descriptor."""
         return _open(path, os.O_RDONLY)
 
     def close(self, fd: int) -> None:
+        """Close a descriptor."""
         os.close(fd)
 
     def pread(self, fd: int, size: int, position: int) -> bytes:
-        """The bytes from ``position`` on, ``size`` of them or as many as there are before the end of the
-        file.
-        """
+        """Read ``size`` bytes at ``position``, or fewer if the file ends before."""
         data = os.pread(fd, size, position)
         if len(data) == size or not data:
             return data
-        # Regular files give short reads only at their end, or for sizes beyond what one call can transfer.
+        # A regular file returns fewer bytes only at its end, or if the size exceeds the limit of one call.
         parts = [data]
         missing = size - len(data)
         while missing and (data := os.pread(fd, missing, position + size - missing)):
@@ -106,7 +120,7 @@ class Disk:
         return b"".join(parts)
 
     def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
-        """Write all of ``buffers`` one after the other; an ``OSError`` may leave a part of them written."""
+        """Write all ``buffers`` consecutively at ``position``. After an ``OSError`` a part may be written."""
         pwritev_all(fd, buffers, position)
 
     def size(self, fd: int) -> int:
@@ -116,31 +130,31 @@ class Disk:
         os.ftruncate(fd, size)
 
     def fdatasync(self, fd: int) -> None:
-        """Return when the file's bytes and its size are on the medium."""
+        """Sync the content and the size of a file to the medium."""
         os.fdatasync(fd)
 
     # ---- Names ----------------------------------------------------------------------------------------
 
     def rename(self, source: Path, target: Path) -> None:
-        """Atomic; replaces ``target`` if it is a file. Durable only after :meth:`fsync_dir`."""
+        """Rename atomically, replacing ``target`` if it is a file. Durable only after :meth:`fsync_dir`."""
         os.replace(source, target)
 
     def unlink(self, path: Path) -> None:
         os.unlink(path)
 
     def mkdir(self, path: Path) -> None:
-        """Make one folder; its parents must exist, it may not."""
+        """Create a folder. Its parent must exist, and the folder must not."""
         os.mkdir(path, FOLDER_MODE)
 
     def rmdir(self, path: Path) -> None:
         os.rmdir(path)
 
     def listdir(self, path: Path) -> list[str]:
-        """Names in a folder, sorted."""
+        """Return the sorted names in a folder."""
         return sorted(os.listdir(path))
 
     def file_size(self, path: Path) -> int | None:
-        """Size of a file, ``None`` if it is missing."""
+        """Return the size of a file in bytes, or ``None`` if it is missing."""
         try:
             return os.stat(path, follow_symlinks=False).st_size
         except FileNotFoundError:
@@ -150,13 +164,11 @@ class Disk:
         return os.path.exists(path)
 
     def is_dir(self, path: Path) -> bool:
-        """Whether ``path`` is a folder of its own; a link to one is not, because deletion must stay
-        inside.
-        """
+        """Whether ``path`` is a folder and not a link to one, so that deletion never follows a link."""
         return os.path.isdir(path) and not os.path.islink(path)
 
     def folders(self, path: Path) -> list[str]:
-        """Names of the folders in a folder, sorted; links to folders are none."""
+        """Return the sorted names of the folders in a folder, without links to folders."""
         with os.scandir(path) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
 
@@ -166,12 +178,12 @@ class Disk:
             return sorted(entry.name for entry in entries if entry.is_symlink() and entry.is_dir())
 
     def access(self, path: Path) -> FolderAccess:
-        """Return who owns a folder and who may use it."""
+        """Return the owner and the permissions of a folder."""
         found = os.stat(path)
         return FolderAccess(found.st_uid, stat.S_IMODE(found.st_mode))
 
     def fsync_dir(self, path: Path) -> None:
-        """Return when the names in the folder are on the medium."""
+        """Sync the names in a folder to the medium."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -179,12 +191,12 @@ class Disk:
             os.close(fd)
 
     def space(self, path: Path) -> DiskSpace:
-        """Of the volume that ``path`` is on."""
+        """Return size and free space of the volume with ``path``."""
         found = os.statvfs(path)
         return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def boot_id(self) -> str:
-        """Another one after each start of the machine; empty if the system does not tell."""
+        """Return an id that changes with each boot of the machine, or an empty string if it is unknown."""
         try:
             with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
                 return file.read().strip()
@@ -192,8 +204,12 @@ class Disk:
             return ""
 
     def lock(self, path: Path) -> int | None:
-        """Take an exclusive lock that dies with the process: its descriptor, or ``None`` if somebody has
-        it.
+        """Acquire an exclusive lock on a file, which the system releases when the process ends.
+
+        Returns
+        -------
+        int, None
+            Descriptor of the file, or ``None`` if another process holds the lock.
         """
         fd = self.open(path, create=True)
         try:
@@ -209,7 +225,13 @@ class Disk:
     # ---- Whole small files ----------------------------------------------------------------------------
 
     def read_file(self, path: Path) -> bytes:
-        """A small file as a whole; ``FileNotFoundError`` if it is missing."""
+        """Read a whole file.
+
+        Raises
+        ------
+        FileNotFoundError
+            The file is missing.
+        """
         fd = self.open_read_only(path)
         try:
             return self.pread(fd, self.size(fd), 0)
@@ -217,9 +239,9 @@ class Disk:
             self.close(fd)
 
     def write_file(self, path: Path, data: bytes) -> None:
-        """Replace a small file: after a crash it has its old content or ``data``, which is durable on return.
+        """Replace a file atomically. Durable on return.
 
-        An ``OSError`` leaves the old content.
+        After a crash or an ``OSError`` the file has either its old content or ``data``.
         """
         temporary = path.with_name(path.name + ".tmp")
         fd = self.open(temporary, create=True)
@@ -233,7 +255,7 @@ class Disk:
         self.fsync_dir(path.parent)
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a folder of files and folders; links, itself included, are removed, never followed."""
+        """Remove a folder and everything in it. Symbolic links are removed and never followed."""
         if not self.is_dir(path):
             self.unlink(path)
             return

@@ -1,8 +1,4 @@
-"""Who this broker is: its cluster id, made once and kept in Kafka's ``meta.properties``, with a note whether
-there is metadata of the cluster; and a secret of its own, kept beside it.
-
-Does not know: topics, sockets.
-"""
+"""The identity of a data folder: Kafka's ``meta.properties``, and the key of SCRAM salts."""
 
 from __future__ import annotations
 
@@ -19,17 +15,20 @@ from kafkacore.errors import KafkaConfigurationError
 logger = logging.getLogger(__name__)
 
 FILE_NAME = "meta.properties"
-#: A property of our own there, which Apache Kafka passes over.
+#: Property that marks a folder with cluster metadata. Apache Kafka ignores it.
 METADATA_KEY = "kafkacore.cluster.metadata"
 SALT_KEY_NAME = "scram-salt.key"
 SALT_KEY_SIZE = 32
-#: A file that is larger is no such file; Kafka's have a hundred bytes or two.
+#: Maximum size of ``meta.properties`` in bytes. Kafka writes at most about 200 bytes.
 _LARGEST = 1 << 20
 _PROPERTY = re.compile(r"^([^#=\r\n][^=\r\n]*)=([^\r\n]*)", re.MULTILINE)
 
 
 def random_id(clock: Clock) -> str:
-    """A cluster id as Kafka writes one: 16 random bytes, URL-safe base64 without padding, no leading dash."""
+    """Return a new cluster id in Kafka's format: 16 random bytes in URL-safe base64, without padding.
+
+    As in Kafka, the id does not begin with a dash.
+    """
     while True:
         text = (
             base64.urlsafe_b64encode(clock.random.getrandbits(128).to_bytes(16, "big")).rstrip(b"=").decode()
@@ -39,19 +38,31 @@ def random_id(clock: Clock) -> str:
 
 
 def load_or_create_cluster_id(data_dir: Path, node_id: int, clock: Clock, disk: Disk) -> str:
-    """The cluster id of ``data_dir``.
+    """Return the cluster id of ``data_dir``, or create and store one.
+
+    Parameters
+    ----------
+    data_dir:
+        The data folder.
+    node_id:
+        Id of this broker.
+    clock:
+        Source of random ids.
+    disk:
+        File system to use.
 
     Raises
     ------
     KafkaConfigurationError
-        The folder belongs to another node id, or the file is none of Kafka's.
+        The folder belongs to a broker with another node id, or ``meta.properties`` is too large.
     """
     path = data_dir / FILE_NAME
     found = _properties(path, disk)
     stored_node = found.get("node.id", str(node_id))
     if stored_node != str(node_id):
         raise KafkaConfigurationError(
-            f"{path} is of node.id {stored_node}, this broker has node.id {node_id}"
+            f"{path} has node.id {stored_node}, but this broker has node.id {node_id}: "
+            "set node.id to the stored one, or use another data folder"
         )
     cluster_id = found.get("cluster.id")
     if not cluster_id:
@@ -62,10 +73,18 @@ def load_or_create_cluster_id(data_dir: Path, node_id: int, clock: Clock, disk: 
 
 
 class KeptMetadata:
-    """The note that a folder has a log of the cluster's metadata, so that it is missed when it is gone.
+    """A property in ``meta.properties`` that marks a data folder with a metadata log.
 
-    Made in two steps, so that all that needs room on the disk is done before the log is touched. Without a
-    file to note it in nothing is done.
+    By this property a start detects that the metadata log was lost. It is set in two steps, so that
+    everything that needs disk space is done before the log is changed. Without ``meta.properties`` nothing is
+    done.
+
+    Parameters
+    ----------
+    data_dir:
+        The data folder.
+    disk:
+        File system to use.
     """
 
     def __init__(self, data_dir: Path, disk: Disk) -> None:
@@ -75,10 +94,11 @@ class KeptMetadata:
         self._is_prepared = False
 
     def is_noted(self) -> bool:
+        """Whether the property is set."""
         return METADATA_KEY in _properties(self.path, self._disk)
 
     def prepare(self) -> None:
-        """Write the note under another name; an ``OSError`` leaves everything as it was."""
+        """Write the new file under a temporary name. After an ``OSError`` nothing has changed."""
         found = _properties(self.path, self._disk)
         self._is_prepared = bool(found) and METADATA_KEY not in found
         if self._is_prepared:
@@ -91,23 +111,24 @@ class KeptMetadata:
                 self._disk.close(fd)
 
     def set(self) -> None:
-        """Let what was prepared be true. After an ``OSError``, logged, the next start does it."""
+        """Rename the prepared file. An ``OSError`` is logged, and the next start sets the property again."""
         if self._is_prepared:
             self._is_prepared = False
             try:
                 self._disk.rename(self._temporary, self.path)
                 self._disk.fsync_dir(self.path.parent)
             except OSError as error:
-                logger.warning("%s could not be replaced: %s", self.path, error)
+                logger.warning("failed to replace %s: %s", self.path, error)
 
 
 def _properties(path: Path, disk: Disk) -> dict[str, str]:
     data = disk.read_file(path) if disk.exists(path) else b""
     if len(data) > _LARGEST:
         raise KafkaConfigurationError(
-            f"{path} has {len(data)} bytes, which no broker has written: restore it, or take another data_dir"
+            f"{path} has {len(data)} bytes, which is too large for this file: restore it, or use another "
+            "data folder"
         )
-    # One line at a time: a list of them all takes many times what the file has.
+    # Lines are parsed one at a time, because a list of all of them takes many times the size of the file.
     return {line[1]: line[2] for line in _PROPERTY.finditer(data.decode("utf-8", "replace"))}
 
 
@@ -116,16 +137,23 @@ def _text(properties: dict[str, str]) -> bytes:
 
 
 def load_or_create_salt_key(data_dir: Path, disk: Disk) -> bytes:
-    """What the salts of users that there are not are made of, and those of configured users.
+    """Return the key from which the SCRAM salts of unknown and of configured users are derived.
 
-    Somebody who asks for a user's salt before and after the broker is started again would learn from one that
-    has changed whether there is such a user. A file that is no such key is replaced.
+    The key is stored, because a salt that changes with each start would reveal that the user does not exist.
+    A damaged file is replaced by a new key.
+
+    Parameters
+    ----------
+    data_dir:
+        The data folder.
+    disk:
+        File system to use.
     """
     path = data_dir / SALT_KEY_NAME
     if disk.exists(path):
         if disk.file_size(path) == SALT_KEY_SIZE:
             return disk.read_file(path)
-        logger.warning("%s is damaged and is made anew", path)
+        logger.warning("%s is damaged; replacing it by a new key", path)
     key = secrets.token_bytes(SALT_KEY_SIZE)
     disk.write_file(path, key)
     return key

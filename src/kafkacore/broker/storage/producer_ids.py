@@ -1,8 +1,7 @@
-"""Producer ids that never repeat, not even after a crash.
+"""Allocation of producer ids that are unique even after a crash. Follows Kafka's ``RPCProducerIdManager``.
 
-A block of ids is written to disk before the first of it is given out, so that a restart goes on behind the
-block; at most the rest of one block is lost, which costs nothing. Does not know: producers, sequences,
-requests. Source of the behaviour: Kafka's ``RPCProducerIdManager``.
+The end of a block of ids is written to disk before the first id of the block is used. A restart continues
+after the block and skips its unused ids.
 """
 
 from __future__ import annotations
@@ -20,14 +19,19 @@ _LAST_ID = INT64_MAX
 
 
 class ProducerIdManager:
-    """Used by the network thread alone.
+    """Allocates producer ids. Used by the network thread only.
 
     Parameters
     ----------
     data_dir:
-        Folder in which the end of the last block taken is kept.
+        Data folder, which contains the end of the last allocated block.
     disk:
-        Reads and writes it.
+        File system to use.
+
+    Raises
+    ------
+    KafkaStorageError
+        The file is damaged.
     """
 
     def __init__(self, data_dir: Path, disk: Disk) -> None:
@@ -45,11 +49,17 @@ class ProducerIdManager:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise KafkaStorageError(f"{self._path} cannot be read: {error}") from None
         if not isinstance(block_end, int) or not 0 <= block_end <= _LAST_ID - BLOCK_SIZE:
-            raise KafkaStorageError(f"{self._path}: next_block_start is {block_end!r}")
+            raise KafkaStorageError(f"{self._path}: invalid next_block_start {block_end!r}")
         return block_end
 
     def next_producer_id(self) -> int:
-        """An id that nobody has been given before; ``OSError`` if a new block cannot be written."""
+        """Return a producer id that was never returned before.
+
+        Raises
+        ------
+        OSError
+            A new block cannot be written.
+        """
         if self._next == self._block_end:
             state = {"next_block_start": self._block_end + BLOCK_SIZE}
             self._disk.write_file(self._path, json.dumps(state).encode() + b"\n")
