@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from kafkacore.broker.log._batch_filter import BatchFilter
-from kafkacore.broker.log._batches import placed_header
+from kafkacore.broker.log._batches import stored_header
 from kafkacore.broker.log._key_walk import map_batch
 from kafkacore.broker.log._offset_map import OffsetMap
 from kafkacore.broker.log._producer_batches import ProducerBatches
@@ -304,7 +304,7 @@ def old_batch() -> Any:
 
 def test_header_of_an_old_message_is_refused() -> None:
     with pytest.raises(CorruptRecordError, match="format 1"):
-        placed_header(old_batch(), 0, 0, False, 5)
+        stored_header(old_batch(), 0, 0, False, 5)
     with pytest.raises(InvalidRecordError, match="format 1"):
         with_codec(old_batch(), 1)
 
@@ -325,7 +325,7 @@ def test_compaction_of_an_old_message_is_refused() -> None:
 
 def test_offset_map_without_a_slot_is_refused() -> None:
     for memory, load in ((0, 0.5), (-1, 0.5), (2400, 0.0), (2400, float("nan"))):
-        with pytest.raises(ValueError, match="no map"):
+        with pytest.raises(ValueError, match="invalid size of an offset map"):
             OffsetMap(memory, load, 1)
 
 

@@ -146,7 +146,7 @@ def read_indexes(data: bytes) -> None:
     disk.pwritev(fd, [data[1:]], 0)
     disk.close(fd)
     index = made(OpenFiles(disk, 10), path, 100, 1 << 20)
-    _ = (index.last, index.is_full, index.file.rises(index.file.count))
+    _ = (index.last, index.is_full, index.file.is_increasing(index.file.count))
     for target in (0, 100, 105, 2**62):
         index.lookup(target)
     if isinstance(index, OffsetIndex):

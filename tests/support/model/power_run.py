@@ -202,7 +202,7 @@ class PowerRun:
             broker.flush()
         elif how < 0.84:
             for log in broker.logs.logs().values():
-                log.note_producers(1)
+                log.snapshot_producers(1)
             broker.logs.checkpoint()
         elif how < 0.88:
             self._delete_records(broker)

@@ -277,7 +277,7 @@ def test_what_the_worker_refuses_is_told_to_the_client(scene: Scene) -> None:
     broken = sealed(Compression.LZ4, EMPTY_FRAME * 10_000 + b"junk")
     answer = produced(scene.other.ask(produce(broken), 9))
     assert answer.error_code == InvalidRecordError.errno
-    assert "is broken: lz4" in answer.error_message
+    assert "is malformed: lz4" in answer.error_message
     assert scene.values() == []
 
 

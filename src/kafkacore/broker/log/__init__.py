@@ -1,6 +1,6 @@
-"""The broker's log: batches in, batches by offset out, in Kafka's on-disk format.
+"""The broker's storage of record batches, in Apache Kafka's on-disk format.
 
-Segments, indexes, recovery, retention, compaction, producers' state. Does not know: requests, sockets.
+It covers segments, indexes, recovery, retention, compaction and producer state.
 """
 
 from kafkacore.broker.log.cleaner import CleanerConfig

@@ -28,9 +28,9 @@ class BatchFilter:
         self,
         batch: RecordBatch,
         *,
-        none_stay: bool = False,
-        all_stay: bool = False,
-        has_marker: bool = False,
+        discard_all: bool = False,
+        retain_all: bool = False,
+        marks_empty_txn: bool = False,
     ) -> None: ...
     @property
     def position(self) -> int: ...

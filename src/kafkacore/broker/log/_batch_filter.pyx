@@ -1,9 +1,8 @@
-"""The second walk of compaction over a part of a log's file: which records stay.
+"""The second pass of compaction: removes superseded records, and builds the new batches and index entries.
 
-Bytes of batches in; the batches that stay and the entries of their index files out. Plain batches are dealt
-with without the GIL; before one that needs a codec or a decision the walk stops, and the caller gives it in
-by itself. Source of the behaviour: Kafka's ``Cleaner`` and ``MemoryRecords.filterTo``, KIP-534. Does not
-know: files, segments, transactions.
+Plain batches are processed without the GIL. The pass stops before a batch that is compressed, transactional
+or a marker, which the caller passes in separately. Follows Kafka's ``Cleaner`` and ``MemoryRecords.filterTo``
+(KIP-534).
 """
 
 cimport cython
@@ -14,7 +13,7 @@ from kafkacore.broker.log._index_builder cimport (
     Buffer, Index, add_batch, add_time, put_bytes, reserve,
 )
 from kafkacore.broker.log._key_walk cimport (
-    BAD_BATCH, LOOK, NEEDS_MORE, NO_MEMORY, Batch, is_special, read_batch, stopped,
+    BAD_BATCH, SPECIAL_BATCH, NEEDS_MORE, NO_MEMORY, Batch, is_special, read_batch, stopped,
 )
 from kafkacore.broker.log._offset_map cimport OffsetMap
 from kafkacore.record._batch cimport RecordBatch
@@ -34,9 +33,9 @@ from kafkacore.errors import IllegalStateError
 from kafkacore.record.compression import compress
 
 cdef enum:
-    # What a longer timestamp and a longer length may add to a record.
+    # Maximum growth of a record in bytes, from a longer timestamp delta and a longer length.
     GROWTH = 9 + 4
-    # What `begin` says: the records that stay are to be written.
+    # Result of begin(): the header is written, and the retained records must follow.
     WRITE = 20
 
 
@@ -47,33 +46,36 @@ cdef bytes taken(Buffer *buffer):
 
 
 cdef struct Span:
-    # A record that stays, as it lies in its batch.
+    # The bytes of a retained record in its batch.
     const uint8_t *start
     const uint8_t *end
 
 
 cdef class BatchFilter:
-    """What stays of a run of segments, and the entries of its two index files.
+    """Builds one compacted segment from a group of segments: its batches and the entries of its indexes.
 
     Parameters
     ----------
     offsets:
-        The last offset of each key.
+        Offset of the last record of each key.
     base_offset:
-        Of the segment that is made.
+        Base offset of the new segment.
     end_offset:
-        Behind the last batch that is cleaned: that one stays, empty if need be, for where the log went on.
+        Offset after the last batch to compact. That batch is kept even if it is empty, so that the segment
+        keeps its end offset.
     last_offsets:
-        Producer id → offset of the last record that it has in the log; the batch with it stays.
-    now_ms, delete_retention_ms:
-        Wall time, and how much later a tombstone may go that is seen for the first time.
+        Producer id → offset of its last record. The batch with that record is kept even if it is empty.
+    now_ms:
+        Wall-clock time in milliseconds since the epoch.
+    delete_retention_ms:
+        Time in milliseconds for which a tombstone is kept after the first compaction that reads it.
     index_interval_bytes, max_index_bytes:
-        As the log's configuration has them.
+        Density and maximum size of the indexes, from the configuration of the log.
 
     Attributes
     ----------
     records_read, records_kept, bytes_read, bytes_kept:
-        Of all that was given in.
+        Totals over all batches passed in.
     """
 
     cdef OffsetMap offsets
@@ -81,7 +83,7 @@ cdef class BatchFilter:
     cdef readonly int64_t records_read, records_kept, bytes_read, bytes_kept
     cdef Buffer out, scratch, spans, producers
     cdef Index index
-    # Of the batch that was looked at last.
+    # Results of select_records() for the current batch.
     cdef int64_t kept_max_timestamp
     cdef int32_t kept_count
     cdef bint has_tombstone
@@ -118,7 +120,7 @@ cdef class BatchFilter:
     # ---- One batch ------------------------------------------------------------------------------------
 
     cdef bint is_of_producer(self, const Batch *batch) noexcept nogil:
-        """Whether the batch has the last record of a producer, and so its sequence number."""
+        """Whether the batch has the last record, and so the last sequence number, of its producer."""
         cdef const int64_t *pairs = <const int64_t *> self.producers.data
         cdef int64_t low = 0, high = self.producers.size // 16, middle
         while low < high:
@@ -130,7 +132,7 @@ cdef class BatchFilter:
         return (low < self.producers.size // 16 and pairs[2 * low] == batch.producer_id
                 and pairs[2 * low + 1] == batch.last_offset)
 
-    cdef bint stays(self, const Batch *batch, const RecordFields *fields) noexcept nogil:
+    cdef bint should_retain(self, const Batch *batch, const RecordFields *fields) noexcept nogil:
         cdef int64_t offset = batch.base_offset + fields.offset_delta
         if offset > self.offsets.latest_offset:
             return True
@@ -141,8 +143,8 @@ cdef class BatchFilter:
 
     @cython.nonecheck(False)
     cdef int select_records(self, const Batch *batch, const uint8_t *pos, const uint8_t *end,
-                            bint all_stay) noexcept nogil:
-        """Find the records of a batch that stay."""
+                            bint retain_all) noexcept nogil:
+        """Find the records of a batch to retain."""
         cdef RecordFields fields
         cdef Span *spans
         cdef int64_t timestamp
@@ -156,7 +158,7 @@ cdef class BatchFilter:
             error = parse_record(&pos, end, batch.last_offset_delta, &fields)
             if error != PARSE_OK:
                 return error
-            if all_stay or self.stays(batch, &fields):
+            if retain_all or self.should_retain(batch, &fields):
                 spans[self.kept_count].end = pos
                 self.kept_count = self.kept_count + 1
                 self.has_tombstone = self.has_tombstone or fields.value_size < 0
@@ -168,7 +170,7 @@ cdef class BatchFilter:
 
     @cython.nonecheck(False)
     cdef int write_records(self, Buffer *to, int64_t later) noexcept nogil:
-        """The records that stay; their batch's base timestamp will be `later` by so much."""
+        """Append the retained records to `to`, for a base timestamp that is `later` milliseconds later."""
         cdef const Span *spans = <const Span *> self.spans.data
         cdef const uint8_t *rest
         cdef uint8_t *at
@@ -184,7 +186,7 @@ cdef class BatchFilter:
             read_varint(&rest, spans[index].end, &length)
             rest += 1
             read_varlong(&rest, spans[index].end, &delta)
-            # They were parsed; but they may be in a bytearray, which another thread changes meanwhile.
+            # Checked again: the records may be in a bytearray that another thread has changed after parsing.
             if rest > spans[index].end:
                 return RECORDS_LEFT
             delta = <int64_t> (<uint64_t> delta - <uint64_t> later)
@@ -196,11 +198,14 @@ cdef class BatchFilter:
             put_bytes(to, rest, spans[index].end - rest)
         return 0
 
-    cdef int begin(self, const Batch *batch, bint has_marker, int64_t *later) noexcept nogil:
-        """WRITE if the records that stay are to follow the header, which is written; 0 if all is done."""
+    cdef int begin(self, const Batch *batch, bint marks_empty_txn, int64_t *later) noexcept nogil:
+        """Write the header of a batch and return WRITE, or finish the batch and return 0.
+
+        With WRITE, the caller must write the retained records and then call `finish`.
+        """
         cdef bint is_empty_kept = self.is_of_producer(batch) or batch.last_offset + 1 == self.end_offset
         cdef bint has_horizon = batch.attributes & DELETE_HORIZON_BIT != 0
-        cdef bint needs_horizon = (self.has_tombstone or has_marker) and not has_horizon
+        cdef bint needs_horizon = (self.has_tombstone or marks_empty_txn) and not has_horizon
         self.records_read = self.records_read + batch.record_count
         self.bytes_read = self.bytes_read + batch.size
         later[0] = 0
@@ -233,7 +238,7 @@ cdef class BatchFilter:
 
     cdef int seal(self, const Batch *batch, int64_t size, int64_t base_timestamp,
                   int64_t max_timestamp) noexcept nogil:
-        """Put right the header of what was written last, `size` bytes."""
+        """Complete the header of the last batch in `out`, which has `size` bytes."""
         cdef uint8_t *at = self.out.data + self.out.size - size
         store_int32(at + LENGTH_AT, <int32_t> (size - LOG_OVERHEAD))
         store_int16(at + ATTRIBUTES_AT, batch.attributes)
@@ -260,11 +265,14 @@ cdef class BatchFilter:
         code = self.write_records(&self.out, later)
         return self.finish(batch, later, self.out.size - start) if code == 0 else code
 
-    # ---- What the caller gives in ---------------------------------------------------------------------
+    # ---- Input ----------------------------------------------------------------------------------------
 
     @cython.nonecheck(False)
     def filter(self, const uint8_t[::1] chunk):
-        """Take in the plain batches of ``chunk``; as :func:`~kafkacore.broker.log._key_walk.map_keys`."""
+        """Process the plain batches at the start of ``chunk``.
+
+        Returns and raises the same as :func:`~kafkacore.broker.log._key_walk.map_keys`.
+        """
         cdef Batch batch
         cdef int64_t at = 0
         cdef int64_t size = chunk.shape[0]
@@ -276,7 +284,7 @@ cdef class BatchFilter:
             while at < size:
                 code = read_batch(data + at, size - at, &batch)
                 if code == PARSE_OK:
-                    code = LOOK if is_special(&batch) else self.filter_plain(&batch)
+                    code = SPECIAL_BATCH if is_special(&batch) else self.filter_plain(&batch)
                 if code != PARSE_OK:
                     break
                 at += batch.size
@@ -287,7 +295,7 @@ cdef class BatchFilter:
         return at, code, batch.size
 
     cdef int begin_filtering(self) except -1:
-        """Keep others out of this and of the map, until both are not ``in_use``."""
+        """Mark the filter and the map as in use, or raise if another thread uses one of them."""
         if self.offsets is None:
             raise IllegalStateError("the filter has not been set up")
         begin_use(&self.in_use, self)
@@ -298,24 +306,35 @@ cdef class BatchFilter:
             raise
         return 0
 
-    def filter_batch(self, RecordBatch batch not None, *, bint none_stay=False, bint all_stay=False,
-                     bint has_marker=False):
-        """Take in one batch, compressed or not.
+    def filter_batch(self, RecordBatch batch not None, *, bint discard_all=False, bint retain_all=False,
+                     bint marks_empty_txn=False):
+        """Process one batch, compressed or not.
 
         Parameters
         ----------
-        none_stay, all_stay:
-            What is decided already.
-        has_marker:
-            It is the marker of a transaction of which nothing is left, and gets a delete horizon.
+        batch:
+            Batch to process.
+        discard_all:
+            Whether to remove all records.
+        retain_all:
+            Whether to keep all records.
+        marks_empty_txn:
+            Whether the batch is the marker of a transaction without remaining records. Such a marker gets a
+            delete horizon.
+
+        Raises
+        ------
+        CorruptRecordError
+            The batch is damaged.
         """
         self.begin_filtering()
         try:
-            self.filter_one(batch, none_stay, all_stay, has_marker)
+            self.filter_one(batch, discard_all, retain_all, marks_empty_txn)
         finally:
             self.in_use = self.offsets.in_use = False
 
-    cdef int filter_one(self, RecordBatch batch, bint none_stay, bint all_stay, bint has_marker) except -1:
+    cdef int filter_one(self, RecordBatch batch, bint discard_all, bint retain_all,
+                        bint marks_empty_txn) except -1:
         cdef Batch fields
         cdef int64_t later, start
         cdef int codec, code
@@ -323,12 +342,12 @@ cdef class BatchFilter:
         if code != PARSE_OK:
             stopped(BAD_BATCH if code == NEEDS_MORE else code, &fields)
         self.kept_count, self.has_tombstone = 0, False
-        if not none_stay:
+        if not discard_all:
             batch.open()
             with nogil:
-                code = self.select_records(&fields, batch.records_at, batch.records_end, all_stay)
+                code = self.select_records(&fields, batch.records_at, batch.records_end, retain_all)
         if code == PARSE_OK:
-            code = self.begin(&fields, has_marker, &later)
+            code = self.begin(&fields, marks_empty_txn, &later)
         if code != WRITE:
             if code != 0:
                 stopped(code, &fields)
@@ -352,20 +371,20 @@ cdef class BatchFilter:
         put_bytes(&self.out, &content[0], content.shape[0])
         return 0
 
-    # ---- What comes of it -----------------------------------------------------------------------------
+    # ---- Output ---------------------------------------------------------------------------------------
 
     @property
     def position(self) -> int:
-        """Bytes of the new segment so far."""
+        """Size of the new segment so far, in bytes."""
         return self.index.position
 
     def take(self) -> bytes:
-        """What stays of all that was taken in since the last call."""
+        """Return the batches written since the last call."""
         check_unused(self.in_use, self)
         return taken(&self.out)
 
     def indexes(self) -> tuple:
-        """Content of the offset index and of the time index of the new segment, which is at its end."""
+        """Return the content of the offset index and the time index. Called after the last batch."""
         check_unused(self.in_use, self)
         if add_time(&self.index) != 0:
             raise MemoryError

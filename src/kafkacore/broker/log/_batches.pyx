@@ -1,7 +1,6 @@
-"""Walks over the record batches of a log file, by their headers.
+"""Scans the record batches of a log file by their headers, and writes the headers of new batches.
 
-Bytes of a file in; headers, positions and what is wrong with the bytes out. One call walks a whole chunk,
-so that recovery and the search for an offset cost nothing per record. Does not know: files, indexes, records.
+One call scans a whole chunk of a file, so that recovery and searches do no work per record.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
@@ -20,7 +19,7 @@ from kafkacore.errors import CorruptRecordError
 
 
 cdef inline int64_t batch_size(const uint8_t *at) noexcept nogil:
-    """Size of the batch whose header, all of which is there, is at `at`; -1 if it cannot be a batch."""
+    """Return the size of the batch with a complete header at `at`, or -1 if that is not a batch."""
     cdef int64_t base_offset = load_int64(at + BASE_OFFSET_AT)
     cdef int32_t length = load_int32(at + LENGTH_AT)
     cdef int32_t delta = load_int32(at + LAST_OFFSET_DELTA_AT)
@@ -36,27 +35,32 @@ cdef inline int64_t last_offset_of(const uint8_t *at) noexcept nogil:
 
 
 cdef str no_batch(const uint8_t *at):
-    return (f"no batch: base offset {load_int64(at + BASE_OFFSET_AT)}, length {load_int32(at + LENGTH_AT)}, "
-            f"magic {at[MAGIC_AT]}, last offset delta {load_int32(at + LAST_OFFSET_DELTA_AT)}")
+    return (f"not a valid batch: base offset {load_int64(at + BASE_OFFSET_AT)}, "
+            f"length {load_int32(at + LENGTH_AT)}, magic {at[MAGIC_AT]}, "
+            f"last offset delta {load_int32(at + LAST_OFFSET_DELTA_AT)}")
 
 
 def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint check_crcs):
-    """Headers of the batches that begin in ``chunk``.
+    """Return the headers of the batches in ``chunk``.
 
     Parameters
     ----------
     chunk:
-        Bytes of a file from ``position`` on.
+        Bytes of the file from ``position`` on.
+    position:
+        Position of ``chunk`` in the file.
     end:
-        Position at which the file ends; a batch that passes it is torn.
+        Size of the file. A batch that extends beyond it is torn.
     check_crcs:
-        Compute each batch's CRC, for which all of it must lie in ``chunk``. Otherwise its header must.
+        Whether to verify CRCs. If so, only batches that are completely in ``chunk`` are returned, otherwise
+        all whose header is.
 
     Returns
     -------
     tuple
-        The headers, with positions in the file; the position behind the last of them; how many bytes
-        from there on the next step needs; and what is wrong there, ``None`` if nothing is.
+        The headers, with their positions in the file; the position after the last of these batches; the
+        number of bytes from there on that the next call needs; and a description of the damage at that
+        position, or ``None``.
     """
     cdef list headers = []
     cdef BatchHeader header
@@ -66,7 +70,7 @@ def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint c
     cdef const uint8_t *start
     while at < length and position + at < end:
         if end - position - at < RECORDS_AT:
-            return headers, position + at, 0, f"{end - position - at} bytes are no batch"
+            return headers, position + at, 0, f"the last {end - position - at} bytes are too few for a batch"
         if length - at < RECORDS_AT:
             return headers, position + at, RECORDS_AT, None
         start = &chunk[at]
@@ -74,7 +78,8 @@ def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint c
         if size < 0:
             return headers, position + at, 0, no_batch(start)
         if size > end - position - at:
-            return headers, position + at, 0, f"batch of {size} bytes is cut after {end - position - at}"
+            torn = f"a batch of {size} bytes is cut off after {end - position - at}"
+            return headers, position + at, 0, torn
         if check_crcs and size > length - at:
             return headers, position + at, size, None
         header = BatchHeader.__new__(BatchHeader)
@@ -91,13 +96,13 @@ def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint c
 
 
 def find_batch(const uint8_t[::1] chunk, int64_t target_offset):
-    """The first batch of ``chunk`` that ends at ``target_offset`` or later.
+    """Find the first batch of ``chunk`` that ends at or after ``target_offset``.
 
     Returns
     -------
     tuple
-        Whether it was found; its position in ``chunk``, or where to go on (which may lie behind the
-        chunk); and its size. Size −1: there stands something that is no batch.
+        Whether it was found; its position in ``chunk``, or the position at which to continue, which may be
+        after the chunk; and its size. A size of -1 means that the bytes at the position are not a batch.
     """
     cdef int64_t at = 0
     cdef int64_t length = chunk.shape[0]
@@ -113,12 +118,12 @@ def find_batch(const uint8_t[::1] chunk, int64_t target_offset):
 
 
 def whole_batches(const uint8_t[::1] chunk, int64_t limit_offset):
-    """How much of the start of ``chunk`` is whole batches that end before ``limit_offset``.
+    """Measure the whole batches at the start of ``chunk`` that end before ``limit_offset``.
 
     Returns
     -------
     tuple
-        Their size in bytes, and the offset behind the last of them, −1 if there is none.
+        Total size of these batches in bytes, and the offset after the last one, or -1 without any batch.
     """
     cdef int64_t at = 0
     cdef int64_t length = chunk.shape[0]
@@ -137,20 +142,26 @@ def whole_batches(const uint8_t[::1] chunk, int64_t limit_offset):
     return at, next_offset
 
 
-cpdef bytearray placed_header(RecordBatch batch, int64_t base_offset, int32_t leader_epoch,
+cpdef bytearray stored_header(RecordBatch batch, int64_t base_offset, int32_t leader_epoch,
                               bint is_append_time, int64_t max_timestamp):
-    """The header of ``batch`` as it will stand in the log, a copy: its records are written from where
-    they are.
+    """Return the header of ``batch`` as stored in the log. The records are written unchanged, without a copy.
 
     Parameters
     ----------
     batch:
-        As :func:`~kafkacore.record.validate_batch` gives it.
+        Result of :func:`~kafkacore.record.validate_batch`.
     base_offset, leader_epoch:
-        Its place. Outside the CRC, which stays as it is.
-    is_append_time, max_timestamp:
-        Whether ``max_timestamp`` is the time of all its records, or the latest of the times that each of them
-        has. If the header does not say so yet, the CRC is computed anew.
+        New values for the header. The CRC does not cover them, so it stays the same.
+    is_append_time:
+        Whether all records get ``max_timestamp``, the time of the append.
+    max_timestamp:
+        Largest timestamp in milliseconds since the epoch. If this or ``is_append_time`` changes the header,
+        the CRC is recomputed.
+
+    Raises
+    ------
+    CorruptRecordError
+        The batch has an older format than version 2.
     """
     cdef const uint8_t *came
     cdef bytearray header
@@ -158,7 +169,9 @@ cpdef bytearray placed_header(RecordBatch batch, int64_t base_offset, int32_t le
     cdef uint8_t time_bit = TIMESTAMP_TYPE_BIT if is_append_time else 0
     cdef uint32_t crc
     if batch.magic != CURRENT_MAGIC:
-        raise CorruptRecordError(f"a batch of format {batch.magic} is not placed", offset=batch.base_offset)
+        raise CorruptRecordError(
+            f"cannot append a batch of record format {batch.magic}", offset=batch.base_offset
+        )
     came = batch.source.data + batch.position
     header = PyByteArray_FromStringAndSize(<const char *> came, RECORDS_AT)
     at = <uint8_t *> PyByteArray_AS_STRING(header)

@@ -1,4 +1,4 @@
-"""Builds the index entries of a segment in memory while compaction writes it."""
+"""Builds the index entries of a segment in memory, while compaction writes the segment."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -15,7 +15,7 @@ cdef struct Buffer:
 
 
 cdef inline int reserve(Buffer *buffer, int64_t size) noexcept nogil:
-    """Let there be room for `size` bytes more; 0, or NO_MEMORY."""
+    """Make space for `size` more bytes. Return 0 or NO_MEMORY."""
     cdef uint8_t *moved
     cdef int64_t capacity = buffer.capacity
     if buffer.size + size <= capacity:
@@ -34,7 +34,7 @@ cdef inline void put_bytes(Buffer *buffer, const uint8_t *data, int64_t size) no
 
 
 cdef struct Index:
-    # The segment that is made, and the entries that its indexes are owed.
+    # The state of the new segment, and the entries of its indexes.
     int64_t base_offset
     int64_t interval
     int64_t bytes_since_entry
@@ -67,9 +67,9 @@ cdef inline int add_time(Index *index) noexcept nogil:
 
 cdef inline int add_batch(Index *index, int64_t size, int64_t last_offset,
                           int64_t max_timestamp) noexcept nogil:
-    """The batch that follows in the file, indexed as ``LogSegment.append`` does it."""
+    """Index the next batch of the file as an append does. Return 0, TOO_LARGE or NO_MEMORY."""
     cdef uint8_t *at
-    # Positions and offsets have 31 bits in an index.
+    # Positions and relative offsets in an index have 31 bits.
     if index.position > INT32_MAX - size or last_offset - index.base_offset > INT32_MAX:
         return TOO_LARGE
     if max_timestamp > index.max_timestamp:

@@ -8,11 +8,12 @@ cdef class IndexFile:
     cdef object _file
     cdef object _entry
     cdef int64_t _entry_size
-    # As they will lie in the file; room for the largest kind.
+    # Encoded entries that are not yet in the file: up to 64 of the larger kind.
     cdef uint8_t _waiting[64 * 12]
     cdef int64_t _waiting_size
+    # Whether the file exists.
     cdef bint _is_made
-    # No failed write has left anything behind the entries.
+    # Whether the file has no bytes after its entries, as a failed write may leave.
     cdef bint _is_exact
 
     cdef int64_t written_size(self) noexcept
@@ -23,7 +24,7 @@ cdef class OffsetIndex:
     cdef int64_t _base
     cdef int64_t _last_offset
     cdef int64_t _last_position
-    # Where the last search by position ended: readers go on from there.
+    # Index of the entry that the last search by position found. The next one is usually shortly after it.
     cdef int64_t _window
 
     cdef object _at(self, int64_t index)

@@ -1,10 +1,9 @@
-"""The two sparse indexes of a segment: offset → position, and timestamp → offset.
+"""The two sparse indexes of a segment: offset to position, and timestamp to offset.
 
-Entries in, the nearest entry at or below a key out. Nothing is kept in memory but the number of entries
-and the last ones: a search reads a dozen entries from the page cache. Does not know: batches, segments.
+Only the newest entries are kept in memory. A binary search reads about a dozen entries from the page cache.
 
-Source of the format: Kafka's ``OffsetIndex`` (int32 relative offset, int32 position) and ``TimeIndex`` (int64
-timestamp, int32 relative offset), big-endian. Files are written at their real size, never preallocated.
+The formats are those of Kafka's ``OffsetIndex`` (int32 relative offset, int32 position) and ``TimeIndex``
+(int64 timestamp, int32 relative offset), big-endian. Unlike in Kafka, files are not preallocated.
 """
 
 cimport cython
@@ -29,30 +28,48 @@ TIME_ENTRY = struct.Struct(">qi")
 cdef enum:
     OFFSET_ENTRY_SIZE = 8
     TIME_ENTRY_SIZE = 12
-    # Entries that one read of the file brings: those of 2 MiB of batches or more.
+    # Entries per read of the file, which cover at least 2 MiB of batches.
     WINDOW_ENTRIES = 512
-    # Entries that wait in memory: those of 1 MiB of batches of 16 KiB.
+    # Maximum number of entries in memory, which cover 1 MiB of batches of 16 KiB.
     MAX_WAITING = 64
 
 
 @cython.final
 cdef class IndexFile:
-    """A file of entries of one size. It is made when it is first used.
+    """A file of entries of fixed size, created on first use.
 
-    The newest entries wait in memory until they are many, or the segment ends: to write one for each batch
-    would cost as much as writing the batch. A process that dies takes them with it, and the next start finds
-    its way from those before, or builds the index anew.
+    The newest entries stay in memory until there are many or the segment is closed, because a write per batch
+    would take as long as writing the batch itself. If the process dies they are lost, and the next start uses
+    the entries before them or rebuilds the index.
+
+    Parameters
+    ----------
+    files:
+        Cache of open files.
+    path:
+        Path of the file.
+    entry:
+        ``struct.Struct`` of an entry.
+    max_size:
+        Maximum size of the file in bytes.
 
     Attributes
     ----------
     count:
-        Entries, those that wait included.
+        Number of entries, including those in memory.
+    max_count:
+        Maximum number of entries.
+
+    Raises
+    ------
+    CorruptRecordError
+        The size of the file is not a multiple of the entry size.
     """
 
     def __init__(self, files, path, entry, int64_t max_size):
         self._file = files.file(path, creates=True)
         if not 0 < entry.size <= TIME_ENTRY_SIZE:
-            raise ValueError(f"an entry has {entry.size} bytes, more than any index's")
+            raise ValueError(f"an entry must have 1 to {TIME_ENTRY_SIZE} bytes, not {entry.size}")
         self._entry = entry
         self._entry_size = entry.size
         self._waiting_size = 0
@@ -61,7 +78,7 @@ cdef class IndexFile:
         self._is_exact = True
         size = found or 0
         if size % entry.size:
-            raise CorruptRecordError(f"{path.name}: {size} bytes are no whole number of entries")
+            raise CorruptRecordError(f"{path.name} has {size} bytes, not a multiple of {entry.size}")
         self.count = size // entry.size
         self.max_count = max_size // self._entry_size
 
@@ -70,30 +87,37 @@ cdef class IndexFile:
         return self._file.path
 
     def create(self):
-        """Make the file if it is missing."""
+        """Create the file if it is missing."""
         if not self._is_made:
             self._file.hold()
             self._file.release_hold()
             self._is_made = True
 
-    def doubt(self):
-        """Nobody knows what of the file is on disk."""
+    def mark_unsynced(self):
+        """Treat the file as not synced, because it is not known how much of it is on disk."""
         self._file.is_unsynced = True
 
     @property
     def size(self):
-        """Bytes of all entries."""
+        """Size of all entries in bytes, including those in memory."""
         return self.count * self._entry_size
 
     def get(self, int64_t index):
+        """Return the two numbers of an entry.
+
+        Raises
+        ------
+        CorruptRecordError
+            The file is shorter than expected.
+        """
         size = self._entry_size
         data = self.entries(index, 1)
         if len(data) != size:
-            raise CorruptRecordError(f"{self.path.name} ends before its entry {index}")
+            raise CorruptRecordError(f"{self.path.name} ends before entry {index}")
         return self._entry.unpack(data)
 
     def entries(self, int64_t index, int64_t count):
-        """At most ``count`` entries from ``index`` on, as they lie in the file."""
+        """Return the encoded entries from ``index`` on, at most ``count``."""
         cdef int64_t size = self._entry_size
         cdef int64_t begin = index * size
         cdef int64_t end = min(index + count, self.count) * size
@@ -108,17 +132,17 @@ cdef class IndexFile:
         return data
 
     cdef int64_t written_size(self) noexcept:
-        """Bytes of the entries that are in the file."""
+        """Return the size in bytes of the entries that are in the file."""
         return self.count * self._entry_size - self._waiting_size
 
-    def rises(self, count):
-        """Whether both numbers of each of the first ``count`` entries are above those of the one before."""
+    def is_increasing(self, count):
+        """Whether both numbers increase strictly over the first ``count`` entries."""
         data = self.entries(0, count)
         pairs = pairwise(self._entry.iter_unpack(data))
         return len(data) == count * self._entry_size and all(a < c and b < d for (a, b), (c, d) in pairs)
 
     cdef uint8_t *add(self) except NULL:
-        """Where the next entry, which counts from now on, is to be put."""
+        """Add an entry and return where the caller must write it."""
         cdef uint8_t *at
         if self._waiting_size >= MAX_WAITING * self._entry_size:
             self.write()
@@ -128,7 +152,7 @@ cdef class IndexFile:
         return at
 
     def write(self):
-        """Put into the file what waits; after a failure it still waits."""
+        """Write the entries in memory to the file. After a failure they stay in memory."""
         if self._waiting_size:
             waiting = (<const uint8_t *> self._waiting)[: self._waiting_size]
             self._is_exact = False
@@ -136,8 +160,8 @@ cdef class IndexFile:
             self._is_exact = True
             self._waiting_size = 0
 
-    def cut(self, int64_t count):
-        """Keep the first ``count`` entries, and nothing that a failed write has left behind them."""
+    def truncate(self, int64_t count):
+        """Keep the first ``count`` entries only. Bytes left by a failed write are removed as well."""
         cdef int64_t written = self.written_size()
         cdef int64_t kept = count * self._entry_size
         if kept >= written:
@@ -152,7 +176,10 @@ cdef class IndexFile:
         self.count = count
 
     def last_below(self, is_below):
-        """Index of the last entry for which ``is_below``, -1 if for none; it holds for the first ones."""
+        """Return the index of the last entry for which ``is_below`` is true, or -1.
+
+        ``is_below`` must be true for all entries up to some index, and false for all later ones.
+        """
         low, high = -1, self.count - 1
         while low < high:
             middle = (low + high + 1) // 2
@@ -163,19 +190,20 @@ cdef class IndexFile:
         return low
 
     def flush(self):
+        """Write and sync all entries."""
         self.write()
         if self._file.is_unsynced:
             self._file.fdatasync()
 
     def hold(self):
-        """Keep it open until :meth:`release_hold`."""
+        """Keep the file open until :meth:`release_hold`."""
         self._file.hold()
 
     def release_hold(self):
         self._file.release_hold()
 
     def move(self, path):
-        """Rename it, if it is there; nobody opens it under its old name meanwhile."""
+        """Rename the file if it exists. No other thread can open it under its old name meanwhile."""
         self._file.move(path, must_exist=False)
 
     def release(self):
@@ -184,12 +212,23 @@ cdef class IndexFile:
 
 @cython.final
 cdef class OffsetIndex:
-    """Where in the file the batch lies that ends at an offset.
+    """A sparse index of last offsets of batches to positions in the file.
+
+    Parameters
+    ----------
+    files:
+        Cache of open files.
+    path:
+        Path of the file.
+    base_offset:
+        Base offset of the segment.
+    max_size:
+        Maximum size of the file in bytes.
 
     Raises
     ------
     CorruptRecordError
-        The file cannot be such an index; it has to be built anew.
+        The file is damaged, and the index must be rebuilt.
     """
 
     def __init__(self, files, path, int64_t base_offset, int64_t max_size):
@@ -198,7 +237,7 @@ cdef class OffsetIndex:
         self.find_last()
         if self.file.count > 1 and not self._at(self.file.count - 2) < self.last:
             self.file.release()
-            raise CorruptRecordError(f"{path.name}: the last entry is not behind the one before it")
+            raise CorruptRecordError(f"{path.name}: the last entry is not after the previous one")
 
     cdef object _at(self, int64_t index):
         relative, position = self.file.get(index)
@@ -212,7 +251,7 @@ cdef class OffsetIndex:
 
     @property
     def last(self):
-        """The last entry; the segment's start if there is none."""
+        """Last entry, or the start of the segment without entries."""
         return OffsetPosition(self._last_offset, self._last_position)
 
     @property
@@ -223,11 +262,13 @@ cdef class OffsetIndex:
         return self.file.count >= self.file.max_count
 
     cdef int add(self, int64_t last_offset, int64_t position) except -1:
-        """Add the batch that ends at ``last_offset`` and begins at ``position``."""
         cdef int64_t relative = last_offset - self._base
         cdef uint8_t *at
         if not 0 <= relative <= INT32_MAX or position > INT32_MAX:
-            raise OverflowError(f"offset {last_offset} at {position} is too far from {self._base}")
+            raise OverflowError(
+                f"offset {last_offset} at position {position} does not fit into the index of a segment with "
+                f"base offset {self._base}"
+            )
         at = self.file.add()
         store_int32(at, <int32_t> relative)
         store_int32(at + 4, <int32_t> position)
@@ -235,17 +276,17 @@ cdef class OffsetIndex:
         return 0
 
     def append(self, int64_t last_offset, int64_t position):
-        """Add the batch that ends at ``last_offset`` and begins at ``position``."""
+        """Add an entry for the batch at ``position`` that ends with ``last_offset``."""
         self.add(last_offset, position)
 
     def lookup(self, target_offset):
-        """The last entry whose offset is not above ``target_offset``."""
+        """Return the last entry with an offset up to ``target_offset``, or ``None``."""
         relative = target_offset - self._base
         index = self.file.last_below(lambda entry: entry[0] <= relative)
         return None if index < 0 else self._at(index)
 
     def entry_before(self, int64_t position):
-        """The last entry that is not behind ``position`` in the file."""
+        """Return the last entry with a position up to ``position``, or ``None``."""
         if position >= self.last.position:
             return self.last if self.file.count else None
         index = self._in_window(position)
@@ -255,7 +296,7 @@ cdef class OffsetIndex:
         return None if index < 0 else self._at(index)
 
     def _in_window(self, int64_t position):
-        """As a search, among the entries behind those of the last one; -1 if it is not there."""
+        """Search only the entries after the last result. Return -1 if the entry is not among them."""
         data = self.file.entries(self._window, WINDOW_ENTRIES)
         count = len(data) // OFFSET_ENTRY_SIZE
 
@@ -268,15 +309,19 @@ cdef class OffsetIndex:
         self._window += index
         return self._window
 
-    def cut(self, int64_t count):
-        self.file.cut(count)
+    def truncate(self, int64_t count):
+        """Keep the first ``count`` entries only."""
+        self.file.truncate(count)
         self._window = 0
         self.find_last()
 
 
 @cython.final
 cdef class TimeIndex:
-    """Up to which offset every timestamp is at most this."""
+    """A sparse index of timestamps to offsets: no record up to the offset has a later timestamp.
+
+    Parameters and errors are those of :class:`OffsetIndex`.
+    """
 
     def __init__(self, files, path, int64_t base_offset, int64_t max_size):
         self._base = base_offset
@@ -284,7 +329,7 @@ cdef class TimeIndex:
         self.find_last()
         if self.file.count > 1 and not self._at(self.file.count - 2) < self.last:
             self.file.release()
-            raise CorruptRecordError(f"{path.name}: the last entry is not behind the one before it")
+            raise CorruptRecordError(f"{path.name}: the last entry is not after the previous one")
 
     cdef object _at(self, int64_t index):
         timestamp, relative = self.file.get(index)
@@ -298,7 +343,7 @@ cdef class TimeIndex:
 
     @property
     def last(self):
-        """The last entry; no timestamp and the segment's start if there is none."""
+        """Last entry, or :data:`NO_TIMESTAMP` and the start of the segment without entries."""
         return TimestampOffset(self._last_timestamp, self._last_offset)
 
     @property
@@ -306,17 +351,18 @@ cdef class TimeIndex:
         return self.full()
 
     cdef bint full(self) noexcept:
-        # One place is kept for the entry that closes the segment.
+        # The last slot is reserved for the entry that is added when the segment is closed.
         return self.file.count >= self.file.max_count - 1
 
     cdef int add(self, int64_t timestamp, int64_t offset, bint closing) except -1:
-        """Add an entry if it is later than the last one."""
         cdef int64_t relative = offset - self._base
         cdef uint8_t *at
         if timestamp <= self._last_timestamp or (self.full() and not closing):
             return 0
         if not 0 <= relative <= INT32_MAX:
-            raise OverflowError(f"offset {offset} is too far from {self._base}")
+            raise OverflowError(
+                f"offset {offset} does not fit into the index of a segment with base offset {self._base}"
+            )
         at = self.file.add()
         store_int64(at, timestamp)
         store_int32(at + 8, <int32_t> relative)
@@ -324,14 +370,25 @@ cdef class TimeIndex:
         return 0
 
     def maybe_append(self, int64_t timestamp, int64_t offset, *, bint closing=False):
-        """Add an entry if it is later than the last one."""
+        """Add an entry if its timestamp is later than the last one.
+
+        Parameters
+        ----------
+        timestamp:
+            Milliseconds since the epoch.
+        offset:
+            Last offset of the batch with this timestamp.
+        closing:
+            Whether the entry is the last one of the segment, which may use the reserved slot.
+        """
         self.add(timestamp, offset, closing)
 
     def lookup(self, target_timestamp):
-        """The last entry that is not later than ``target_timestamp``; the segment's start if all are."""
+        """Return the last entry with a timestamp up to ``target_timestamp``, or the start of the segment."""
         index = self.file.last_below(lambda entry: entry[0] <= target_timestamp)
         return TimestampOffset(NO_TIMESTAMP, self._base) if index < 0 else self._at(index)
 
-    def cut(self, int64_t count):
-        self.file.cut(count)
+    def truncate(self, int64_t count):
+        """Keep the first ``count`` entries only."""
+        self.file.truncate(count)
         self.find_last()

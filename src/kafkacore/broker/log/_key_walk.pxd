@@ -1,4 +1,4 @@
-"""Batches of a chunk one by one, for the two walks of compaction; see the module."""
+"""Parsing of single batches, for the two passes of compaction."""
 
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
@@ -12,9 +12,9 @@ from kafkacore.wire._crc32c cimport crc32c_of
 from kafkacore.wire.primitives cimport load_int16, load_int32, load_int64
 
 cdef enum:
-    # Why a walk has stopped, beside the codes of `parse`, which are negative.
+    # Reasons to stop, in addition to the codes of `parse`, which are negative.
     NEEDS_MORE = 1
-    LOOK = 2
+    SPECIAL_BATCH = 2
     FULL = 3
     BAD_BATCH = 4
     BAD_CRC = 5
@@ -36,7 +36,7 @@ cdef struct Batch:
 
 
 cdef inline int read_batch(const uint8_t *at, int64_t left, Batch *out) noexcept nogil:
-    """The batch at `at`, its CRC checked: who is rewritten gets a new one, which must not hide damage."""
+    """Parse the header at `at` and verify the CRC, because a rewritten batch gets a new CRC."""
     out.at, out.size = at, RECORDS_AT
     if left < RECORDS_AT:
         return NEEDS_MORE
@@ -63,6 +63,7 @@ cdef inline int read_batch(const uint8_t *at, int64_t left, Batch *out) noexcept
 
 
 cdef inline bint is_special(const Batch *batch) noexcept nogil:
+    """Whether the batch is compressed, transactional or a marker."""
     return batch.attributes & (COMPRESSION_MASK | CONTROL_BIT | TRANSACTIONAL_BIT) != 0
 
 

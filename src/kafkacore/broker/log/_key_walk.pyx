@@ -1,8 +1,7 @@
-"""The first walk of compaction over a part of a log's file: which keys there are, and where last.
+"""The first pass of compaction: maps each key to the offset of its last record.
 
-Bytes of batches in, a filled map out. Plain batches are dealt with without the GIL; before one that needs a
-codec or a decision the walk stops, and the caller gives it in by itself. Source of the behaviour: Kafka's
-``Cleaner.buildOffsetMapForSegment``. Does not know: files, segments, transactions.
+Plain batches are processed without the GIL. The pass stops before a batch that is compressed, transactional
+or a marker, which the caller passes in separately. Follows Kafka's ``Cleaner.buildOffsetMapForSegment``.
 """
 
 cimport cython
@@ -17,19 +16,19 @@ from kafkacore.wire.primitives cimport load_int64
 
 from kafkacore.errors import CorruptRecordError
 
-#: The walk stands before a batch that the caller has to give in; the map is full.
-STOPPED_AT_BATCH, STOPPED_FULL = <int> LOOK, <int> FULL
+#: Reasons to stop: the caller must pass in the next batch separately, or the map is full.
+STOPPED_AT_BATCH, STOPPED_FULL = <int> SPECIAL_BATCH, <int> FULL
 
 cdef dict _REASONS = {
-    <int> BAD_BATCH: "there is no batch",
+    <int> BAD_BATCH: "not a valid batch",
     <int> BAD_CRC: "the CRC of a batch is wrong",
-    <int> TOO_LARGE: "what is left of the segment does not fit into one",
+    <int> TOO_LARGE: "the remaining batches do not fit into one segment",
 }
 
 
 cdef int stopped(int code, const Batch *batch) except -1:
-    """Say what is wrong, unless the walk has only stopped."""
-    if code in (NEEDS_MORE, LOOK, FULL):
+    """Raise the error for `code`, if it is one."""
+    if code in (NEEDS_MORE, SPECIAL_BATCH, FULL):
         return 0
     if code == NO_MEMORY:
         raise MemoryError
@@ -60,18 +59,28 @@ cdef int put_keys(OffsetMap offsets, const Batch *batch, const uint8_t *pos, con
 
 
 def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start_offset):
-    """Put the keys of the plain batches in ``chunk`` into ``offsets``, those from ``start_offset`` on.
+    """Add the keys of the plain batches at the start of ``chunk`` to ``offsets``.
+
+    Parameters
+    ----------
+    offsets:
+        Map to fill.
+    chunk:
+        Bytes of a segment, beginning with a batch.
+    start_offset:
+        Offset of the first record to add.
 
     Returns
     -------
     tuple
-        Where the walk has stopped, and why: ``STOPPED_AT_BATCH``, ``STOPPED_FULL``, or something else if it
-        needs more of the file; and how many bytes from there on it needs to see.
+        Position in the chunk at which the pass stopped; the reason, which is ``STOPPED_AT_BATCH``,
+        ``STOPPED_FULL``, or any other value if more of the file is needed; and the number of bytes from there
+        on that the next call needs.
 
     Raises
     ------
     CorruptRecordError
-        There is no sound batch.
+        A batch is damaged.
     """
     cdef Batch batch
     cdef int64_t at = 0
@@ -84,7 +93,7 @@ def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start
         while at < size:
             code = read_batch(data + at, size - at, &batch)
             if code == PARSE_OK:
-                code = LOOK if is_special(&batch) else put_keys(
+                code = SPECIAL_BATCH if is_special(&batch) else put_keys(
                     offsets, &batch, batch.at + RECORDS_AT, batch.at + batch.size, start_offset)
             if code != PARSE_OK:
                 break
@@ -97,7 +106,10 @@ def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start
 
 
 def map_batch(OffsetMap offsets not None, RecordBatch batch not None, int64_t start_offset) -> bool:
-    """As :func:`map_keys` for one batch, compressed or not; whether the map is full."""
+    """Add the keys of one batch, compressed or not. Return whether the map is full.
+
+    Parameters and errors are those of :func:`map_keys`.
+    """
     cdef Batch fields
     cdef int code
     batch.open()

@@ -1,8 +1,8 @@
-"""The segments of a log, in order; a batch is appended to the last one. Source: Kafka's ``LocalLog``."""
+"""The segments of a log, and appends to the last one. Follows Kafka's ``LocalLog``."""
 
 from libc.stdint cimport int32_t, int64_t
 
-from kafkacore.broker.log._batches cimport placed_header
+from kafkacore.broker.log._batches cimport stored_header
 from kafkacore.broker.log._segment_appender cimport SegmentAppender
 from kafkacore.record._batch cimport RecordBatch
 from kafkacore.record.layout cimport RECORDS_AT
@@ -15,28 +15,30 @@ from kafkacore.broker.log.reading import LogOffsetMetadata
 cdef enum:
     NO_TIMESTAMP = -1
 
-# What the class itself calls, without the Python function in between.
+# Creates a named tuple without the Python call of its own __new__.
 cdef object new_tuple = tuple.__new__
 
 
 cdef class LocalLog:
-    """Used under the lock of its :class:`~kafkacore.broker.log.unified_log.UnifiedLog`.
+    """The segments of a log in order. Callers hold the lock of the log.
 
     Parameters
     ----------
     segments:
-        In order, at least one; the last one is the active segment.
+        At least one segment, in order. The last one is the active segment.
     log_end_offset:
         Offset of the next record.
 
     Attributes
     ----------
-    segments, base_offsets:
-        In order; changed by the methods of this class only.
+    segments:
+        All segments, in order. Only methods of this class may change the list.
+    base_offsets:
+        Base offset of each segment.
     log_end_metadata:
         The active segment, its size and the log end offset.
     appended_bytes:
-        Since the log was opened.
+        Bytes appended since the log was opened.
     """
 
     cdef readonly list segments
@@ -66,7 +68,7 @@ cdef class LocalLog:
     # ---- Append ---------------------------------------------------------------------------------------
 
     def should_roll(self, RecordBatch batch not None, int64_t max_timestamp, int64_t now_ms):
-        """Whether ``batch`` has to go into a new segment."""
+        """Whether ``batch`` must go into a new segment."""
         return self._appender.should_roll(
             batch.size_in_bytes, max_timestamp, self.log_end_offset + batch.last_offset_delta, now_ms
         )
@@ -77,22 +79,28 @@ cdef class LocalLog:
 
         Parameters
         ----------
-        leader_epoch, is_append_time, max_timestamp:
-            Written into the header. With ``is_append_time``, ``max_timestamp`` is the time of the append.
+        batch:
+            Batch to append.
+        leader_epoch:
+            Leader epoch for the header.
+        is_append_time:
+            Whether ``max_timestamp`` is the time of the append and replaces the timestamps of the records.
+        max_timestamp:
+            Largest timestamp for the header, in milliseconds since the epoch.
         log_start_offset:
-            For the returned ``LogAppendInfo``.
+            Log start offset for the returned ``LogAppendInfo``.
 
         Raises
         ------
         AppendNotUndoneError
-            Half a batch may be left at the end of the file.
+            The write failed and could not be undone: the file may end with a part of the batch.
         OSError
-            Nothing of the batch is left in the files.
+            The write failed and was undone.
         """
         cdef int64_t first_offset = self.log_end_offset
         cdef int64_t last_offset = first_offset + batch.last_offset_delta
         cdef Py_ssize_t at = batch.position
-        header = placed_header(batch, first_offset, leader_epoch, is_append_time, max_timestamp)
+        header = stored_header(batch, first_offset, leader_epoch, is_append_time, max_timestamp)
         records = batch.source.slice(at + RECORDS_AT, at + batch.size_in_bytes)
         self._appender.append(
             [header, records], batch.size_in_bytes, last_offset, max_timestamp, last_offset
@@ -112,28 +120,34 @@ cdef class LocalLog:
         self.activate_last()
 
     def index_of(self, int64_t offset):
-        """Index of the segment that has ``offset``: the last one that does not begin after it."""
+        """Return the index of the last segment that begins at or before ``offset``."""
         return max(bisect_right(self.base_offsets, offset) - 1, 0)
 
     def end_of(self, Py_ssize_t index):
-        """Offset after the last record of a segment."""
+        """Return the offset after the last record of a segment."""
         if index + 1 < len(self.base_offsets):
             return self.base_offsets[index + 1]
         return self.log_end_offset
 
     def count_below(self, int64_t offset):
-        """How many segments have nothing but records below ``offset``; never all of them."""
+        """Count the segments whose records are all below ``offset``. The active segment is never counted."""
         return bisect_right(self.base_offsets, offset, lo=1) - 1
 
     def remove_first(self, Py_ssize_t count):
-        """Take the first ``count`` segments out of the log, but not the active one; their files stay."""
+        """Remove the first ``count`` segments from the list, not their files.
+
+        Raises
+        ------
+        ValueError
+            This would remove the active segment.
+        """
         if not 0 <= count < len(self.segments):
-            raise ValueError(f"{count} of {len(self.segments)} segments cannot be removed")
+            raise ValueError(f"cannot remove {count} of {len(self.segments)} segments")
         del self.segments[:count]
         del self.base_offsets[:count]
 
     def replace(self, list old not None, segment):
-        """Put ``segment`` in the place of ``old``, which follow each other in the log."""
+        """Replace the adjacent segments ``old`` by ``segment``."""
         cdef Py_ssize_t first = self.segments.index(old[0])
         self.segments[first : first + len(old)] = [segment]
         self.base_offsets[first : first + len(old)] = [segment.base_offset]

@@ -1,38 +1,36 @@
-"""One file of a log, which has a descriptor while it is used, and for a while after that.
-
-Bytes in and out, as the disk's verbs. Does not know: when descriptors are too many (``open_files`` does),
-what the file contains.
-"""
+"""One file of a log. It has a descriptor only while it is in use, and for a while after that."""
 
 cimport cython
 
 from kafkacore.wire import FileSlice
 
-# Instead of a descriptor.
+# Value of LogFile.fd without a descriptor.
 CLOSED = -1
 
 
 @cython.final
 cdef class LogFile:
-    """Its calls may come from any thread; their order is the log's care.
+    """A file that is opened on use. Thread-safe, but the log must order writes and syncs.
 
     Parameters
     ----------
     files:
-        Opens and closes it; its lock guards what is here.
+        Cache that opens and closes the file. Its lock guards the attributes.
+    path:
+        Path of the file.
     creates:
-        Opening makes it if it is missing.
+        Whether opening creates the file if it is missing.
 
     Attributes
     ----------
     fd:
-        The descriptor, ``CLOSED`` if it has none.
+        The descriptor, or ``CLOSED``.
     holds:
-        How many use the descriptor now.
+        Number of current users of the descriptor.
     was_used:
-        Again, since it was opened or last in danger of being closed.
+        Whether the file was used since it was opened, or since the cache last considered closing it.
     is_unsynced:
-        It has been written since it was last synced.
+        Whether the file was written since it was last synced.
     """
 
     cdef readonly object path
@@ -40,7 +38,7 @@ cdef class LogFile:
     cdef public int fd
     cdef readonly int holds
     cdef object files, lock, disk
-    # To be closed when nobody uses it any more.
+    # Whether to close the descriptor after the last hold.
     cdef bint is_closing
 
     def __init__(self, files, path, bint creates):
@@ -52,7 +50,7 @@ cdef class LogFile:
         self.fd = CLOSED
 
     def hold(self):
-        """The descriptor. It stays open until :meth:`release_hold`, to be called once for each hold."""
+        """Return the descriptor and keep it open until :meth:`release_hold`, called once for each hold."""
         return self.take_hold()
 
     cdef int take_hold(self) except -1:
@@ -72,7 +70,7 @@ cdef class LogFile:
                 self.files.closed(self)
 
     def release(self):
-        """Give the descriptor back, now or with the last hold; the next use opens the file again."""
+        """Close the descriptor, or schedule that for the last hold. The next use opens the file again."""
         with self.lock:
             if self.fd >= 0:
                 self.is_closing = self.holds > 0
@@ -80,7 +78,7 @@ cdef class LogFile:
                     self.files.closed(self)
 
     def move(self, path, *, bint must_exist=True):
-        """Rename it; nobody opens it under its old name meanwhile."""
+        """Rename the file. No other thread can open it under its old name meanwhile."""
         with self.lock:
             if must_exist or self.disk.exists(self.path):
                 self.disk.rename(self.path, path)
@@ -90,7 +88,7 @@ cdef class LogFile:
         return self.disk.exists(self.path)
 
     def slice(self, position, size):
-        """Part of it, which stays readable whatever becomes of the file."""
+        """Return a part of the file, which stays readable even if the file is renamed or removed."""
         fd = self.take_hold()
         try:
             return FileSlice(fd, position, size, self)
@@ -98,7 +96,7 @@ cdef class LogFile:
             self.release_hold()
             raise
 
-    # ---- As the disk's verbs --------------------------------------------------------------------------
+    # ---- The operations of Disk -----------------------------------------------------------------------
 
     def pread(self, size, position):
         fd = self.take_hold()
@@ -125,7 +123,7 @@ cdef class LogFile:
 
     def fdatasync(self):
         fd = self.take_hold()
-        # Before: what is written meanwhile may not be synced.
+        # Set before the sync, which may miss writes that happen meanwhile.
         self.is_unsynced = False
         try:
             self.disk.fdatasync(fd)

@@ -1,11 +1,11 @@
-"""OffsetMap for Cython callers."""
+"""The offset map of compaction, for Cython callers."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 cdef struct Slot:
     uint64_t first
     uint64_t second
-    # Of the key's last record, and one more: 0 for an empty slot.
+    # Offset of the key's last record plus 1, so that 0 is an empty slot.
     int64_t offset_and_one
 
 
@@ -16,7 +16,7 @@ cdef class OffsetMap:
     cdef readonly int64_t max_entries
     cdef readonly int64_t entries
     cdef public int64_t latest_offset
-    # A walk fills it without the GIL.
+    # Whether a pass of compaction is using the map without the GIL.
     cdef bint in_use
 
     cdef int put(self, const uint8_t *key, int32_t size, int64_t offset) noexcept nogil

@@ -1,8 +1,7 @@
-"""Key → offset of its last record, in a fixed amount of memory, whatever keys there are.
+"""A hash map from keys to the offset of their last record, in a fixed amount of memory.
 
-A key is known by 128 bits of SipHash-2-4 alone, with a secret of the process: two keys that are taken for one
-would cost a record, and nobody can make such keys. Source of the idea: Kafka's ``SkimpyOffsetMap``. Does not
-know: batches, files.
+As in Kafka's ``SkimpyOffsetMap``, only hashes of the keys are stored. A collision would lose a record, so the
+hash is a 128-bit SipHash-2-4 with a secret seed: clients cannot produce colliding keys.
 """
 
 cimport cython
@@ -12,7 +11,7 @@ from libc.string cimport memcpy
 from kafkacore.wire.exclusive cimport check_unused
 from kafkacore.wire.memory cimport calloc, free
 
-#: Bytes that an entry takes.
+#: Size of an entry in bytes.
 BYTES_PER_ENTRY = sizeof(Slot)
 
 
@@ -41,7 +40,7 @@ cdef inline void sip_word(uint64_t *v, uint64_t word) noexcept nogil:
 
 
 cdef void sip_hash(const uint64_t *seeds, const uint8_t *data, int32_t size, Slot *out) noexcept nogil:
-    """SipHash-2-4 with 128 bits, of Aumasson and Bernstein; words are taken as the machine has them."""
+    """Compute SipHash-2-4 with 128 bits (Aumasson and Bernstein), on words in the machine's byte order."""
     cdef uint64_t v[4]
     cdef uint64_t word
     cdef int32_t left = size
@@ -68,26 +67,32 @@ cdef void sip_hash(const uint64_t *seeds, const uint8_t *data, int32_t size, Slo
 
 
 cdef class OffsetMap:
-    """Empty when made.
+    """A map of keys to offsets, empty at first.
 
     Parameters
     ----------
     memory_bytes:
-        How much it may take; taken at once, though the system gives it only as it is filled.
+        Maximum memory in bytes. It is allocated at once, but the system provides it only as the map fills.
     load_factor:
-        How full it may become; fuller is slower.
+        Maximum fraction of used slots, greater than 0 and at most 1. A higher value makes searches slower.
     seed:
-        128 bits that nobody can guess.
+        128 random bits, which must be secret.
 
     Attributes
     ----------
+    entries:
+        Number of keys.
+    max_entries:
+        Maximum number of keys.
     latest_offset:
-        Offset up to which the log's records are in the map, -1 if none are.
+        Last offset of the log that the map covers, or -1.
     """
 
     def __cinit__(self, int64_t memory_bytes, double load_factor, seed):
         if memory_bytes < <int64_t> sizeof(Slot) or not 0 < load_factor <= 1:
-            raise ValueError(f"{memory_bytes} bytes, {load_factor} full, are no map")
+            raise ValueError(
+                f"invalid size of an offset map: {memory_bytes} bytes with load factor {load_factor}"
+            )
         self.slot_count = <uint64_t> memory_bytes // sizeof(Slot)
         self.max_entries = <int64_t> (self.slot_count * load_factor)
         self.seeds[0] = seed & 0xFFFFFFFFFFFFFFFF
@@ -102,7 +107,7 @@ cdef class OffsetMap:
 
     @cython.nonecheck(False)
     cdef Slot *find(self, const uint8_t *key, int32_t size, Slot *hash) noexcept nogil:
-        """The slot of the key, or the empty one where it belongs: `put` always leaves one."""
+        """Return the slot of the key, or the empty slot for it. `put` always keeps one slot empty."""
         cdef Slot *slot
         cdef uint64_t at
         sip_hash(self.seeds, key, size, hash)
@@ -116,7 +121,7 @@ cdef class OffsetMap:
                 at = 0
 
     cdef int put(self, const uint8_t *key, int32_t size, int64_t offset) noexcept nogil:
-        """0, or -1 if the key is new and the map is full."""
+        """Store an offset. Return 0, or -1 if the key is new and the map is full."""
         cdef Slot hash
         cdef Slot *slot = self.find(key, size, &hash)
         if slot.offset_and_one == 0:
@@ -128,7 +133,7 @@ cdef class OffsetMap:
         return 0
 
     cdef int64_t get(self, const uint8_t *key, int32_t size) noexcept nogil:
-        """The offset of the key's last record, -1 if it is not in the map."""
+        """Return the offset of the key, or -1 if the key is not in the map."""
         cdef Slot hash
         return self.find(key, size, &hash).offset_and_one - 1
 
@@ -136,13 +141,13 @@ cdef class OffsetMap:
         cdef const uint8_t *at = &key[0] if key.shape[0] else NULL
         check_unused(self.in_use, self)
         if key.shape[0] > INT32_MAX:
-            raise OverflowError(f"a key of {key.shape[0]} bytes")
+            raise OverflowError(f"the key has {key.shape[0]} bytes, more than {INT32_MAX}")
         if self.put(at, <int32_t> key.shape[0], offset) < 0:
-            raise OverflowError(f"{self.entries} keys are all that fit")
+            raise OverflowError(f"the map is full: it has {self.entries} keys")
 
     def __getitem__(self, const uint8_t[::1] key not None):
         if key.shape[0] > INT32_MAX:
-            raise OverflowError(f"a key of {key.shape[0]} bytes")
+            raise OverflowError(f"the key has {key.shape[0]} bytes, more than {INT32_MAX}")
         return self.get(&key[0] if key.shape[0] else NULL, <int32_t> key.shape[0])
 
     def __len__(self):

@@ -1,6 +1,6 @@
-"""Checks whether a client's batch is new, and keeps the last batches of each producer.
+"""Checks the sequence numbers of new batches, and keeps the recent batches of each producer (KIP-98).
 
-Source: Kafka's ``ProducerAppendInfo`` and ``ProducerStateEntry``; KIP-98.
+Follows Kafka's ``ProducerAppendInfo`` and ``ProducerStateEntry``.
 """
 
 from libc.stdint cimport int64_t
@@ -14,28 +14,28 @@ cdef enum:
     MAX_SEQUENCE = 0x7FFFFFFF
     NO_SEQUENCE = -1
     NO_EPOCH = -1
-    # Places in a BatchMetadata, which is a tuple.
+    # Indexes of fields in a BatchMetadata, which is a tuple.
     FIRST_SEQUENCE_AT = 0
     LAST_SEQUENCE_AT = 1
 
-# As the class makes it, without the function in between.
+# Creates a named tuple without the Python call of its own __new__.
 cdef object new_tuple = tuple.__new__
 
 
 cdef class ProducerBatches:
-    """The producers of one partition. Used under the lock of its log.
+    """The producers of one partition. Callers hold the lock of the log.
 
     Parameters
     ----------
     name:
-        The partition's, for errors.
+        Name of the partition, for messages.
 
     Attributes
     ----------
     entries:
         Producer id → ``ProducerStateEntry``.
     map_end_offset:
-        Offset up to which batches have been taken in.
+        Offset up to which the entries include all batches, exclusive.
     """
 
     cdef public dict entries
@@ -47,27 +47,31 @@ cdef class ProducerBatches:
         self.entries = {}
 
     def check(self, BatchHeader header not None):
-        """Whether a client's batch may be appended.
+        """Check whether a batch from a client may be appended.
+
+        Parameters
+        ----------
+        header:
+            Header of the batch.
 
         Returns
         -------
         BatchMetadata, None
-            The batch in the log that it repeats, if it does.
+            The batch in the log of which this one is a duplicate, or ``None`` if it is new.
 
         Raises
         ------
         InvalidProducerEpochError
-            A newer incarnation of the producer has written already.
+            The producer is fenced: a batch with a newer epoch is in the log.
         OutOfOrderSequenceNumberError
-            There is a gap to its last batch, or it overlaps with earlier ones without being one of the
-            last five.
+            The first sequence number is not the next one, and the batch does not repeat one of the last five.
         """
         cdef int64_t epoch
         cdef int64_t last_sequence = NO_SEQUENCE
         cdef bint is_next
         entry = self.entries.get(header.producer_id)
         if entry is None:
-            # Not known any more, or never: whatever sequence it is at becomes the start.
+            # A new producer, or one whose state has expired: it may start at any sequence number.
             return None
         epoch = entry.producer_epoch
         batches = entry.batches
@@ -94,7 +98,17 @@ cdef class ProducerBatches:
         return None
 
     def update(self, BatchHeader header not None, int64_t base_offset, int64_t timestamp):
-        """Take in a batch that has been appended at ``base_offset``."""
+        """Add a batch that was appended.
+
+        Parameters
+        ----------
+        header:
+            Header of the batch.
+        base_offset:
+            Offset of its first record in the log.
+        timestamp:
+            Its largest timestamp, in milliseconds since the epoch.
+        """
         self.map_end_offset = base_offset + header.last_offset_delta + 1
         if header.producer_id < 0:
             return
@@ -108,9 +122,9 @@ cdef class ProducerBatches:
 
 
 cdef tuple checked(batch):
-    # A checked cast would refuse the named tuple.
+    # Cython's checked cast <tuple?> rejects subclasses such as named tuples.
     if not isinstance(batch, tuple):
-        raise TypeError(f"a batch of a producer is a BatchMetadata, not {batch!r}")
+        raise TypeError(f"the batch of a producer must be a BatchMetadata, not {batch!r}")
     return <tuple> batch
 
 
@@ -122,7 +136,7 @@ cdef bint is_repeated(BatchHeader header, tuple batch) except -1:
 
 
 cpdef batch_metadata(BatchHeader header, int64_t base_offset, int64_t timestamp):
-    """What is kept of a batch that lies at ``base_offset``."""
+    """Return the metadata of a batch that is stored at ``base_offset``."""
     return new_tuple(
         BatchMetadata,
         (

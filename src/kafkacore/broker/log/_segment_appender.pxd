@@ -1,4 +1,4 @@
-"""SegmentAppender for Cython callers."""
+"""The appender of a segment, for Cython callers."""
 
 from libc.stdint cimport int64_t
 
@@ -11,14 +11,14 @@ cdef class SegmentAppender:
     cdef readonly TimeIndex time_index
     cdef object _config
     cdef readonly object file
-    # Wall time from which the segment's age counts as long as it is empty.
+    # Wall-clock time from which the age counts if records have no timestamps, in milliseconds.
     cdef int64_t _created_ms
     cdef int64_t _max_timestamp
     cdef int64_t _offset_of_max
     cdef int64_t _first_timestamp
     cdef bint _knows_first_timestamp
     cdef int64_t _bytes_since_last_index_entry
-    # Of the configuration.
+    # Copied from the configuration.
     cdef int64_t _max_size
     cdef int64_t _max_age_ms
     cdef int64_t _index_interval

@@ -1,5 +1,6 @@
-"""Appends batches to the file and the indexes of a segment. Source: Kafka's ``LogSegment.append`` and
-``shouldRoll``.
+"""Appends batches to the file and the indexes of a segment.
+
+Follows Kafka's ``LogSegment.append`` and ``shouldRoll``.
 """
 
 from libc.stdint cimport INT32_MAX, int64_t
@@ -13,25 +14,30 @@ from kafkacore.broker.log.log_structs import TimestampOffset
 cdef enum:
     NO_TIMESTAMP = -1
 
-# Positions are 32 bits wide in the offset index.
+# Positions in the offset index have 31 bits.
 MAX_SEGMENT_SIZE = 2**31 - 1
 
 
 class AppendNotUndoneError(OSError):
-    """An append has failed, and what it left in the files could not be cut off."""
+    """An append failed, and the bytes that it left in the files could not be removed."""
 
 
 cdef class SegmentAppender:
-    """The end of a :class:`~kafkacore.broker.log.segment.LogSegment`. Used under its log's lock.
+    """Appends to a :class:`~kafkacore.broker.log.segment.LogSegment`. Callers hold the lock of the log.
 
     Parameters
     ----------
     file, offset_index, time_index:
-        Of the segment that begins at ``base_offset``.
+        Files of the segment.
     size:
-        Bytes that are in the file.
+        Size of ``file`` in bytes.
+    base_offset:
+        First offset of the segment.
+    config:
+        Configuration of the topic.
     created_ms:
-        Wall time from which the segment's age counts as long as it is empty.
+        Wall-clock time of creation, in milliseconds since the epoch. The age of a segment whose records have
+        no timestamps counts from there.
     """
 
     def __init__(self, file, int64_t size, OffsetIndex offset_index, TimeIndex time_index,
@@ -46,12 +52,12 @@ cdef class SegmentAppender:
         self.max_timestamp = time_index.last
 
     def begin_entries(self, last_size):
-        """Count ``last_size`` bytes of the file as following the last batch that has an index entry."""
+        """Set the number of bytes in the file since the last index entry, that entry's batch included."""
         self._bytes_since_last_index_entry = last_size
 
     @property
     def config(self):
-        """When to roll and how densely to index; may be replaced. The size of the indexes stays."""
+        """Configuration of the topic. It may be replaced, but the maximum index size stays the same."""
         return self._config
 
     @config.setter
@@ -63,7 +69,7 @@ cdef class SegmentAppender:
 
     @property
     def max_timestamp(self):
-        """The largest timestamp and the last offset of the first batch that has it."""
+        """Largest timestamp, with the last offset of the first batch that has it."""
         return TimestampOffset(self._max_timestamp, self._offset_of_max)
 
     @max_timestamp.setter
@@ -72,7 +78,19 @@ cdef class SegmentAppender:
 
     cpdef bint should_roll(self, int64_t size, int64_t max_timestamp, int64_t last_offset,
                            int64_t now_ms) except -1:
-        """Whether a batch has to go into the next segment (``LogSegment.shouldRoll``)."""
+        """Whether a batch must go into the next segment.
+
+        Parameters
+        ----------
+        size:
+            Size of the batch in bytes.
+        max_timestamp:
+            Its largest timestamp, in milliseconds since the epoch.
+        last_offset:
+            Its last offset.
+        now_ms:
+            Wall-clock time in milliseconds since the epoch.
+        """
         if self.size == 0:
             return False
         return (
@@ -84,21 +102,24 @@ cdef class SegmentAppender:
         )
 
     def fits_offset(self, int64_t offset):
-        """Whether the indexes can express ``offset``, which they keep relative to the base in 31 bits."""
+        """Whether ``offset`` fits into the indexes, which store 31 bits relative to the base offset."""
         return self.fits(offset)
 
     cdef bint fits(self, int64_t offset) noexcept:
         return 0 <= offset - self.base_offset <= INT32_MAX
 
     cdef int64_t _age_ms(self, int64_t timestamp, int64_t now_ms) except? -1:
-        """By the records' own time where they have one, so that a replay of old data rolls as it did."""
+        """Return the age of the segment, by timestamps of records if they have any.
+
+        So data that is copied from another topic is divided into segments as it was there.
+        """
         cdef int64_t first_timestamp = self.find_first_timestamp()
         if first_timestamp >= 0 and timestamp >= 0:
             return timestamp - first_timestamp
         return now_ms - self._created_ms
 
     def first_timestamp(self):
-        """The largest timestamp of the first batch, -1 if there is none."""
+        """Return the largest timestamp of the first batch, or -1 without one."""
         return self.find_first_timestamp()
 
     cdef int64_t find_first_timestamp(self) except? -1:
@@ -112,21 +133,25 @@ cdef class SegmentAppender:
 
     cdef int append(self, list pieces, int64_t size, int64_t last_offset, int64_t max_timestamp,
                     int64_t shallow_offset) except -1:
-        """Append one batch at the end.
+        """Append one batch.
 
         Parameters
         ----------
         pieces:
-            The batch's bytes, placed; ``size`` of them.
-        last_offset, max_timestamp, shallow_offset:
-            Of the batch. The time index keeps ``shallow_offset``, its last offset, for the timestamp.
+            Buffers with the bytes of the batch.
+        size:
+            Size of the batch in bytes.
+        last_offset, max_timestamp:
+            Last offset and largest timestamp of the batch.
+        shallow_offset:
+            Offset for the time index, which is the last offset of the batch.
 
         Raises
         ------
         AppendNotUndoneError
-            Half a batch may lie at the end of the file.
+            The write failed and could not be undone: the file may end with a part of the batch.
         OSError
-            Nothing of the batch is left in the files.
+            The write failed and was undone.
         """
         cdef int64_t position = self.size
         cdef int64_t offset_count = self.offset_index.file.count
@@ -142,8 +167,8 @@ cdef class SegmentAppender:
             self.size = position
             try:
                 self.file.truncate(position)
-                self.offset_index.cut(offset_count)
-                self.time_index.cut(time_count)
+                self.offset_index.truncate(offset_count)
+                self.time_index.truncate(time_count)
             except OSError:
                 raise AppendNotUndoneError(error.errno, error.strerror) from error
             raise
@@ -160,8 +185,8 @@ cdef class SegmentAppender:
             self._max_timestamp, self._offset_of_max = max_timestamp, shallow_offset
         try:
             if self._bytes_since_last_index_entry > self._index_interval:
-                # A full index only makes searches in the rest of the segment longer; it rolls at the
-                # next append.
+                # With a full index, the rest of the segment gets no entries, which only makes searches
+                # slower. The next append rolls the segment.
                 if not self.offset_index.full():
                     self.offset_index.add(last_offset, position)
                 self.time_index.add(self._max_timestamp, self._offset_of_max, False)
@@ -173,7 +198,7 @@ cdef class SegmentAppender:
         return 0
 
     def index(self, header):
-        """Add a batch that is in the file to the indexes, as appending it does."""
+        """Add a batch that is already in the file to the indexes, as an append does."""
         self.added(
             header.position,
             header.size_in_bytes,

@@ -1,4 +1,4 @@
-"""The checks of an append for Cython callers."""
+"""Validation of new batches, for Cython callers."""
 
 from libc.stdint cimport int64_t
 

@@ -1,10 +1,7 @@
-"""What a batch from a client must be before it is appended, and how the topic wants it to be kept.
+"""Validates a batch from a producer, and recompresses it if the topic requires that.
 
-Bytes in; the batch to append out, or the error of the client's. Does not know: offsets, files, producers'
-sequences. Source: Kafka's ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``, for format 2.
-
-Validation depends on the bytes, the configuration and the time alone, so any thread may do it. A
-:class:`ValidationBudget` limits what one request may cost the thread that everybody waits for.
+Follows Kafka's ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``, for record format 2. Any thread
+may validate. A :class:`ValidationBudget` limits how long one request may occupy the network thread.
 """
 
 cimport cython
@@ -28,17 +25,17 @@ from kafkacore.structs import Compression, TimestampType, partition_name
 
 cdef object LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 
-#: Most records of a batch that a response lists one by one; of more it has only the number.
+#: Maximum number of rejected records that a response lists.
 MAX_RECORD_ERRORS = 1000
 _SHOWN_IN_MESSAGE = 3
 
-# By compression.type. "producer" keeps each batch's own codec.
+# compression.type → codec. "producer" is left out, because it keeps the codec of each batch.
 _BY_COMPRESSION_TYPE = {"uncompressed": Compression.NONE}
 _BY_COMPRESSION_TYPE.update((codec.name, codec.id) for codec in _CODECS.values())
 
 
 class RefusedRecordsError(InvalidRecordError):
-    """Records that are whole, and that the topic does not take; ``record_errors`` says which and why."""
+    """The topic does not accept some records of a batch. ``record_errors`` lists them with the reasons."""
 
     def __init__(self, message, record_errors):
         super().__init__(message)
@@ -46,15 +43,16 @@ class RefusedRecordsError(InvalidRecordError):
 
 
 class RefusedTimestampsError(InvalidTimestampError):
-    """As :class:`RefusedRecordsError`, at least one of them for its timestamp."""
+    """Like :class:`RefusedRecordsError`, with at least one record rejected because of its timestamp."""
 
     def __init__(self, message, record_errors):
         super().__init__(message)
         self.record_errors = record_errors
 
 
-# What one request may cost the network thread: at the worst 30 to 50 ms. The first limit is for frames of a
-# few bytes, each of which takes 2 to 3 microseconds. The second is for gzip, the slowest to read.
+# Limits in bytes per request on the network thread, which correspond to 30 to 50 ms in the worst case. The
+# first one matters for compressed frames of a few bytes, each of which takes 2 to 3 microseconds. The second
+# one matters for gzip, the slowest codec to read.
 cdef int64_t _BUDGET_COMPRESSED = 64 * 1024
 cdef int64_t _BUDGET_PLAIN = 4 * 1024 * 1024
 
@@ -62,7 +60,7 @@ cdef int64_t _BUDGET_PLAIN = 4 * 1024 * 1024
 @cython.final
 @cython.freelist(8)
 cdef class ValidationBudget:
-    """What is left of the decompression and compression that one request may have on the network thread."""
+    """The remaining bytes that one request may decompress and compress on the network thread."""
 
     def __cinit__(self):
         self.compressed_bytes = _BUDGET_COMPRESSED
@@ -72,39 +70,45 @@ cdef class ValidationBudget:
 cpdef tuple validate_append(
     records, config, int64_t now_ms, topic_partition, ValidationBudget budget=None
 ):
-    """The one batch that ``records`` is, as it will be kept.
+    """Validate a batch from a producer, and recompress it if the topic has another codec.
 
     Parameters
     ----------
     records:
-        What a producer has sent for the partition.
+        Bytes from the produce request, which must be exactly one batch.
+    config:
+        Configuration of the topic.
     now_ms:
-        Wall time, which the records' timestamps may not be too far from.
+        Wall-clock time in milliseconds since the epoch, which limits the timestamps of records.
     topic_partition:
-        For messages.
+        Topic and partition, for messages.
     budget:
-        What decompression and compression may cost; it is reduced by what they did cost. Without one there is
-        no limit but those of the topic and the broker.
+        Limit on decompression and compression, from which their cost is subtracted. Without a budget only the
+        limits of the topic and the broker apply.
 
     Returns
     -------
     tuple, None
-        The batch that may be appended, of whose bytes it is made: those that came, or compressed anew as the
-        topic says; these bytes; the latest timestamp of its records; and whether the topic replaces that by
-        the time of the append. ``None`` if the budget may not be enough: then nothing is known of the batch.
+        The batch to append; its bytes, which are ``records`` or the recompressed batch; its largest
+        timestamp; and whether the time of the append replaces the timestamps. ``None`` if the budget may be
+        too small. In that case the batch has not been validated.
 
     Raises
     ------
     CorruptRecordError
-        No batch, or its CRC is wrong.
+        The bytes are not a batch, or the CRC is wrong.
     InvalidRecordError
-        Not one batch from offset 0 on, a control batch, a count that is not that of its offsets, records that
-        break the format.
-    RefusedRecordsError, RefusedTimestampsError
-        A record without a key for a compacted topic; one too far from ``now_ms``.
-    MessageSizeTooLargeError, RecordListTooLargeError
-        Larger than the topic allows, before or after it was compressed anew; larger than a segment; or, when
-        decompressed, than ``max_decompressed_batch_bytes``.
+        There is more than one batch, the base offset is not 0, the batch is a control batch, the record count
+        does not match the offsets, or a record is malformed.
+    RefusedRecordsError
+        A record without a key was sent to a compacted topic.
+    RefusedTimestampsError
+        A timestamp is too far from ``now_ms``.
+    MessageSizeTooLargeError
+        The batch exceeds ``max_message_bytes``, before or after recompression, or
+        ``max_decompressed_batch_bytes`` when decompressed.
+    RecordListTooLargeError
+        The batch exceeds ``segment_bytes``.
     """
     cdef RecordBatch batch
     cdef int64_t max_timestamp
@@ -134,7 +138,7 @@ cpdef tuple validate_append(
             return None
         limit = budget.plain_bytes
         batch.max_decompressed_size = min(batch.max_decompressed_size, limit // cost)
-        # A batch that is refused has cost something, too: nothing is left for those after it.
+        # If validation fails, its cost is unknown, so nothing is left for the next batches.
         budget.plain_bytes = 0
     try:
         max_timestamp = validate_records(batch, config, now_ms, topic_partition)
@@ -147,7 +151,7 @@ cpdef tuple validate_append(
         check_size(len(records), config)
         batch = validate_batch(records, False)
     elif is_compressed:
-        # It may wait for another thread, and what has been decompressed is not needed any more.
+        # Free the decompressed records now, because the batch may wait for another thread.
         batch.close()
     if batch.size_in_bytes > config.segment_bytes:
         raise RecordListTooLargeError(
@@ -168,7 +172,7 @@ cdef int check_size(Py_ssize_t size, config) except -1:
 
 
 cdef int64_t validate_records(RecordBatch batch, config, int64_t now_ms, topic_partition) except? -1:
-    """Check every record, and return the timestamp for the header."""
+    """Validate every record, and return the timestamp for the header."""
     cdef bint is_append_time = config.message_timestamp_type is LOG_APPEND_TIME
     cdef int64_t earliest_ms = -INT64_MAX
     cdef int64_t latest_ms = INT64_MAX
@@ -188,16 +192,17 @@ cdef int64_t validate_records(RecordBatch batch, config, int64_t now_ms, topic_p
     except DecompressedTooLargeError:
         if batch.max_decompressed_size < <Py_ssize_t> config.max_decompressed_batch_bytes:
             raise
-        # By this error a producer divides the batch and tries the halves.
+        # On MESSAGE_TOO_LARGE a producer splits the batch and sends the parts.
         raise MessageSizeTooLargeError(
             f"The record batch in the append to {partition_name(topic_partition)} decompresses to more than "
             f"the broker's max.decompressed.batch.bytes={config.max_decompressed_batch_bytes}; send smaller "
             "batches."
         ) from None
     except CorruptRecordError as error:
-        # The CRC is right, so that sending the same bytes once more, as for a corrupt batch, would not help.
+        # Not CORRUPT_MESSAGE, which is retriable: the CRC is right, so a retry would fail as well.
         raise InvalidRecordError(
-            f"The record batch in the append to {partition_name(topic_partition)} is broken: {error.reason}"
+            f"The record batch in the append to {partition_name(topic_partition)} is malformed: "
+            f"{error.reason}"
         ) from None
     if is_append_time and batch.attributes & TIMESTAMP_TYPE_BIT:
         why = "Invalid timestamp type: a producer should not set it to LogAppendTime."
@@ -241,7 +246,7 @@ def _refused(count, errors, has_bad_timestamp):
 
 
 cdef int64_t _write_cost(codec, config) except -1:
-    """How many times longer than to read a plain byte it takes to write it in the topic's codec."""
+    """Return the cost of writing a byte in the topic's codec, relative to reading an uncompressed byte."""
     if codec not in _CODECS:
         return 0
     found = _CODECS[codec]

@@ -1,7 +1,6 @@
-"""The small text files beside the logs, in Kafka's formats.
+"""Reads and writes the checkpoint and marker files of a data folder, in Kafka's formats.
 
-Offsets by partition, leader epochs and topic ids in and out. Does not know: logs. Sources: Kafka's
-``OffsetCheckpointFile``, ``LeaderEpochCheckpointFile``, ``PartitionMetadataFile``,
+Follows Kafka's ``OffsetCheckpointFile``, ``LeaderEpochCheckpointFile``, ``PartitionMetadataFile`` and
 ``CleanShutdownFileHandler``.
 """
 
@@ -29,7 +28,7 @@ BOOT_FILE = ".kafkacore_boot"
 PARTITION_METADATA_FILE = "partition.metadata"
 
 _VERSION = "0"
-#: One line at a time: a list of them all takes many times what the file has.
+#: Lines are parsed one at a time, because a list of all of them takes many times the size of the file.
 _LINE = re.compile(r"[^\r\n]+")
 
 
@@ -38,38 +37,50 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def _entries(data: bytes, fields: int) -> Iterator[list[str]]:
-    """The fields of each entry of a checkpoint; ``ValueError``, at the end perhaps, if it is none."""
+    """Yield the fields of each entry of a checkpoint file.
+
+    Raises
+    ------
+    ValueError
+        The file is invalid. This may be raised after some entries.
+    """
     lines = _lines(data)
     version, count = next(lines, ""), next(lines, "")
     if version != _VERSION:
-        raise ValueError(f"version {version[:40]}")
+        raise ValueError(f"unknown version {version[:40]!r}")
     expected, found = _number(count, INT32_MAX), 0
     for line in lines:
         found += 1
         if found > expected or len(entry := line.split(" ", fields)) != fields:
-            raise ValueError(f"entry {found} of {expected} is {line[:40]!r}")
+            raise ValueError(f"entry {found} of {expected} is invalid: {line[:40]!r}")
         yield entry
     if found != expected:
-        raise ValueError(f"{found} of {expected} entries")
+        raise ValueError(f"found {found} of {expected} entries")
 
 
 def _number(text: str, most: int) -> int:
-    """A number that has a place in a message; ``ValueError`` for any other."""
-    # Not of Java's digits alone, nor of as many as Python would take its time for.
+    """Parse a number from -1 to ``most``.
+
+    Raises
+    ------
+    ValueError
+        The text is not such a number.
+    """
+    # The length is checked first, because int() is slow for very long texts.
     if len(text) > len(str(most)) + 1 or not -1 <= (number := int(text)) <= most:
-        raise ValueError(f"{text[:40]} is no number from -1 to {most}")
+        raise ValueError(f"{text[:40]} is not a number from -1 to {most}")
     return number
 
 
 def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace the checkpoint; durable on return."""
+    """Replace a checkpoint file of offsets. Durable on return."""
     lines = [_VERSION, str(len(offsets))]
     lines += [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items())]
     disk.write_file(path, ("\n".join(lines) + "\n").encode())
 
 
 def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
-    """The checkpoint; empty if it is missing or broken, which only makes recovery longer."""
+    """Read a checkpoint file of offsets. A missing or damaged file counts as empty, which slows recovery."""
     try:
         return {
             TopicPartition(topic, _number(partition, INT32_MAX)): _number(offset, INT64_MAX)
@@ -78,43 +89,45 @@ def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        logger.warning("%s is broken (%s); passed over", path, printable(str(error)))
+        logger.warning("ignoring the damaged checkpoint %s: %s", path, printable(str(error)))
         return {}
 
 
 def leader_epochs(entries: Sequence[tuple[int, int]]) -> bytes:
-    """Content of a ``leader-epoch-checkpoint``: leader epochs, and the offsets that they begin at."""
+    """Return the content of a ``leader-epoch-checkpoint`` file for pairs of epoch and start offset."""
     lines = [_VERSION, str(len(entries)), *(f"{epoch} {start_offset}" for epoch, start_offset in entries)]
     return ("\n".join(lines) + "\n").encode()
 
 
 def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
-    """The entries of a ``leader-epoch-checkpoint``, both numbers of which grow.
+    """Parse a ``leader-epoch-checkpoint`` file into pairs of epoch and start offset.
 
     Raises
     ------
     ValueError
-        It is none.
+        The file is invalid, or its epochs or offsets are not increasing.
     """
     entries = []
     previous = (-1, -1)
     for epoch_text, start_text in _entries(data, 2):
         epoch, start_offset = _number(epoch_text, INT32_MAX), _number(start_text, INT64_MAX)
         if epoch <= previous[0] or start_offset <= previous[1]:
-            raise ValueError(f"epoch {epoch} at {start_offset} is not behind epoch {previous[0]}")
+            raise ValueError(
+                f"epoch {epoch} at offset {start_offset} is not after epoch {previous[0]} at {previous[1]}"
+            )
         previous = epoch, start_offset
         entries.append(previous)
     return entries
 
 
 def partition_metadata(topic_id: UUID) -> bytes:
-    """Content of a ``partition.metadata``: the topic's id as Kafka's ``Uuid`` writes it, URL-safe base64."""
+    """Return the content of a ``partition.metadata`` file. Kafka writes the topic id in URL-safe base64."""
     text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
     return f"version: {_VERSION}\ntopic_id: {text}\n".encode()
 
 
 def write_topic_id(disk: Disk, folder: Path, topic_id: UUID) -> None:
-    """Write ``partition.metadata`` if it is missing; not synced."""
+    """Write ``partition.metadata`` if it is missing. The file is not synced."""
     path = folder / PARTITION_METADATA_FILE
     if not disk.exists(path):
         fd = disk.open(path, create=True)
@@ -125,7 +138,7 @@ def write_topic_id(disk: Disk, folder: Path, topic_id: UUID) -> None:
 
 
 def read_topic_id(disk: Disk, folder: Path) -> UUID | None:
-    """The topic id that a partition's folder says it belongs to; ``None`` if it does not say."""
+    """Read the topic id from ``partition.metadata``. ``None`` if the file is missing or damaged."""
     try:
         for line in _lines(disk.read_file(folder / PARTITION_METADATA_FILE)):
             name, _, value = line.partition(": ")
@@ -135,17 +148,18 @@ def read_topic_id(disk: Disk, folder: Path) -> UUID | None:
     except FileNotFoundError:
         return None
     except (ValueError, binascii.Error):
-        logger.warning("%s is broken; passed over", folder / PARTITION_METADATA_FILE)
+        logger.warning("ignoring the damaged file %s", folder / PARTITION_METADATA_FILE)
         return None
 
 
 def write_clean_shutdown(disk: Disk, data_dir: Path) -> None:
+    """Write the marker of a clean shutdown. Durable on return."""
     content = json.dumps({"version": _VERSION, "broker_epoch": "-1"})
     disk.write_file(data_dir / CLEAN_SHUTDOWN_FILE, content.encode())
 
 
 def take_clean_shutdown(disk: Disk, data_dir: Path) -> bool:
-    """Whether the last owner of the folder has closed it; the marker is gone for good when this returns."""
+    """Remove the marker of a clean shutdown, and return whether there was one. Durable on return."""
     path = data_dir / CLEAN_SHUTDOWN_FILE
     if not disk.exists(path):
         return False
@@ -155,7 +169,7 @@ def take_clean_shutdown(disk: Disk, data_dir: Path) -> bool:
 
 
 def is_same_boot(disk: Disk, data_dir: Path) -> bool:
-    """Whether the machine has been up since :func:`write_boot`: files are as they were written then."""
+    """Whether the machine has been running since :func:`write_boot`, so that no write was lost."""
     try:
         written = disk.read_file(data_dir / BOOT_FILE)
     except FileNotFoundError:
@@ -164,7 +178,7 @@ def is_same_boot(disk: Disk, data_dir: Path) -> bool:
 
 
 def write_boot(disk: Disk, data_dir: Path) -> None:
-    """Remember since when the machine is up; not synced, because it is of no use after a loss of power."""
+    """Write the boot id of the machine. It is not synced, because it is useless after a loss of power."""
     fd = disk.open(data_dir / BOOT_FILE, create=True)
     try:
         disk.truncate(fd, 0)

@@ -1,8 +1,7 @@
-"""The cleaning of one log: of each key the last record stays.
+"""Compaction of one log: keeps the last record of each key. Follows Kafka's ``Cleaner``.
 
-A log and the offsets to clean between in; its segments replaced by smaller ones. A map of keys is made of the
-part that is dirty, then all segments up to there are written anew without what the map knows to be old.
-Does not know: which log is to be cleaned, and when. Source: Kafka's ``Cleaner``.
+A first pass over the dirty part maps each key to the offset of its last record. A second pass rewrites all
+segments up to there without the records that the map shows to be superseded.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ from kafkacore.record import RecordBatch, read_batches
 
 logger = logging.getLogger(__name__)
 
-#: The smallest map that is made: a few keys cost no more than this.
+#: Minimum number of slots of the offset map.
 _MIN_SLOTS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleanerConfig:
-    """Kafka's ``log.cleaner.*``. Sizes in bytes."""
+    """Kafka's broker settings ``log.cleaner.*``. Sizes are in bytes."""
 
     enable: bool = broker_default("log_cleaner_enable")
     dedupe_buffer_size: int = broker_default("log_cleaner_dedupe_buffer_size")
@@ -58,13 +57,13 @@ class CleanerConfig:
 
 
 class CleaningAbortedError(Exception):
-    """The log has been closed, or its segments removed, while it was being cleaned; nothing is lost."""
+    """The log was closed, or its segments were removed, during compaction. No data is lost."""
 
 
 class CleaningResult(NamedTuple):
-    """What a cleaning has come to."""
+    """Result of compacting a log. The counts cover all segments that were rewritten."""
 
-    #: Everything below has been cleaned.
+    #: Offset below which the log has been compacted.
     end_offset: int
     records_read: int
     records_kept: int
@@ -75,12 +74,23 @@ class CleaningResult(NamedTuple):
 def group_by_size(
     segments: Sequence[LogSegment], end_offset: int, max_bytes: int, max_index_bytes: int
 ) -> list[list[LogSegment]]:
-    """Neighbours that will be one segment, because together they are no larger than one may be.
+    """Group adjacent segments that together fit into one segment.
 
     Parameters
     ----------
+    segments:
+        Segments in order.
     end_offset:
-        Behind the last of them.
+        Offset after the last segment.
+    max_bytes:
+        Maximum size of the batches in a segment, in bytes.
+    max_index_bytes:
+        Maximum size of each index in bytes.
+
+    Returns
+    -------
+    list[list[LogSegment]]
+        The groups in order. Each becomes one segment.
     """
     groups: list[list[LogSegment]] = []
     for index, segment in enumerate(segments):
@@ -101,15 +111,22 @@ def group_by_size(
 
 
 class Cleaner:
-    """Used by one thread.
+    """Compacts logs, one at a time. Not thread-safe.
 
     Parameters
     ----------
+    files:
+        Cache of open files.
+    clock:
+        Source of time.
+    config:
+        Settings of compaction.
     throttle:
-        Called with the number of bytes that were read or written; may wait, may raise
+        Called with the number of bytes that were read or written. It may wait, and it may raise
         :class:`CleaningAbortedError`.
     make_durable:
-        Write down how far logs are on disk: recovery must never look for offsets that are cleaned away.
+        Function that writes the recovery points. Compaction calls it before it removes records, so that
+        recovery never expects removed offsets.
     """
 
     def __init__(
@@ -128,21 +145,32 @@ class Cleaner:
         self._make_durable = make_durable
 
     def clean(self, log: UnifiedLog, first_dirty_offset: int, end_offset: int) -> CleaningResult:
-        """Clean ``log`` up to ``end_offset``, or to where the memory for its keys lasts.
+        """Compact ``log`` up to ``end_offset``, or as far as its keys fit into the offset map.
 
         Parameters
         ----------
-        first_dirty_offset, end_offset:
-            The part whose records are newer than all before. The end is that of a closed segment.
+        log:
+            Log to compact.
+        first_dirty_offset:
+            Offset at which the last compaction ended.
+        end_offset:
+            End of the last closed segment to compact.
+
+        Returns
+        -------
+        CleaningResult
+            How far the log was compacted, and how much was removed.
 
         Raises
         ------
         CleaningAbortedError
-            As it says.
+            The log was closed, or its segments were removed, meanwhile.
         CorruptRecordError
-            The log is damaged; nothing of the segment has been replaced.
+            The log is damaged. The damaged segment has not been replaced.
+        KafkaStorageError
+            The disk failed while a segment was replaced; the log is offline.
         OSError
-            The disk refuses.
+            A file cannot be read or written.
         """
         segments = [segment for segment in log.segments() if segment.base_offset < end_offset]
         aborted = self._aborted(segments)
@@ -181,8 +209,10 @@ class Cleaner:
         take: Callable[[RecordBatch], bool],
         flush: Callable[[], None],
     ) -> bool:
-        """Go over a segment: ``walk`` what it can, ``take`` the batches that it stops at, ``flush`` after
-        each piece of the file. Whether it was given up because either has said so.
+        """Read a segment chunk by chunk. Return whether the pass ended early because the map is full.
+
+        ``walk`` processes a chunk up to the first batch that needs a codec or a decision, ``take`` processes
+        that batch, and ``flush`` is called after each chunk.
         """
         position, wanted = 0, self.config.io_buffer_size
         while position < segment.size:
@@ -217,7 +247,7 @@ class Cleaner:
                 return at, True, 0
             if code != STOPPED_AT_BATCH:
                 return at, False, needed
-            # Its CRC was checked by the walk.
+            # walk() has verified the CRC of the batch.
             if take(next(read_batches(chunk[at : at + needed], False))):
                 return at, True, 0
             at += needed
@@ -230,7 +260,7 @@ class Cleaner:
                 aborted += read_aborted(self._disk.read_file(path))
         return aborted
 
-    # ---- Which keys there are -------------------------------------------------------------------------
+    # ---- First pass: map keys to offsets --------------------------------------------------------------
 
     def _map(
         self,
@@ -240,7 +270,7 @@ class Cleaner:
         end: int,
         aborted: Sequence[AbortedTransaction],
     ) -> OffsetMap:
-        # No more memory than the offsets can need, that of the smallest map being nothing.
+        # There cannot be more keys than offsets, so a small log gets a small map.
         slots = max(int((end - start) / self.config.io_buffer_load_factor) + 2, _MIN_SLOTS)
         offsets = OffsetMap(
             min(slots * BYTES_PER_ENTRY, self.config.dedupe_buffer_size),
@@ -260,12 +290,12 @@ class Cleaner:
         for index, segment in enumerate(dirty):
             if self._walk(log, segment, lambda chunk: map_keys(offsets, chunk, start), take, lambda: None):
                 break
-            # What is missing at a segment's end has been looked at as well.
+            # This includes offsets at the end of the segment that an earlier compaction has removed.
             next_base = dirty[index + 1].base_offset if index + 1 < len(dirty) else end
             offsets.latest_offset = next_base - 1
         return offsets
 
-    # ---- Which records stay ---------------------------------------------------------------------------
+    # ---- Second pass: rewrite segments ----------------------------------------------------------------
 
     def _clean_group(
         self,
@@ -289,7 +319,7 @@ class Cleaner:
                 segment.close()
                 raise
         except FileNotFoundError:
-            # The folder is no longer there, or no longer this log's.
+            # The topic was deleted meanwhile, and its folder renamed or removed.
             raise CleaningAbortedError from None
         except BaseException:
             remove_cleaned(self._disk, log.folder, base_offset)
@@ -304,7 +334,7 @@ class Cleaner:
         transactions: CleanedTransactions,
         end_offset: int,
     ) -> BatchFilter:
-        """Write the files of the segment that ``group`` will be."""
+        """Write the files of the compacted segment for ``group``."""
         base_offset, now_ms = group[0].base_offset, self._clock.wall_ms()
         producers = log.last_offsets_of_producers()
         batches = BatchFilter(
@@ -320,15 +350,15 @@ class Cleaner:
 
         def take(batch: RecordBatch) -> bool:
             if not batch.is_control:
-                batches.filter_batch(batch, none_stay=transactions.is_aborted(batch))
+                batches.filter_batch(batch, discard_all=transactions.is_aborted(batch))
                 return False
             may_go = transactions.may_discard(batch)
             is_over = batch.has_delete_horizon and batch.base_timestamp <= now_ms
-            # Its producer has nothing else here, and its epoch must be remembered.
+            # Keep the marker if it is the only trace of the producer's current epoch.
             epoch, last_offset = producers.get(batch.producer_id, (-1, 0))
             is_needed = last_offset is None and epoch == batch.producer_epoch
             goes = may_go and is_over and not is_needed
-            batches.filter_batch(batch, none_stay=goes, all_stay=not goes, has_marker=may_go)
+            batches.filter_batch(batch, discard_all=goes, retain_all=not goes, marks_empty_txn=may_go)
             return False
 
         fd = self._disk.open(cleaned_file(log.folder, base_offset, LOG_SUFFIX), create=True)

@@ -1,4 +1,4 @@
-"""The configuration of a log: the part of a topic's configuration that a log acts on, as numbers."""
+"""The part of a topic's configuration that a log uses, with typed values."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _TIMESTAMP_TYPES = {
 }
 
 
-#: Used instead of ``segment.bytes`` where a topic has it.
+#: Key that overrides ``segment.bytes``.
 _INTERNAL_SEGMENT_BYTES = "internal.segment.bytes"
-#: Key → its codec and that codec's default level.
+#: Key of a compression level → id of the codec and its default level.
 _LEVEL_KEYS = {
     f"compression.{codec.name}.level": (codec.id, codec.levels.default)
     for codec in CODECS.values()
     if codec.levels is not None
 }
-#: Keys whose values are texts, and those that are fractions; the others are whole numbers.
+#: Keys whose values are strings.
 _TEXTS = ("cleanup.policy", "compression.type")
+#: Keys whose values are floats. All other values are integers.
 _FRACTIONS = ("min.cleanable.dirty.ratio",)
 
 
@@ -43,16 +44,16 @@ def _typed(key: str, text: str) -> object:
 
 
 def _default(key: str) -> Any:
-    """Return the default that a topic's configuration key has."""
+    """Return the default value of a topic's configuration key."""
     return _typed(key, TOPIC_CONFIG[key].default)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogConfig:
-    """The part of Kafka's ``TopicConfig`` that a log acts on. Sizes in bytes, durations in milliseconds.
+    """The part of Kafka's ``TopicConfig`` that a log uses. Sizes are in bytes, durations in milliseconds.
 
-    ``retention_ms`` and ``retention_bytes`` below 0 mean without limit. Field names are Kafka's keys
-    with underscores, but for ``compression_levels``.
+    Field names are Kafka's keys with underscores, except ``compression_levels`` and
+    ``max_decompressed_batch_bytes``. Negative ``retention_ms`` or ``retention_bytes`` means no limit.
     """
 
     segment_bytes: int = _default("segment.bytes")
@@ -67,40 +68,50 @@ class LogConfig:
     message_timestamp_after_max_ms: int = _default("message.timestamp.after.max.ms")
     cleanup_policy: str = _default("cleanup.policy")
     compression_type: str = _default("compression.type")
-    #: By codec, from ``compression.<codec>.level``. A codec at its default level is not in it.
+    #: Codec id → level, from ``compression.<codec>.level``. Default levels are left out.
     compression_levels: Mapping[int, int] = field(default_factory=dict, hash=False)
     min_cleanable_dirty_ratio: float = _default("min.cleanable.dirty.ratio")
     min_compaction_lag_ms: int = _default("min.compaction.lag.ms")
     max_compaction_lag_ms: int = _default("max.compaction.lag.ms")
     delete_retention_ms: int = _default("delete.retention.ms")
-    #: The broker's, not a topic's: most bytes of a compressed batch after decompression.
+    #: Maximum size of a compressed batch after decompression. A setting of the broker, not of a topic.
     max_decompressed_batch_bytes: int = DEFAULT_MAX_DECOMPRESSED_SIZE
 
     @property
     def deletes(self) -> bool:
-        """Whether old segments are removed by time and size."""
+        """Whether ``cleanup.policy`` contains ``delete``: old segments are removed by age and size."""
         return "delete" in self.cleanup_policy.split(",")
 
     @cached_property
     def max_segment_ms(self) -> int:
-        """Age at which a segment is closed: only then can it be compacted."""
+        """Age at which a segment is rolled.
+
+        With compaction it is at most ``max.compaction.lag.ms``, because only closed segments are compacted.
+        """
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
 
     @cached_property
     def compacts(self) -> bool:
-        """Whether only the last record of each key has to be kept, so that every record must have one."""
+        """Whether ``cleanup.policy`` contains ``compact``. If so, every record must have a key."""
         return "compact" in self.cleanup_policy.split(",")
 
     @classmethod
     def from_configs(cls, *configs: Mapping[str, str], base: Self | None = None) -> Self:
-        """From Kafka's keys (``segment.bytes``), later mappings over earlier ones over ``base``.
+        """Build a configuration from mappings of Kafka's keys, such as ``segment.bytes``, to strings.
 
-        Keys that a log does not act on are passed over.
+        Keys that a log does not use are ignored.
+
+        Parameters
+        ----------
+        *configs:
+            Mappings of keys to values. Later mappings override earlier ones.
+        base:
+            Configuration that supplies all other values. Default: Kafka's defaults.
 
         Raises
         ------
         InvalidConfigurationError
-            A value that is not of its key's type.
+            A value does not have the type of its key.
         """
         arguments: dict[str, Any] = {}
         known = {each.name.replace("_", "."): each.name for each in fields(cls)}

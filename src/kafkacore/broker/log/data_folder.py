@@ -1,8 +1,4 @@
-"""What lies in a data folder beside the checkpoints: the lock, and a folder for each partition, by name.
-
-A folder in; paths of partitions out, and the topics of a folder that has no list of them. Knows no logs.
-Source of the behaviour: Kafka's ``LogManager`` and ``UnifiedLog``, which name the folders.
-"""
+"""The data folder: its lock file and the folders of its partitions, named as Kafka names them."""
 
 from __future__ import annotations
 
@@ -27,12 +23,22 @@ STRAY_SUFFIX = "-stray"
 
 _PARTITION_FOLDER = re.compile(r"(.+)-(\d{1,5})")
 _MAX_FILE_NAME = 255
-#: Apache Kafka keeps there what its controllers know. It is no topic, and stays as it is.
+#: Metadata log of Apache Kafka's controllers. It is not a topic and is left unchanged.
 _KRAFT_LOG = "__cluster_metadata"
 
 
 class DataFolder:
-    """Names, finds, renames and removes the folders of partitions. Has no state; its owner takes turns."""
+    """Names, finds, renames and removes partition folders. Callers must not change a partition concurrently.
+
+    Parameters
+    ----------
+    path:
+        Path of the data folder.
+    disk:
+        File system to use.
+    clock:
+        Source of random ids.
+    """
 
     def __init__(self, path: Path, disk: Disk, clock: Clock) -> None:
         self.path = path
@@ -40,19 +46,24 @@ class DataFolder:
         self._clock = clock
 
     def make(self) -> None:
-        """Make the folder with its parents, durable on return, if it is missing."""
+        """Create the data folder and its parents if they are missing. Durable on return."""
         missing = [path for path in (self.path, *self.path.parents) if not self._disk.exists(path)]
         for path in reversed(missing):
             self._disk.mkdir(path)
             self._disk.fsync_dir(path.parent)
 
     def take_lock(self) -> int:
-        """The descriptor that keeps other processes out until it is closed.
+        """Lock the folder against other processes.
+
+        Returns
+        -------
+        int
+            Descriptor of the lock file. Closing it releases the lock.
 
         Raises
         ------
         KafkaConfigurationError
-            Another process has the folder.
+            Another process has locked the folder.
         """
         fd = self._disk.lock(self.path / LOCK_FILE)
         if fd is None:
@@ -62,25 +73,25 @@ class DataFolder:
         return fd
 
     def refuse_links(self) -> None:
-        """Check that no folder of a partition is a symbolic link, which would lead out of the data folder.
+        """Check that the data folder contains no symbolic link to a folder, which may be outside of it.
 
         Raises
         ------
         KafkaConfigurationError
-            A name in the data folder is a link to a folder.
+            A name in the data folder is a symbolic link to a folder.
         """
         for name in self._disk.linked_folders(self.path):
             raise KafkaConfigurationError(
                 f"{printable(str(self.path / name))} is a symbolic link, which the broker does not follow "
-                "inside its data folder: put the folder itself there, mount it there, or remove the link"
+                "inside its data folder: move or mount the folder itself there, or remove the link"
             )
 
     def of_partition(self, topic_partition: TopicPartition) -> Path:
-        """Where a partition's files lie."""
+        """Return the path of a partition's folder."""
         return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
 
     def adopted_topics(self) -> list[TopicState]:
-        """Topics by their folders, for a data folder that has them but no list of them."""
+        """Derive the topics from the partition folders, for a data folder without ``topics.json``."""
         counts: dict[str, int] = {}
         ids: dict[str, UUID] = {}
         for name, (topic, partition) in _partition_folders(self._disk.folders(self.path)):
@@ -92,18 +103,28 @@ class DataFolder:
             TopicState(name, ids.get(name) or self._random_id(), count, {}) for name, count in counts.items()
         ]
 
-    def put_strays_aside(
+    def move_strays_aside(
         self, topics: Mapping[str, TopicState], deleting: Collection[UUID]
     ) -> tuple[dict[TopicPartition, str], list[Path]]:
-        """Put aside folders of no topic that have records in them, and what is left of others.
+        """Rename partition folders that do not belong to any topic.
+
+        Folders with records get the suffix ``-stray``. Folders of deleted or partly created topics get the
+        suffix ``-delete``. The caller should remove the latter in the background, because removing 10,000
+        folders takes many seconds.
+
+        Parameters
+        ----------
+        topics:
+            All topics by name.
+        deleting:
+            Ids of topics whose deletion was not finished.
 
         Returns
         -------
         dict[TopicPartition, str]
-            Partitions whose folder is another topic's, and what to do about it.
+            Partitions whose folder has the id of another topic, with a message that says what to do.
         list[Path]
-            What is left of topics half made or deleted, out of the way under names of its own: to be removed
-            when there is time, for a topic of 10,000 partitions takes many seconds.
+            All folders with the suffix ``-delete``.
         """
         names = self._disk.folders(self.path)
         deleted = [self.path / name for name in names if name.endswith(DELETE_SUFFIX)]
@@ -120,29 +141,30 @@ class DataFolder:
                 deleted.append(aside)
                 continue
             if topic is not None and partition < topic.partition_count:
-                # Its files are somebody's records: serving an empty partition instead would lose them.
+                # The records of the other topic must not be hidden by an empty partition.
                 path = folder / checkpoints.PARTITION_METADATA_FILE
                 foreign[topic_partition] = (
-                    f"{path} has topic id {topic_id} and not {topic.topic_id}; correct it, or move the folder"
+                    f"{path} has topic id {topic_id} instead of {topic.topic_id}; "
+                    "correct it, or move the folder"
                 )
                 continue
             stray = self._move_aside(topic_partition, self._random_id(), STRAY_SUFFIX)
-            logger.warning("%s belongs to no topic; renamed to %s", folder, stray.name)
+            logger.warning("%s does not belong to any topic; renamed to %s", folder, stray.name)
         return foreign, deleted
 
-    def put_aside(self, topic_partition: TopicPartition) -> None:
-        """Make room for a new partition: what has its name is of a topic that could not be removed."""
+    def move_aside(self, topic_partition: TopicPartition) -> None:
+        """Rename an existing folder with the name of a new partition, left by a deleted topic."""
         if self._disk.exists(self.of_partition(topic_partition)):
             self._move_aside(topic_partition, self._random_id(), STRAY_SUFFIX)
 
     def rename_deleted(self, topic_partition: TopicPartition, topic_id: UUID) -> Path | None:
-        """Take a deleted partition's folder out of the way; where it is now, ``None`` if there was none."""
+        """Rename the folder of a deleted partition. Return the new path, or ``None`` without a folder."""
         if not self._disk.exists(self.of_partition(topic_partition)):
             return None
         return self._move_aside(topic_partition, topic_id, DELETE_SUFFIX)
 
     def remove_partition(self, topic_partition: TopicPartition) -> None:
-        """Remove a partition's folder and its files, if it is there."""
+        """Remove a partition's folder with all files, if it exists."""
         folder = self.of_partition(topic_partition)
         if self._disk.exists(folder):
             self._disk.remove_tree(folder)
@@ -159,7 +181,7 @@ class DataFolder:
         return True
 
     def _move_aside(self, topic_partition: TopicPartition, unique_id: UUID, suffix: str) -> Path:
-        """Give a partition's folder a name that is none of a partition; where it is now."""
+        """Rename a partition's folder to a name that is not a partition's. Return the new path."""
         end = f"-{topic_partition.partition}.{unique_id.hex}{suffix}"
         aside = self.path / (topic_partition.topic[: _MAX_FILE_NAME - len(end)] + end)
         self._disk.rename(self.of_partition(topic_partition), aside)

@@ -1,7 +1,6 @@
-"""What stands in a file of a log, line by line: ours or Apache Kafka's.
+"""Prints the content of a log's file, written by this broker or by Apache Kafka.
 
-A file's path in, lines of text or JSON out. Needs no broker and changes nothing. Does not know: logs,
-other files. Names of the fields are those of Kafka's ``DumpLogSegments``.
+Field names are those of Kafka's ``DumpLogSegments``. The broker need not run, and files are only read.
 """
 
 from __future__ import annotations
@@ -27,25 +26,33 @@ _Fields = dict[str, object]
 def dump_log_segments(
     path: Path, records: bool = False, as_json: bool = False, disk: Disk | None = None
 ) -> Iterator[str]:
-    """The content of one file.
+    r"""Yield the content of a file, line by line.
 
     Parameters
     ----------
     path:
-        A ``.log``, ``.index``, ``.timeindex`` or ``.snapshot`` file, under the name that its broker gave it.
+        A ``.log``, ``.index``, ``.timeindex`` or ``.snapshot`` file with its original name.
     records:
-        Of a ``.log``, also each record. Keys and values as UTF-8; other bytes as ``\\\\xff``.
+        Whether to include the records of a ``.log`` file. Keys and values are decoded as UTF-8, with invalid
+        bytes as ``\xff``.
     as_json:
-        One JSON object a line; its ``type`` says what it is of.
+        Whether each line is a JSON object, whose ``type`` is the kind of entry.
+    disk:
+        File system to use. Default: the real one.
+
+    Yields
+    ------
+    str
+        A batch, record, index entry or producer.
 
     Raises
     ------
     CorruptRecordError
-        The file is damaged; what stands before the damage has been given.
+        The file is damaged. The lines before the damage have been yielded.
     IllegalArgumentError
-        The name is of no such file.
+        The file name is not that of such a file.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     dumpers = {
         LOG_SUFFIX: _dump_log,
@@ -55,7 +62,8 @@ def dump_log_segments(
     }
     path = Path(path)
     if path.suffix not in dumpers or not path.stem.isdecimal():
-        raise IllegalArgumentError(f"{path.name} is none of {', '.join(f'<offset>{s}' for s in dumpers)}")
+        names = ", ".join(f"<offset>{suffix}" for suffix in dumpers)
+        raise IllegalArgumentError(f"cannot dump {path.name}: the file name must be one of {names}")
     base_offset = int(path.stem)
     file = _File(disk or Disk(), path)
     try:
@@ -68,7 +76,7 @@ def dump_log_segments(
 class _File:
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk = disk
-        # A path from the command line may be a link, which the broker's own files are not.
+        # The path may be a symbolic link, which Disk does not follow.
         self._fd = disk.open_read_only(Path(os.path.realpath(path)))
         self.size = disk.size(self._fd)
 
@@ -153,7 +161,7 @@ def _readable(data: bytes | None) -> str | None:
 
 def _entries(file: _File, entry: struct.Struct) -> Iterator[tuple[int, ...]]:
     if file.size % entry.size:
-        raise CorruptRecordError(f"{file.size} bytes are no whole number of entries of {entry.size}")
+        raise CorruptRecordError(f"the file has {file.size} bytes, not a multiple of {entry.size}")
     return entry.iter_unpack(file.read(file.size, 0))
 
 

@@ -1,7 +1,6 @@
-"""Which leader epoch began at which offset of a log, kept in Kafka's ``leader-epoch-checkpoint``.
+"""The start offset of each leader epoch of a log, kept in ``leader-epoch-checkpoint`` (KIP-101, KIP-320).
 
-Epochs and offsets in, where an epoch ends out. Does not know: who leads, batches' records, threads.
-Source of the rules: Kafka's ``LeaderEpochFileCache``; KIP-101, KIP-320.
+Follows Kafka's ``LeaderEpochFileCache``.
 """
 
 from __future__ import annotations
@@ -25,26 +24,30 @@ NO_OFFSET = -1
 
 
 class EpochEndOffset(NamedTuple):
-    """The largest epoch that is not above the one asked for, and the offset behind its last record; -1
-    and -1 if nothing is known of it.
-    """
+    """The largest epoch up to the requested one, and its end offset. Both are -1 if no epoch is known."""
 
     leader_epoch: int
     end_offset: int
 
 
 class EpochStart(NamedTuple):
+    """A leader epoch and the offset at which it starts."""
+
     leader_epoch: int
     start_offset: int
 
 
 class LeaderEpochCache:
-    """Used under its log's lock. Changes are in memory until :meth:`write`, on disk after :meth:`sync`.
+    """The leader epochs of a log. Callers hold the lock of the log.
+
+    Changes are in memory until :meth:`write`, and on disk after :meth:`sync`.
 
     Parameters
     ----------
+    disk:
+        File system to use.
     folder:
-        The partition's.
+        Folder of the partition.
     """
 
     def __init__(self, disk: Disk, folder: Path) -> None:
@@ -52,17 +55,18 @@ class LeaderEpochCache:
         self._path = folder / checkpoints.LEADER_EPOCH_FILE
         self._epochs: list[int] = []
         self._starts: list[int] = []
-        #: The file does not say what is known here.
+        #: Whether there are changes that are not yet written to the file.
         self.is_changed = True
-        #: The file has been written since it was last synced.
+        #: Whether the file has been written since it was last synced.
         self.is_dirty = False
 
     def entries(self) -> list[EpochStart]:
+        """Return all epochs with their start offsets, in order."""
         return [EpochStart(*entry) for entry in zip(self._epochs, self._starts, strict=True)]
 
     @property
     def latest(self) -> int:
-        """The epoch that batches are appended in; that of a new log if none is known."""
+        """Current leader epoch, or :data:`FIRST_EPOCH` if none is known."""
         return self._epochs[-1] if self._epochs else FIRST_EPOCH
 
     @property
@@ -70,25 +74,28 @@ class LeaderEpochCache:
         return not self._epochs
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch in which ``offset`` was written, -1 if that is not known."""
+        """Return the epoch of the record at ``offset``, or -1 if it is not known."""
         index = bisect_right(self._starts, offset) - 1
         return self._epochs[index] if index >= 0 else NO_EPOCH
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
-        """Where ``epoch`` ends (``LeaderEpochFileCache.endOffsetFor``)."""
+        """Return the end offset of ``epoch``, as Kafka's ``LeaderEpochFileCache.endOffsetFor`` does."""
         if self._epochs and epoch == self._epochs[-1]:
             return EpochEndOffset(epoch, log_end_offset)
         higher = bisect_right(self._epochs, epoch)
         if epoch < 0 or higher == len(self._epochs):
             return EpochEndOffset(NO_EPOCH, NO_OFFSET)
-        # Of an epoch before all that are known nothing is left: what it had ends where these begin.
+        # An epoch older than all known ones has no records left. It ends where the first known epoch starts.
         known = self._epochs[higher - 1] if higher else epoch
         return EpochEndOffset(known, self._starts[higher])
 
     # ---- Changes --------------------------------------------------------------------------------------
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """``epoch`` begins at ``start_offset``, unless it has begun before; entries that contradict go."""
+        """Start ``epoch`` at ``start_offset``, unless it is already the current epoch.
+
+        Entries with an equal or larger epoch, or an equal or larger start offset, are removed.
+        """
         if epoch < 0 or (self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]):
             return
         keep = len(self._epochs)
@@ -99,23 +106,27 @@ class LeaderEpochCache:
         self.is_changed = True
 
     def replay(self, headers: Iterable[BatchHeader]) -> None:
-        """Take in batches as they lie in the log."""
+        """Add the epochs of batches of the log, in order."""
         for header in headers:
             epoch = header.partition_leader_epoch
             if not self._epochs or epoch > self._epochs[-1]:
                 self.assign(epoch, header.base_offset)
 
     def truncate_from_start(self, offset: int) -> None:
-        """The log begins at ``offset``: what began before it, begins there."""
+        """Remove the epochs that end at or before ``offset``, the new log start offset.
+
+        The epoch that contains ``offset`` starts there from now on.
+        """
         before = bisect_right(self._starts, offset)
         if before and (before > 1 or self._starts[0] < offset):
             del self._epochs[: before - 1], self._starts[: before - 1]
             self._starts[0] = offset
             self.is_changed = True
 
-    def fit(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Let the entries be of a log with these ends. The latest epoch is kept even if the log ends before
-        it: nobody else remembers it, and an epoch must not come twice.
+    def truncate_to_bounds(self, log_start_offset: int, log_end_offset: int) -> None:
+        """Limit the entries to the bounds of the log.
+
+        The latest epoch is kept even if the log ends before its start, because an epoch must not be reused.
         """
         latest = self.latest
         while self._starts and self._starts[-1] > log_end_offset:
@@ -127,7 +138,7 @@ class LeaderEpochCache:
     # ---- File -----------------------------------------------------------------------------------------
 
     def load(self) -> bool:
-        """Take in the file; whether there is a sound one. Without it the batches have to be replayed."""
+        """Load the file and return whether it is valid. If not, the caller must :meth:`replay` the log."""
         try:
             data = self._disk.read_file(self._path)
         except FileNotFoundError:
@@ -136,7 +147,7 @@ class LeaderEpochCache:
             found = checkpoints.parse_leader_epochs(data)
         except ValueError as error:
             logger.warning(
-                "%s is broken (%s); built anew from the batches", self._path, printable(str(error))
+                "%s is damaged and will be rebuilt from the batches: %s", self._path, printable(str(error))
             )
             return False
         self._epochs = [epoch for epoch, _ in found]
@@ -145,7 +156,7 @@ class LeaderEpochCache:
         return bool(found)
 
     def write(self) -> None:
-        """Let the file say what is known here; it is replaced as a whole."""
+        """Replace the file if there are changes."""
         if not self.is_changed:
             return
         temporary = self._path.with_name(self._path.name + ".tmp")
@@ -157,11 +168,11 @@ class LeaderEpochCache:
             self._disk.close(fd)
         self._disk.rename(temporary, self._path)
         self.is_changed = False
-        # That a log is in its first epoch need not be on disk: its batches say so.
+        # The first epoch need not be synced, because it can be restored from the batches.
         self.is_dirty = self._epochs != [FIRST_EPOCH]
 
     def sync(self) -> None:
-        """Bring the file's bytes to disk; its name is durable when its folder has been synced."""
+        """Sync the content of the file. Its name is durable only after the folder has been synced."""
         if self.is_dirty:
             self.is_dirty = False
             fd = self._disk.open(self._path)

@@ -1,8 +1,4 @@
-"""From the files of a partition to its segments and its producers, whatever the last owner left behind.
-
-A folder in; sound segments, offsets and producers' state out. Does not know: clients, the high watermark.
-Source of the behaviour: Kafka's ``LogLoader``.
-"""
+"""Opens the log of a partition, and recovers it after a crash. Follows Kafka's ``LogLoader``."""
 
 from __future__ import annotations
 
@@ -30,23 +26,26 @@ from kafkacore.errors import CorruptRecordError
 
 logger = logging.getLogger(__name__)
 
-#: Endings of files that a crash can leave and that no log is made of.
+#: Suffixes of files that a crash may leave behind and that are not part of the log.
 _LEFTOVERS = (DELETED_SUFFIX, ".tmp")
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
-#: Bytes before a snapshot in which producers' batches are looked for; more while not all have been found.
+#: Bytes before a snapshot that are searched for the producers' recent batches. The next size is tried if
+#: some were not found.
 TAIL_SIZES = (1 << 20, 4 << 20, 16 << 20)
 
 
 class LoadedLog(NamedTuple):
+    """Result of :func:`load_log`."""
+
     segments: list[LogSegment]
-    #: Those that have to be synced before anybody reads them.
+    #: Segments that must be synced before the first read.
     recovered: list[LogSegment]
     producers: ProducerStateManager
     epochs: LeaderEpochCache
     log_start_offset: int
     log_end_offset: int
-    #: Everything, the folder's names too, is on disk.
+    #: Whether all files and their names are on disk.
     is_synced: bool
 
 
@@ -68,23 +67,24 @@ class _Loader:
         self.now_ms = now_ms
         self.is_same_boot = is_same_boot
         self.segments: list[LogSegment] = []
-        #: What was found in the folder, leftovers included.
+        #: File names in the folder, including leftovers.
         self.names: list[str] = []
-        #: Segments whose index files were missing or unusable.
+        #: Base offsets of the segments whose index files were missing or damaged.
         self.without_index: set[int] = set()
-        #: Of the first segment that recovery has looked into, and from which offset on.
+        #: Index of the first segment that recovery has read.
         self.first_recovered = 0
+        #: Offset from which on recovery has read that segment.
         self.walked_from = 0
-        #: Whether something was taken away, which a loss of power brings back until it is synced.
-        self.has_cut = False
+        #: Whether data was removed. Until that is synced, a loss of power may bring the data back.
+        self.has_truncated = False
 
     def open_segments(self) -> None:
-        """Remove leftovers and index files without a log, then open every segment in order."""
+        """Remove leftovers and orphaned index files, then open every segment in order."""
         names = self.names = self.disk.listdir(self.folder)
         if finish_replacements(self.files, self.folder, self.config, self.now_ms, names):
             names = self.names = self.disk.listdir(self.folder)
         for name in names:
-            # Text, not Path: a start asks this of every file.
+            # Not with Path, which is slow: a start does this for every file.
             stem, suffix = splitext(name)
             is_orphan = suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in names
             if suffix in _LEFTOVERS or is_orphan:
@@ -100,7 +100,7 @@ class _Loader:
         try:
             segment = LogSegment(self.files, self.folder, base_offset, self.config, self.now_ms)
         except CorruptRecordError as error:
-            logger.warning("%s: %s; built anew", self.name, error.reason)
+            logger.warning("%s: rebuilding a damaged index: %s", self.name, error.reason)
             LogSegment.remove_indexes(self.disk, self.folder, base_offset)
             segment = LogSegment(self.files, self.folder, base_offset, self.config, self.now_ms)
             has_indexes = False
@@ -109,7 +109,7 @@ class _Loader:
         return segment
 
     def check_closed(self, segments: list[LogSegment]) -> None:
-        """Of segments that are wholly on disk, only the indexes may be wrong."""
+        """Check the indexes of segments whose batches are all on disk."""
         for segment in segments:
             try:
                 if segment.base_offset in self.without_index:
@@ -117,12 +117,12 @@ class _Loader:
                 else:
                     segment.check_indexes()
             except CorruptRecordError as error:
-                # Readers get to hear of it when they come to the place; what lies behind it stays readable.
-                logger.error("%s: %s is damaged: %s", self.name, segment.base_offset, error)
+                # A read of the damaged batch will fail. The batches after it stay readable.
+                logger.error("%s: segment %s is damaged: %s", self.name, segment.base_offset, error)
             segment.release_indexes()
 
     def recover(self, recovery_point: int) -> int:
-        """Recover from the segment of ``recovery_point`` on; the log's end offset."""
+        """Recover all segments from the one with ``recovery_point`` on, and return the log end offset."""
         first = max((i for i, s in enumerate(self.segments) if s.base_offset <= recovery_point), default=0)
         self.check_closed(self.segments[:first])
         self.first_recovered = first
@@ -131,8 +131,8 @@ class _Loader:
             segment = self.segments[index]
             is_gap = self.config.compacts and segment.base_offset > end
             if segment.base_offset != end and not is_gap:
-                # Ours follow without a gap; what is missing was never synced, nor was what lies behind it.
-                self.remove_from(index, f"segment {segment.base_offset} does not begin at {end}")
+                # Without compaction there are no gaps. The missing and all later records were not synced.
+                self.remove_from(index, f"segment {segment.base_offset} does not begin at offset {end}")
                 break
             size = segment.size
             end, damage, walked_from = recover_segment(
@@ -141,17 +141,23 @@ class _Loader:
             if index == first:
                 self.walked_from = walked_from
             if damage is not None:
-                self.has_cut = True
-                self.remove_from(index + 1, f"{damage}; cut {size - segment.size} bytes")
+                self.has_truncated = True
+                cut_bytes = size - segment.size
+                self.remove_from(index + 1, f"{damage}; truncated the segment by {cut_bytes} bytes")
                 break
         if end < recovery_point:
-            logger.error("%s: ends at %d, and was on disk up to %d", self.name, end, recovery_point)
+            logger.error(
+                "%s: records are missing: the log ends at offset %d, but was on disk up to %d",
+                self.name,
+                end,
+                recovery_point,
+            )
         return end
 
     def remove_from(self, index: int, why: str) -> None:
         later = self.segments[index:]
-        logger.warning("%s: %s, and %d segments", self.name, why, len(later))
-        self.has_cut = True
+        logger.warning("%s: recovery: %s; removed %d segments", self.name, why, len(later))
+        self.has_truncated = True
         for segment in later:
             segment.remove()
         del self.segments[index:]
@@ -177,23 +183,34 @@ def load_log(
 
     Parameters
     ----------
+    files:
+        Cache of open files.
+    folder:
+        Folder of the partition.
     name:
-        The partition's, for messages.
+        Name of the partition, for messages.
+    config:
+        Configuration of the topic.
     recovery_point, log_start_offset:
-        From the checkpoints; 0 if they do not say.
+        Offsets from the checkpoint files; 0 if the files do not have the partition.
     is_clean:
-        All logs have been closed by their last owner.
+        Whether the last process that used the log shut down cleanly.
     now_ms:
-        Wall time.
+        Wall-clock time in milliseconds since the epoch.
     is_same_boot:
-        The machine has been up since the last owner began, so that files are as it has left them.
+        Whether the machine has been running since the last process opened the log. If so, no write was lost.
+
+    Returns
+    -------
+    LoadedLog
+        The segments and the state of the log.
 
     Raises
     ------
     CorruptRecordError
-        The log is damaged below the recovery point, and sound behind: no start decides to cut that.
+        There is damage below the recovery point, followed by valid batches. Recovery does not remove these.
     OSError
-        The disk refuses.
+        A file cannot be read or written.
     """
     loader = _Loader(files, folder, name, config, now_ms, is_same_boot)
     try:
@@ -206,15 +223,20 @@ def load_log(
 def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean: bool) -> LoadedLog:
     disk, folder = loader.disk, loader.folder
     loader.open_segments()
-    log_end_offset, is_clean = _end_of(loader, recovery_point, is_clean)
+    log_end_offset, is_clean = _find_end_offset(loader, recovery_point, is_clean)
     if loader.segments and log_end_offset < log_start_offset:
-        # Everything that is left had been deleted before: begin where the log was said to begin.
-        logger.warning("%s: ends at %d, begins at %d; emptied", loader.name, log_end_offset, log_start_offset)
+        # All remaining records had been deleted already, so start with an empty log.
+        logger.warning(
+            "%s: log end offset %d is below log start offset %d; removed all segments",
+            loader.name,
+            log_end_offset,
+            log_start_offset,
+        )
         for segment in loader.segments:
             segment.remove()
         loader.segments.clear()
         loader.first_recovered = 0
-        loader.has_cut = True
+        loader.has_truncated = True
     if not loader.segments:
         loader.segments.append(loader.open_segment(log_start_offset))
         log_end_offset = log_start_offset
@@ -223,31 +245,38 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     epochs = LeaderEpochCache(disk, folder)
     unknown_from = 0 if not epochs.load() else log_end_offset if is_clean else loader.walked_from
     producers = _load_producers(loader, start, log_end_offset, epochs, unknown_from)
-    epochs.fit(start, log_end_offset)
-    # Partitions that nobody uses need no descriptors.
+    epochs.truncate_to_bounds(start, log_end_offset)
+    # Unused partitions need no descriptors.
     for segment in loader.segments:
         segment.release_indexes()
-    # What lies below the recovery point is on disk; recovery keeps nothing else if the log ends there. A log
-    # that has been emptied has nothing to sync but its names: without that, what was removed could come back,
-    # and so could a tail that was cut.
-    is_safe = is_clean or (log_end_offset in (0, recovery_point) and not loader.has_cut)
+    # Nothing needs a sync if the log ends at the recovery point. But if recovery has removed data, the new
+    # sizes and names must be synced: otherwise a loss of power could bring the data back.
+    is_safe = is_clean or (log_end_offset in (0, recovery_point) and not loader.has_truncated)
     recovered = [] if is_safe else loader.segments[loader.first_recovered :]
     return LoadedLog(loader.segments, recovered, producers, epochs, start, log_end_offset, is_clean)
 
 
-def write_again(segments: Iterable[LogSegment], offset: int, name: str) -> None:
-    """After a failed sync of ``segments``, of which all below ``offset`` is on disk: let the next start have
-    something to sync. ``name``: the partition's, for messages.
+def rewrite_unsynced(segments: Iterable[LogSegment], offset: int, name: str) -> None:
+    """Rewrite the batches from ``offset`` on after a failed sync, so that the next sync writes them.
+
+    Parameters
+    ----------
+    segments:
+        Segments whose sync failed.
+    offset:
+        Offset below which all records are on disk.
+    name:
+        Name of the partition, for messages.
     """
     try:
         for segment in segments:
-            segment.write_again(offset)
+            segment.rewrite_unsynced(offset)
     except (OSError, CorruptRecordError) as error:
-        logger.error("%s: what could not be synced could not be written again: %s", name, error)
+        logger.error("%s: failed to rewrite unsynced batches: %s", name, error)
 
 
-def _end_of(loader: _Loader, recovery_point: int, is_clean: bool) -> tuple[int, bool]:
-    """The log's end offset, and whether it was found without recovery."""
+def _find_end_offset(loader: _Loader, recovery_point: int, is_clean: bool) -> tuple[int, bool]:
+    """Return the log end offset, and whether it was found without recovery."""
     if not loader.segments:
         return 0, is_clean
     if is_clean:
@@ -255,12 +284,15 @@ def _end_of(loader: _Loader, recovery_point: int, is_clean: bool) -> tuple[int, 
         try:
             return loader.segments[-1].next_offset(), True
         except CorruptRecordError as error:
-            logger.error("%s: closed cleanly, and yet %s", loader.name, error)
+            logger.error("%s: damaged despite a clean shutdown, recovering: %s", loader.name, error)
     return loader.recover(recovery_point), False
 
 
-def _remember(loader: _Loader, producers: ProducerStateManager) -> None:
-    """What a snapshot does not keep, from the log before it. Of that only headers are read."""
+def _restore_recent_batches(loader: _Loader, producers: ProducerStateManager) -> None:
+    """Read the producers' recent batches before the snapshot, which has only the last one of each.
+
+    Only batch headers are read.
+    """
     end = producers.map_end_offset
     before = [segment for segment in loader.segments if segment.base_offset < end]
     for size in TAIL_SIZES:
@@ -274,11 +306,13 @@ def _remember(loader: _Loader, producers: ProducerStateManager) -> None:
                 break
         lists = (segment.headers(position) for segment, position in places)
         try:
-            if producers.remember(header for each in lists for headers in each for header in headers):
+            if producers.restore_recent_batches(
+                header for each in lists for headers in each for header in headers
+            ):
                 break
         except CorruptRecordError as error:
-            # Readers get to hear of it when they come to the place.
-            logger.error("%s: not all batches of producers are known: %s", loader.name, error)
+            # A read of the damaged batch will fail as well.
+            logger.error("%s: failed to restore the recent batches of producers: %s", loader.name, error)
             break
 
 
@@ -289,15 +323,16 @@ def _load_producers(
     epochs: LeaderEpochCache,
     unknown_from: int,
 ) -> ProducerStateManager:
-    """From the last snapshot and the batches behind it; from batches that begin at ``unknown_from`` or later
-    ``epochs`` are taken in, too.
+    """Restore producer state from the last snapshot and the batches after it.
+
+    The batches from offset ``unknown_from`` on are also added to ``epochs``.
     """
     producers = ProducerStateManager(loader.disk, loader.folder, loader.name)
     bases = [segment.base_offset for segment in loader.segments]
     producers.load(log_start_offset, log_end_offset, bases, loader.names)
     start = min(producers.map_end_offset, unknown_from)
     if len(producers):
-        _remember(loader, producers)
+        _restore_recent_batches(loader, producers)
     for segment, end in zip(loader.segments, [*bases[1:], log_end_offset], strict=True):
         if end <= start:
             continue
@@ -307,6 +342,11 @@ def _load_producers(
                 producers.replay(headers)
                 epochs.replay(headers)
         except CorruptRecordError as error:
-            logger.error("%s: producers of %d are not all known: %s", loader.name, segment.base_offset, error)
+            logger.error(
+                "%s: failed to restore producer state from segment %d: %s",
+                loader.name,
+                segment.base_offset,
+                error,
+            )
     producers.map_end_offset = log_end_offset
     return producers

@@ -1,7 +1,6 @@
-"""The thread ``kafka-log-cleaner``: which log is to be cleaned next, one after the other.
+"""The thread ``kafka-log-cleaner``, which compacts one log at a time, the dirtiest first.
 
-All logs in; those with the policy "compact" cleaned, the dirtiest first. Does not know: how a log is cleaned.
-Source of the behaviour: Kafka's ``LogCleaner`` and ``LogCleanerManager``.
+Follows Kafka's ``LogCleaner`` and ``LogCleanerManager``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
 
 
 class LogToClean(NamedTuple):
-    """The part of a log that can be cleaned now, and how much of the whole it is."""
+    """The part of a log that can be compacted now."""
 
     log: UnifiedLog
     first_dirty_offset: int
@@ -39,19 +38,36 @@ class LogToClean(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
+        """Dirty bytes as a fraction of all bytes that compaction would read."""
         return self.dirty_bytes / (self.dirty_bytes + self.clean_bytes)
 
     @property
     def is_due(self) -> bool:
-        """Whether it is worth it, or must be because a record is older than ``max.compaction.lag.ms``."""
+        """Whether the dirty ratio, or a record older than ``max.compaction.lag.ms``, requires compaction."""
         if not self.dirty_bytes:
             return False
         return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
 
 
 def log_to_clean(log: UnifiedLog, first_dirty_offset: int, now_ms: int) -> LogToClean:
-    """What of ``log`` can be cleaned: never the active segment, nothing that is not yet on disk and below the
-    last stable offset, no segment with a record younger than ``min.compaction.lag.ms``.
+    """Find the part of ``log`` that can be compacted.
+
+    It excludes the active segment, records that are not on disk or not below the last stable offset, and
+    segments with a record newer than ``min.compaction.lag.ms``.
+
+    Parameters
+    ----------
+    log:
+        Log to examine.
+    first_dirty_offset:
+        Offset at which the last compaction ended.
+    now_ms:
+        Wall-clock time in milliseconds since the epoch.
+
+    Returns
+    -------
+    LogToClean
+        The part, which may be empty.
     """
     segments = log.segments()
     closed = segments[:-1]
@@ -78,19 +94,29 @@ def log_to_clean(log: UnifiedLog, first_dirty_offset: int, now_ms: int) -> LogTo
 
 
 class LogCleaner:
-    """Used by its own thread, but for :meth:`start`, :meth:`stop` and :meth:`forget`.
+    """Chooses the logs to compact and compacts them on its own thread.
+
+    Only :meth:`start`, :meth:`stop`, :meth:`update_config` and :meth:`forget` may be called by other threads.
 
     Parameters
     ----------
+    data_dir:
+        Data folder, for ``cleaner-offset-checkpoint``.
+    files:
+        Cache of open files.
+    clock:
+        Source of time.
+    config:
+        Settings of compaction.
     logs:
-        All logs, as they are now.
+        Function that returns all current logs.
     make_durable:
-        As for :class:`~kafkacore.broker.log.cleaner.Cleaner`.
+        See :class:`~kafkacore.broker.log.cleaner.Cleaner`.
 
     Attributes
     ----------
     uncleanable:
-        Partitions that could not be cleaned, and why. They are left alone until the next start.
+        Partitions that could not be compacted, with the reason. They are skipped until the next start.
     """
 
     def __init__(
@@ -119,12 +145,13 @@ class LogCleaner:
     # ---- Life -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        """Start the thread, if ``log.cleaner.enable`` is true."""
         if self._config.enable:
             self._thread = Thread(target=self._run, name="kafka-log-cleaner")
             self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; a log that is being cleaned is left as it was."""
+        """Stop the thread. A compaction in progress is abandoned."""
         with self._condition:
             self._is_stopping = True
             self._condition.notify()
@@ -133,13 +160,13 @@ class LogCleaner:
             self._thread = None
 
     def update_config(self, config: CleanerConfig) -> None:
-        """Clean as ``config`` says from now on. Whether there is a cleaner at all stays as it is."""
+        """Use ``config`` from now on. A change of ``enable`` has no effect until the next start."""
         with self._condition:
             self._config = self._cleaner.config = config
             self._condition.notify()
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """The partition is no more; one of the same name is another."""
+        """Drop the state of a deleted partition, so that a new one with the same name does not get it."""
         with self._condition:
             self.uncleanable.pop(topic_partition, None)
             if self._offsets is not None:
@@ -151,8 +178,8 @@ class LogCleaner:
             try:
                 was_busy = self.clean_filthiest() is not None
             except Exception:
-                # A surprise must not end the cleaning of all logs for good.
-                logger.exception("the log cleaner failed")
+                # Keep the thread running after an unexpected error, for the other logs.
+                logger.exception("log cleaner: unexpected error")
                 was_busy = False
             if not was_busy:
                 with self._condition:
@@ -163,14 +190,14 @@ class LogCleaner:
                     )
 
     def _throttle(self, byte_count: int) -> None:
-        """Wait as long as ``log.cleaner.io.max.bytes.per.second`` wants it."""
+        """Wait as long as ``log.cleaner.io.max.bytes.per.second`` requires."""
         if self._is_stopping:
             raise CleaningAbortedError
         now_ms = self._clock.monotonic_ms()
         self._throttled_until_ms = max(self._throttled_until_ms, now_ms)
         self._throttled_until_ms += byte_count / self._config.io_max_bytes_per_second * 1000
         wait_ms = self._throttled_until_ms - now_ms
-        # Half a second of the rate may come at once.
+        # Allow bursts of half a second, so that most calls need not wait.
         if wait_ms > 500:
             with self._condition:
                 self._clock.wait_for(self._condition, lambda: self._is_stopping, wait_ms)
@@ -178,7 +205,10 @@ class LogCleaner:
     # ---- Choice ---------------------------------------------------------------------------------------
 
     def clean_filthiest(self) -> CleaningResult | None:
-        """Clean the log that needs it most; ``None`` if none does, or it could not be cleaned."""
+        """Compact the log with the largest dirty ratio.
+
+        Returns ``None`` if no log needs it, or if the log could not be compacted.
+        """
         chosen = self._choose(self._clock.wall_ms())
         if chosen is None:
             return None
@@ -202,7 +232,7 @@ class LogCleaner:
         return best
 
     def _first_dirty(self, topic_partition: TopicPartition, log: UnifiedLog) -> int:
-        """Where the last cleaning ended, if the log still has that offset; else where it begins."""
+        """Return where the last compaction ended, or the log start offset if that is outside the log."""
         offset = self._checkpoints().get(topic_partition, log.log_start_offset)
         return offset if log.log_start_offset <= offset <= log.log_end_offset else log.log_start_offset
 
@@ -215,19 +245,19 @@ class LogCleaner:
             return None
         except CorruptRecordError as error:
             place = "" if error.offset is None else f" at offset {error.offset}"
-            self._set_aside(topic_partition, log, f"{error.reason}{place}")
+            self._mark_uncleanable(topic_partition, log, f"{error.reason}{place}")
             return None
         except (OSError, KafkaStorageError) as error:
             if isinstance(error, OSError) and error.errno in DISK_FULL:
                 if not self._has_full_disk:
-                    logger.warning("%s is not compacted as long as the disk is full", log.name)
+                    logger.warning("%s: the disk is full; not compacted until there is free space", log.name)
                 self._has_full_disk = True
             else:
-                self._set_aside(topic_partition, log, str(error))
+                self._mark_uncleanable(topic_partition, log, str(error))
             return None
         self._has_full_disk = False
         logger.info(
-            "compacted %s up to offset %d: %d of %d records and %d of %d bytes are left, in %.1f s",
+            "%s: compacted up to offset %d: kept %d of %d records and %d of %d bytes in %.1f s",
             log.name,
             result.end_offset,
             result.records_kept,
@@ -239,14 +269,14 @@ class LogCleaner:
         self._write_checkpoint(topic_partition, log, result.end_offset)
         return result
 
-    def _set_aside(self, topic_partition: TopicPartition, log: UnifiedLog, why: str) -> None:
+    def _mark_uncleanable(self, topic_partition: TopicPartition, log: UnifiedLog, why: str) -> None:
         self.uncleanable[topic_partition] = why
-        logger.error("%s is not compacted any more until the broker is started anew: %s", log.name, why)
+        logger.error("%s: compaction failed, not retried until the broker restarts: %s", log.name, why)
 
     def _write_checkpoint(self, topic_partition: TopicPartition, log: UnifiedLog, offset: int) -> None:
         logs = self._logs()
         with self._condition:
-            # A topic that was deleted meanwhile, or made anew under its name, begins without one.
+            # The topic may have been deleted, and created again, meanwhile.
             if logs.get(topic_partition) is not log:
                 return
             kept = {one: value for one, value in self._checkpoints().items() if one in logs}
@@ -254,5 +284,5 @@ class LogCleaner:
         try:
             checkpoints.write_offsets(self._disk, self._path, self._offsets)
         except OSError as error:
-            # The next start cleans once more what is clean.
-            logger.warning("%s could not be written: %s", self._path.name, error)
+            # The next start compacts the log again from the last written offset.
+            logger.warning("failed to write %s: %s", self._path.name, error)

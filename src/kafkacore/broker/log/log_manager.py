@@ -1,7 +1,6 @@
-"""All logs of a data folder: which topics there are, recovery at the start, a clean end.
+"""The logs of a data folder: creation and deletion of topics, recovery at the start, and clean shutdown.
 
-A folder in; logs by partition out. Does not know: requests, clients, what a batch is.
-Source of the behaviour: Kafka's ``LogManager``, with one log directory.
+Follows Kafka's ``LogManager`` with a single log directory.
 """
 
 from __future__ import annotations
@@ -39,50 +38,55 @@ from kafkacore.structs import TopicPartition, is_topic_name, partition_name
 
 logger = logging.getLogger(__name__)
 
-#: Kafka's ``log.retention.check.interval.ms`` and ``log.flush.offset.checkpoint.interval.ms``.
+#: Default of Kafka's ``log.retention.check.interval.ms``.
 RETENTION_INTERVAL_MS = 300_000.0
+#: Default of Kafka's ``log.flush.offset.checkpoint.interval.ms``.
 CHECKPOINT_INTERVAL_MS = 60_000.0
-#: Sooner if this much has been synced, because a start after a crash reads what lies past the checkpoint.
+#: Number of synced bytes after which a checkpoint is written early, because a start after a crash reads
+#: everything above the checkpoint.
 CHECKPOINT_BYTES = 64 * 2**20
-#: Of deleted partitions, between two rounds of the flusher.
+#: Number of deleted partition folders that are removed between two rounds of the flusher.
 FOLDERS_PER_ROUND = 50
-#: They wait for the disk, not for each other.
+#: Threads that sync recovered logs. They only wait for the disk.
 SYNC_THREADS = 16
 
 
 class LogManager:
-    """Owns a data folder until :meth:`close`. May be used by any thread.
+    """Exclusive owner of a data folder and its logs until :meth:`close`. Thread-safe.
+
+    A partition that cannot be recovered does not fail the constructor: only that partition is offline.
 
     Parameters
     ----------
     data_dir:
-        Made, with its parents, if it is missing.
+        The data folder. It is created, with its parents, if it is missing.
+    clock:
+        Source of time.
     disk:
-        The file system to go through; the real one if not given.
+        File system to use. Default: the real one.
     default_config:
-        What a topic gets that does not say otherwise: Kafka's topic keys → text, or a :class:`LogConfig`.
+        Configuration of topics that do not override it, by Kafka's topic keys or as a :class:`LogConfig`.
     flush:
-        ``"ack"`` or ``"os"``, see :class:`UnifiedLog`.
+        When a record counts as written: ``"ack"`` or ``"os"``, see :class:`UnifiedLog`.
     on_high_watermark:
-        Called with a partition and its new high watermark, on a thread that syncs, without a lock. Also
-        called, with the old one, when a log has failed. Several partitions may be reported at the same time.
-        May be set later.
+        Called without a lock, with a partition and its new high watermark, by the thread that synced the log.
+        Also called, with the old high watermark, when a log has failed. Calls for different partitions may be
+        concurrent. May be set later.
     background:
-        Whether to start threads. Without the flusher's, :meth:`flush_dirty` does its work.
+        Whether to start the flusher and cleaner threads. Without them, call :meth:`flush_dirty`.
     max_open_files:
-        Descriptors that logs keep open; half of what the process may open if not given.
+        Maximum number of descriptors that logs keep open. Default: half the limit of the process.
     cleaner:
-        How logs are compacted; as Kafka does it by default if not given.
+        Configuration of compaction. Default: Kafka's defaults.
 
     Raises
     ------
     KafkaConfigurationError
-        Another process has the folder.
+        Another process uses the folder, or the folder contains a symbolic link to a folder.
     KafkaStorageError
         The list of topics cannot be read.
     OSError
-        The folder cannot be used. A single partition that cannot be recovered does not stop the start;
-        its log is offline.
+        The folder cannot be read or written.
     """
 
     def __init__(
@@ -99,7 +103,7 @@ class LogManager:
         cleaner: CleanerConfig | None = None,
     ) -> None:
         if flush not in ("ack", "os"):
-            raise KafkaConfigurationError(f"flush={flush} must be ack or os")
+            raise KafkaConfigurationError(f"flush must be 'ack' or 'os', not {flush!r}")
         self.data_dir = Path(data_dir).absolute()
         self.on_high_watermark = on_high_watermark
         self._clock = clock
@@ -107,15 +111,15 @@ class LogManager:
         self._files = OpenFiles(self._disk, max_open_files)
         self._flush = flush
         self._default_config = default_config or {}
-        # Held for changes; readers see whole mappings, because a change replaces them.
+        # Held for changes. Topics are read without it, because a change replaces the whole mapping.
         self._lock = RLock()
         self._topics: Mapping[str, TopicState] = MappingProxyType({})
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._offline: dict[TopicPartition, str] = {}
         self._deleting: set[UUID] = set()
-        # Of topics whose partitions some thread is making or removing.
+        # Topics whose partitions a thread is creating or deleting.
         self._names_changing: set[str] = set()
-        # Names of deleted topics of which the checkpoints still say where their logs begin and are safe.
+        # Deleted topics that the checkpoint files still contain.
         self._names_in_checkpoints: set[str] = set()
         self._flusher = LogFlusher(clock, self._on_flushed, self._on_idle, CHECKPOINT_INTERVAL_MS)
         self._cleaner = LogCleaner(
@@ -126,11 +130,11 @@ class LogManager:
             lambda: dict(self._logs),
             self.checkpoint,
         )
-        self._unmarked_bytes = 0
+        self._checkpointed_bytes = 0
         self._next_checkpoint_ms = clock.monotonic_ms() + CHECKPOINT_INTERVAL_MS
         self._next_retention_ms = clock.monotonic_ms() + RETENTION_INTERVAL_MS
         self._is_closed = False
-        #: Whether the folder's last owner has closed it.
+        #: Whether the last process that used the folder shut down cleanly.
         self.was_clean = False
         self._is_same_boot = False
         self._has_threads = background
@@ -158,7 +162,7 @@ class LogManager:
         found = read_topics(disk, data_dir)
         topics, self._deleting = found if found is not None else (self._folder.adopted_topics(), set())
         self._topics = MappingProxyType({topic.name: topic for topic in topics})
-        foreign, deleted = self._folder.put_strays_aside(self._topics, self._deleting)
+        foreign, deleted = self._folder.move_strays_aside(self._topics, self._deleting)
         for topic_partition, reason in foreign.items():
             self._set_offline(topic_partition, OSError(reason))
         for topic in topics:
@@ -183,11 +187,11 @@ class LogManager:
             self._flusher.schedule(lambda: self._remove_folders(None, deleted))
         self.checkpoint()
         if not self._is_same_boot and not self._offline:
-            # From now on a crash leaves indexes as they were written, unless the power goes.
+            # All indexes are valid now, and a crash of the process loses no write, unlike a loss of power.
             checkpoints.write_boot(disk, data_dir)
 
     def _sync_recovered(self) -> None:
-        """Sync all logs that were recovered, many at once: the file system commits them together."""
+        """Sync all recovered logs concurrently, because the file system commits them together."""
         logs = [log for log in self._logs.values() if log.has_recovered]
         if len(logs) <= 1 or not self._has_threads:
             for log in logs:
@@ -262,16 +266,16 @@ class LogManager:
     # ---- Topics ---------------------------------------------------------------------------------------
 
     def topics(self) -> Mapping[str, TopicState]:
-        """Every topic by name: a snapshot that later changes leave alone."""
+        """Return a snapshot of all topics by name. Later changes do not affect it."""
         return self._topics
 
     def log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
-        """The log of a partition, ``None`` if there is no such partition.
+        """Return the log of a partition, or ``None`` if the partition does not exist.
 
         Raises
         ------
         KafkaStorageError
-            It is offline: its files are damaged, or the disk has failed.
+            The partition is offline: its files are damaged, or the disk has failed.
         """
         log = self._logs.get(topic_partition)
         if log is None:
@@ -283,44 +287,66 @@ class LogManager:
         return log
 
     def logs(self) -> dict[TopicPartition, UnifiedLog]:
-        """Every log that is not offline, and those whose disk has failed since."""
+        """Return all logs that could be opened, including those that have failed since."""
         with self._lock:
             return dict(self._logs)
 
     @property
     def offline(self) -> dict[TopicPartition, str]:
-        """The partitions that could not be opened, and why."""
+        """Partitions whose log could not be opened, with the reason."""
         with self._lock:
             return dict(self._offline)
 
     @property
     def flush_times(self) -> Sensor:
-        """Milliseconds that syncs of logs took."""
+        """Sensor of the time that syncs of logs take, in milliseconds."""
         return self._flusher.flush_times
 
     def create_topic(
         self, name: str, partition_count: int, topic_id: UUID, configs: Mapping[str, str]
     ) -> TopicState:
-        """Make a topic with empty logs, durable on return.
+        """Create a topic with empty logs. Durable on return.
+
+        Parameters
+        ----------
+        name:
+            Name of the topic, which must not exist yet.
+        partition_count:
+            Number of partitions.
+        topic_id:
+            Id of the topic.
+        configs:
+            Configuration of the topic, by Kafka's topic keys.
+
+        Returns
+        -------
+        TopicState
+            The new topic.
 
         Raises
         ------
         InvalidTopicError
-            The name cannot be a folder's.
+            The name is not a valid topic name.
         InvalidConfigurationError
-            A config that is not of its key's type.
+            A config has a value of the wrong type.
         OSError
-            The disk refuses; nothing has been made.
+            A file or folder cannot be created. The topic does not exist.
         """
         if not is_topic_name(name):
             raise InvalidTopicError(f"Topic name {name!r} is illegal")
         with self._changing(name):
-            assert name not in self._topics, f"{name} exists"
+            assert name not in self._topics, f"topic {name} already exists"
             self._add_partitions(TopicState(name, topic_id, partition_count, dict(configs)), 0)
         return self._topics[name]
 
     def create_partitions(self, name: str, partition_count: int) -> None:
-        """Let a topic have ``partition_count`` partitions, more than it has; as :meth:`create_topic`."""
+        """Increase the number of partitions of a topic to ``partition_count``. Durable on return.
+
+        Raises
+        ------
+        OSError
+            A file or folder cannot be created. The topic has not changed.
+        """
         with self._changing(name):
             topic = self._topics[name]
             assert partition_count > topic.partition_count, "partitions can only be added"
@@ -328,9 +354,9 @@ class LogManager:
 
     @contextmanager
     def _changing(self, name: str) -> Iterator[None]:
-        """A topic's partitions are made or removed by one thread at a time, others' by others."""
+        """Assert that no other thread creates or deletes partitions of the topic meanwhile."""
         with self._lock:
-            assert not self._is_closed, "closed"
+            assert not self._is_closed, "the log manager is closed"
             assert name not in self._names_changing, f"{name} is being changed"
             self._names_changing.add(name)
         try:
@@ -340,22 +366,25 @@ class LogManager:
                 self._names_changing.discard(name)
 
     def _add_partitions(self, topic: TopicState, first: int) -> None:
-        """Make what is missing without the lock, because it may take seconds; all of it is there at once."""
+        """Create the partitions from ``first`` on, and make all of them visible at once.
+
+        The lock is not held while the files are created, because that may take seconds.
+        """
         config = self._config(topic)
         with self._lock:
             if topic.name in self._names_in_checkpoints:
-                # Else a crash would take its logs for those of the topic that had the name before.
+                # After a crash, the offsets of the deleted topic would otherwise be applied to the new one.
                 self.checkpoint()
         made: dict[TopicPartition, UnifiedLog | None] = {}
         try:
             for topic_partition in _partitions(topic)[first:]:
-                self._folder.put_aside(topic_partition)
+                self._folder.move_aside(topic_partition)
                 made[topic_partition] = None
                 made[topic_partition] = self._open_log(topic, config, topic_partition)
-            # The folders' names first: from the moment that the topic is listed they must be there.
+            # Before the topic is listed, its folders must be durable.
             self._disk.fsync_dir(self.data_dir)
             with self._lock:
-                # Meanwhile it may have been given other configs.
+                # Another thread may have changed the topic's configs meanwhile.
                 topic = self._topics.get(topic.name, topic)._replace(partition_count=topic.partition_count)
                 self._replace_topics({**self._topics, topic.name: topic})
                 self._logs.update((place, log) for place, log in made.items() if log is not None)
@@ -369,14 +398,16 @@ class LogManager:
             raise
 
     def update_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
-        """Let ``configs`` be all that is set for a topic; durable, and obeyed by its open logs, on return.
+        """Replace all configs of a topic. On return they are durable and its logs use them.
 
         Raises
         ------
+        UnknownTopicOrPartitionError
+            The topic does not exist.
         InvalidConfigurationError
-            A config that is not of its key's type.
+            A config has a value of the wrong type.
         OSError
-            The disk refuses; nothing has changed.
+            The list of topics cannot be written. Nothing has changed.
         """
         with self._lock:
             if name not in self._topics:
@@ -387,7 +418,10 @@ class LogManager:
             self._update_logs(topic, config)
 
     def update_defaults(self, default_config: Mapping[str, str], cleaner: CleanerConfig) -> None:
-        """What topics get from now on that do not say otherwise, open ones too; how they are cleaned."""
+        """Replace the default configuration of topics, and the configuration of compaction.
+
+        Open logs use the new configuration at once.
+        """
         self._cleaner.update_config(cleaner)
         with self._lock:
             self._default_config = default_config
@@ -405,12 +439,12 @@ class LogManager:
         self._topics = MappingProxyType(dict(topics))
 
     def delete_topic(self, name: str) -> None:
-        """Remove a topic, for good on return; its files go later, on the flusher's thread.
+        """Delete a topic. Durable on return; the flusher's thread removes the files later.
 
         Raises
         ------
         OSError
-            The disk refuses; the topic is still there.
+            The list of topics cannot be written. The topic still exists.
         """
         with self._changing(name):
             with self._lock:
@@ -432,8 +466,8 @@ class LogManager:
             try:
                 folders = self._rename_deleted(topic)
             except OSError as error:
-                # It is deleted all the same; the next start removes its folders.
-                logger.warning("the folders of %s cannot be removed: %s", name, error)
+                # The topic is deleted nevertheless. The next start removes its folders.
+                logger.warning("topic %s: failed to remove its folders: %s", name, error)
                 return
         self._flusher.schedule(lambda: self._remove_folders(topic.topic_id, folders))
 
@@ -442,7 +476,10 @@ class LogManager:
         return [folder for folder in moved if folder is not None]
 
     def _remove_folders(self, topic_id: UUID | None, folders: list[Path]) -> None:
-        """Some of them; the others after the flusher's next round, which acknowledgements wait for."""
+        """Remove some folders, and schedule the rest.
+
+        Acknowledgements wait for the flusher, so it must not spend long on this.
+        """
         for folder in folders[-FOLDERS_PER_ROUND:]:
             self._disk.remove_tree(folder)
         del folders[-FOLDERS_PER_ROUND:]
@@ -455,87 +492,94 @@ class LogManager:
                 self._deleting.discard(topic_id)
 
     def disk_space(self) -> DiskSpace:
-        """Size and free bytes of the volume that the data folder is on."""
+        """Return the total and usable bytes of the volume with the data folder."""
         return self._disk.space(self.data_dir)
 
     # ---- Flush, retention, checkpoints ----------------------------------------------------------------
 
     def flush_dirty(self) -> None:
-        """One round of the flusher, on this thread."""
+        """Run one round of the flusher on this thread."""
         self._flusher.run_once()
 
     def clean_filthiest(self) -> CleaningResult | None:
-        """Compact the log that needs it most, on this thread; ``None`` if none does."""
+        """Compact the log with the largest dirty ratio on this thread.
+
+        Returns ``None`` if no log needs it, or if it could not be compacted.
+        """
         return self._cleaner.clean_filthiest()
 
     @property
     def uncleanable(self) -> Mapping[TopicPartition, str]:
-        """Partitions that could not be compacted, and why."""
+        """Partitions that could not be compacted, with the reason."""
         return dict(self._cleaner.uncleanable)
 
     def _on_flushed(self, log: UnifiedLog, has_moved: bool) -> None:
-        # "has_moved" or failed: in both cases whoever waits for the log has to look at it.
+        # After a failure as well: requests that wait for the log must be completed with an error.
         if (has_moved or log.failure is not None) and self.on_high_watermark is not None:
             self.on_high_watermark(log.topic_partition, log.high_watermark)
 
     def _on_idle(self) -> None:
         now_ms = self._clock.monotonic_ms()
         flushed_bytes = sum(log.flushed_bytes for log in list(self._logs.values()))
-        if now_ms >= self._next_checkpoint_ms or flushed_bytes - self._unmarked_bytes >= CHECKPOINT_BYTES:
+        if now_ms >= self._next_checkpoint_ms or flushed_bytes - self._checkpointed_bytes >= CHECKPOINT_BYTES:
             self._next_checkpoint_ms = now_ms + CHECKPOINT_INTERVAL_MS
-            self._unmarked_bytes = flushed_bytes
+            self._checkpointed_bytes = flushed_bytes
             for log in list(self._logs.values()):
-                log.note_producers(CHECKPOINT_BYTES)
+                log.snapshot_producers(CHECKPOINT_BYTES)
             self.checkpoint()
         if now_ms >= self._next_retention_ms:
             self._next_retention_ms = now_ms + RETENTION_INTERVAL_MS
             self.run_retention(self._clock.wall_ms())
 
     def run_retention(self, now_ms: int) -> int:
-        """Remove segments that are past the limits of their topics; how many.
+        """Remove the segments of all logs that are beyond the retention limits of their topics.
 
         Parameters
         ----------
         now_ms:
-            Wall time.
+            Wall-clock time in milliseconds since the epoch.
+
+        Returns
+        -------
+        int
+            Number of removed segments.
         """
         removed = 0
         for log in list(self._logs.values()):
             try:
                 removed += log.run_retention(now_ms)
             except KafkaStorageError as error:
-                logger.warning("no retention: %s", error)
+                logger.warning("failed to remove expired segments: %s", error)
         if removed:
             self.checkpoint()
         return removed
 
     def checkpoint(self) -> None:
-        """Write down how far each log is on disk, and where it begins."""
+        """Write the recovery point and the log start offset of each log to the checkpoint files."""
         with self._lock:
             logs = dict(self._logs)
-            # Offline logs keep what was last written of them: their start decides what the next start
-            # may cut.
-            recovery_points = self._kept(checkpoints.RECOVERY_POINT_FILE)
-            log_starts = self._kept(checkpoints.LOG_START_OFFSET_FILE)
+            # Offline logs keep their last entries, because recovery at the next start depends on them.
+            recovery_points = self._offline_entries(checkpoints.RECOVERY_POINT_FILE)
+            log_starts = self._offline_entries(checkpoints.LOG_START_OFFSET_FILE)
             recovery_points |= {tp: log.recovery_point for tp, log in logs.items()}
-            # Those that lie where a segment begins, too: the loss of power may bring back segments before it.
+            # Also if a segment begins at the offset: a loss of power may bring back older segments.
             log_starts |= {tp: log.log_start_offset for tp, log in logs.items() if log.log_start_offset}
             disk, data_dir = self._disk, self.data_dir
             checkpoints.write_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE, recovery_points)
             checkpoints.write_offsets(disk, data_dir / checkpoints.LOG_START_OFFSET_FILE, log_starts)
             self._names_in_checkpoints.clear()
 
-    def _kept(self, file_name: str) -> dict[TopicPartition, int]:
+    def _offline_entries(self, file_name: str) -> dict[TopicPartition, int]:
         if not self._offline:
             return {}
         offsets = checkpoints.read_offsets(self._disk, self.data_dir / file_name)
         return {tp: offset for tp, offset in offsets.items() if tp in self._offline}
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
-        """As :meth:`UnifiedLog.delete_records`, and durable on return."""
+        """Call :meth:`UnifiedLog.delete_records`. Durable on return."""
         log = self.log(topic_partition)
         if log is None:
-            raise UnknownTopicOrPartitionError(f"There is no partition {partition_name(topic_partition)}")
+            raise UnknownTopicOrPartitionError(f"Partition {partition_name(topic_partition)} does not exist.")
         log_start_offset = log.delete_records(before_offset)
         self.checkpoint()
         return log_start_offset
@@ -543,7 +587,7 @@ class LogManager:
     # ---- End ------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Write everything to disk, leave the clean marker if that went well, give the folder free."""
+        """Sync all logs, write the clean-shutdown marker if that succeeded, and release the folder."""
         with self._lock:
             if self._is_closed:
                 return
@@ -554,12 +598,12 @@ class LogManager:
             self._write_all()
         except (OSError, KafkaStorageError) as error:
             why = error.args[0] if isinstance(error, KafkaStorageError) else error
-            logger.error("not closed cleanly, so that the next start looks for the ends of the logs: %s", why)
+            logger.error("not closed cleanly, so the next start recovers the logs: %s", why)
         finally:
             self._close_files()
 
     def _write_all(self) -> None:
-        """All of it to disk, and the clean marker if that went well; else an error that says why not."""
+        """Sync all logs and write the clean-shutdown marker, or raise the first error."""
         failure = None
         for log in self._logs.values():
             try:

@@ -1,4 +1,4 @@
-"""What a log answers with, and what it leaves to others. Knows no log."""
+"""Results of a log's methods, and the interface of its background thread."""
 
 from __future__ import annotations
 
@@ -10,40 +10,45 @@ if TYPE_CHECKING:
 
 LogT = TypeVar("LogT", contravariant=True)
 
-#: A batch that may be appended, its bytes, its latest timestamp, and whether it gets the time of the append.
+#: A valid batch, its bytes, its largest timestamp, and whether its records get the time of the append.
 ValidatedBatch: TypeAlias = "tuple[RecordBatch, memoryview, int, bool]"
 
 
 class LogAppendInfo(NamedTuple):
-    """What became of an append. ``log_append_time_ms`` is -1 if records keep the producer's time."""
+    """Result of an append."""
 
     first_offset: int
     last_offset: int
+    #: Time of the append in milliseconds since the epoch, or -1 if records keep the producer's timestamps.
     log_append_time_ms: int
     log_start_offset: int
-    #: The batch was in the log already; the offsets are those that it has there.
+    #: Whether the batch was already in the log. If so, the offsets are those of the first append.
     duplicate: bool
 
 
 class FetchDataInfo(NamedTuple):
-    """Whole batches as they lie in the log. The first may begin before the offset that was asked for."""
+    """Whole batches as stored in the log. The first may begin before the requested offset."""
 
-    #: A ``memoryview``; a :class:`~kafkacore.wire.FileSlice` only where the reader can send one.
+    #: A ``memoryview``, or a :class:`~kafkacore.wire.FileSlice` if the caller allows it.
     records: Any
-    #: The offset behind the last batch; the offset asked for if there is none.
+    #: Offset after the last batch, or the requested offset if there are no batches.
     next_offset: int
 
 
 class TimestampAndOffset(NamedTuple):
+    """A record found by timestamp. The leader epoch is -1 if it is not known."""
+
     timestamp: int
     offset: int
     leader_epoch: int
 
 
 class RecordError(NamedTuple):
-    """What is wrong with one record of a batch."""
+    """A record that was rejected."""
 
+    #: Index of the record in its batch.
     batch_index: int
+    #: Reason of the rejection.
     message: str
 
 
@@ -62,10 +67,10 @@ class TimestampOffset(NamedTuple):
 
 
 class BackgroundWork(Protocol[LogT]):
-    """What a log leaves to another thread."""
+    """The work that a log hands to the flusher's thread."""
 
     def mark_dirty(self, log: LogT) -> None:
-        """The log's ``flush_dirty`` has something to do."""
+        """Call ``flush_dirty`` of the log soon."""
 
     def schedule(self, task: Callable[[], None]) -> None:
-        """Run ``task`` soon, on the thread that flushes."""
+        """Run ``task`` soon on the flusher's thread."""

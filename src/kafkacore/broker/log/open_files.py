@@ -1,7 +1,7 @@
-"""The descriptors of all logs' files: opened when a file is used, closed when too many others are.
+"""A cache of open files, which limits the number of descriptors that all logs use together.
 
-Paths in, bytes in and out. Nothing is closed under whoever uses it: a file that is read, synced or sent has a
-hold on its descriptor, whatever becomes of the file meanwhile. Does not know: what the files contain.
+A file is opened when it is used. A file that is being read, synced or sent has a hold on its descriptor, so
+it is never closed meanwhile.
 """
 
 from __future__ import annotations
@@ -20,57 +20,69 @@ logger = logging.getLogger(__name__)
 
 __all__ = ["CLOSED", "MIN_OPEN", "LogFile", "OpenFiles", "descriptor_budget"]
 
-#: Fewer would open and close at each step of what one partition does.
+#: Minimum limit. With fewer descriptors, even one partition would open and close files all the time.
 MIN_OPEN = 32
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 
 
 def descriptor_budget() -> int:
-    """Half of what the process may open: the rest is for connections and for small files."""
+    """Return half the limit of open files of the process. The rest is for connections and other files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(soft // 2, MIN_OPEN) if soft != resource.RLIM_INFINITY else 1 << 20
 
 
 class OpenFiles:
-    """Who has a descriptor. May be used by any thread.
+    """Opens files on use, and closes the least recently used ones above a limit. Thread-safe.
 
     Parameters
     ----------
+    disk:
+        File system to use.
     limit:
-        Descriptors kept open; more only while more than that are in use.
+        Maximum number of open descriptors. It is exceeded only while more files are in use. Default:
+        :func:`descriptor_budget`.
     """
 
     def __init__(self, disk: Disk, limit: int | None = None) -> None:
         self.disk = disk
         self.limit = descriptor_budget() if limit is None else limit
-        # Guards the two, and each file's fields. Held while a file is opened or closed, never while it is
-        # read, written or synced. Entered anew when the garbage collector drops a slice in the midst of that.
+        # Guards _open and the fields of each LogFile. Held while a file is opened or closed, never while it
+        # is read, written or synced. Reentrant, because the garbage collector may free a FileSlice meanwhile.
         self.lock = RLock()
-        # In the order in which they were opened or last spared.
+        # Ordered by when a file was opened or last skipped by _close_idle().
         self._open: OrderedDict[LogFile, None] = OrderedDict()
 
     @property
     def open_count(self) -> int:
+        """Number of open descriptors."""
         return len(self._open)
 
     def file(self, path: Path, *, creates: bool) -> LogFile:
-        """The file at ``path``, opened when it is used."""
+        """Return the file at ``path``, which is opened on first use.
+
+        Parameters
+        ----------
+        path:
+            Path of the file.
+        creates:
+            Whether opening creates the file if it is missing.
+        """
         return LogFile(self, path, creates)
 
     def size(self, path: Path) -> int | None:
-        """Size of a file that need not be open; ``None`` if it is missing."""
+        """Return the size of a file in bytes, or ``None`` if it is missing. The file is not opened."""
         return self.disk.file_size(path)
 
-    # ---- With the lock held ---------------------------------------------------------------------------
+    # ---- Called with the lock held --------------------------------------------------------------------
 
     def opened(self, file: LogFile) -> int:
-        """A descriptor for ``file``, which has none."""
+        """Open a descriptor for ``file``, closing idle files above the limit first."""
         if len(self._open) >= self.limit:
             self._close_idle(len(self._open) - self.limit + 1)
         try:
             fd = self.disk.open(file.path, create=file.creates)
         except OSError as error:
-            # Others of the process have taken what was meant for logs, or for nobody.
+            # The process or the system has no descriptor left: close half of the idle files and retry.
             if error.errno not in _TOO_MANY or not self._close_idle(len(self._open) // 2 + 1):
                 raise
             fd = self.disk.open(file.path, create=file.creates)
@@ -78,12 +90,10 @@ class OpenFiles:
         return fd
 
     def _close_idle(self, count: int) -> int:
-        """Close at most ``count`` files that are not in use, those first that have not been for long; how
-        many.
-        """
+        """Close up to ``count`` idle files, the least recently used first. Return how many were closed."""
         closed = 0
-        # Who was used since its last turn is spared once. The system may forget with the last descriptor
-        # that it could not write: files that wait for a sync are closed last.
+        # A file used since the last pass is skipped once. Files that need a sync are closed last, because
+        # closing the last descriptor may discard an error of writing them.
         for spares_unsynced in (True, True, False):
             for _ in range(len(self._open)):
                 if closed == count:
@@ -104,5 +114,5 @@ class OpenFiles:
         try:
             self.disk.close(fd)
         except OSError as error:
-            # Its bytes are as they were: whoever needs them on disk syncs, and hears of it there.
-            logger.warning("closing %s failed: %s", file.path, error)
+            # The data is not affected: a failed write is reported by the next sync.
+            logger.warning("failed to close %s: %s", file.path, error)

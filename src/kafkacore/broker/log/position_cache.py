@@ -1,54 +1,53 @@
-"""What reads of a segment have found, so that the next one need not look again.
+"""A cache of positions in a segment, so that a read need not search for the end of the last read.
 
-A consumer's next read mostly begins where its last one ended, and most of what is read has been written or
-looked at by this process before. Offsets and positions in, positions out. Does not know: files, the high
-watermark.
+A consumer's next read usually begins where its last one ended. Most batches have already been written or
+scanned by this process, so they need no check.
 """
 
 from __future__ import annotations
 
-#: Ends of reads that are remembered: about one for each consumer that reads the segment at one time.
+#: Maximum number of read ends that are kept: one for each consumer that reads the segment.
 MAX_ENDS = 64
 
 
 class PositionCache:
-    """Used under its log's lock.
+    """The positions at which reads have ended, and the scanned part of the file. Callers hold the log's lock.
 
     Parameters
     ----------
     written_from:
-        Position from which on this process has written the batches, or recovered them.
+        Position from which on this process has written or recovered all batches.
     """
 
     __slots__ = ("_ends", "_from", "_to", "written_from")
 
     def __init__(self, written_from: int) -> None:
         self.written_from = written_from
-        # Offset → the position of the batch that begins with it.
+        # Base offset → position of the batch.
         self._ends: dict[int, int] = {}
-        # What reads have looked at without a gap.
+        # The range of the file that reads have scanned.
         self._from = self._to = 0
 
     def position_of(self, offset: int) -> int | None:
-        """Where the batch that begins with ``offset`` lies, if a read has ended there."""
+        """Return the position of the batch that begins with ``offset``, or ``None`` if it is not cached."""
         return self._ends.get(offset)
 
-    def ended(self, offset: int, position: int) -> None:
-        """A read has ended before the batch at ``position``, which begins with ``offset``."""
+    def add_end(self, offset: int, position: int) -> None:
+        """Record that a read has ended at ``position``, where the next batch begins with ``offset``."""
         self._ends.pop(offset, None)
         self._ends[offset] = position
         if len(self._ends) > MAX_ENDS:
             del self._ends[next(iter(self._ends))]
 
-    def looked_at(self, position: int, end: int) -> None:
-        """From ``position`` to ``end`` there are whole batches, one behind the other."""
+    def add_scanned(self, position: int, end: int) -> None:
+        """Record that the range from ``position`` to ``end`` consists of whole batches."""
         if position <= self._to and end >= self._from:
             self._from, self._to = min(self._from, position), max(self._to, end)
         else:
             self._from, self._to = position, end
 
-    def is_known(self, position: int, end: int) -> bool:
-        """Whether there is nothing but whole batches there."""
+    def is_scanned(self, position: int, end: int) -> bool:
+        """Whether the range from ``position`` to ``end`` is known to consist of whole batches."""
         if position >= self.written_from:
             return True
         return self._from <= position and (end <= self._to or self._to >= self.written_from)

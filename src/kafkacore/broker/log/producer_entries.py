@@ -1,4 +1,4 @@
-"""What is known of an idempotent producer: its last batches. Does not know: what they are good for."""
+"""The state that a partition keeps of an idempotent producer: its most recent batches."""
 
 from __future__ import annotations
 
@@ -6,32 +6,37 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-#: Batches in flight that a producer may have unanswered, and so may send again.
+#: Number of batches kept per producer: the most that a producer may have in flight, and so may send again.
 BATCHES_TO_RETAIN = 5
 NO_SEQUENCE = -1
 
 
 class BatchMetadata(NamedTuple):
-    """One batch of a producer. Times in milliseconds since the epoch."""
+    """Sequence numbers and offsets of one batch of a producer."""
 
     first_sequence: int
     last_sequence: int
     first_offset: int
     last_offset: int
+    #: Milliseconds since the epoch.
     timestamp: int
 
 
 @dataclass(slots=True)
 class ProducerStateEntry:
-    """The last batches of one producer, oldest first."""
+    """The state of one producer."""
 
     producer_id: int
     producer_epoch: int
+    #: Timestamp of the last batch, in milliseconds since the epoch.
     last_timestamp: int
     coordinator_epoch: int = -1
+    #: First offset of the open transaction, or -1.
     current_txn_first_offset: int = -1
+    #: Most recent batches, oldest first.
     batches: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=BATCHES_TO_RETAIN))
 
     @property
     def last_sequence(self) -> int:
+        """Last sequence number of the last batch, or -1 if no batch is known."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE

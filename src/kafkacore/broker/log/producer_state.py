@@ -1,6 +1,6 @@
-"""What a partition knows of its idempotent producers, so that a batch that is sent twice is in the log once.
+"""State of the idempotent producers of a partition, by which the broker detects duplicate batches (KIP-98).
 
-Source: Kafka's ``ProducerStateManager``; KIP-98.
+Follows Kafka's ``ProducerStateManager``.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from kafkacore.wire import crc32c
 logger = logging.getLogger(__name__)
 
 SNAPSHOT_SUFFIX = ".snapshot"
-#: Kafka's ``producer.id.expiration.ms``.
+#: Default of Kafka's ``producer.id.expiration.ms``.
 PRODUCER_ID_EXPIRATION_MS = 24 * 3600 * 1000
 _MAX_SEQUENCE = INT32_MAX
 
 _SNAPSHOT_VERSION = 1
-# Version, CRC-32C of all that follows it, number of entries.
+# Version, CRC-32C of the rest of the file, number of entries.
 _SNAPSHOT_HEAD = struct.Struct(">hIi")
 _CRC_START = 2 + 4
 # Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first
@@ -42,20 +42,21 @@ _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 
 
 class ProducerStateManager:
-    """Used under its log's lock.
+    """The recent batches of each producer, and their snapshot files. Callers hold the lock of the log.
 
     Parameters
     ----------
+    disk:
+        File system to use.
     folder:
-        The partition's, where snapshots are.
+        Folder of the partition, which contains the snapshots.
     name:
-        The partition's, for errors.
+        Name of the partition, for messages.
 
     Attributes
     ----------
     check, update:
-        As of :class:`~kafkacore.broker.log._producer_batches.ProducerBatches`, and the same compiled methods:
-        every produce request calls both.
+        Compiled methods of :class:`~kafkacore.broker.log._producer_batches.ProducerBatches`, for speed.
     """
 
     def __init__(self, disk: Disk, folder: Path, name: str) -> None:
@@ -66,12 +67,12 @@ class ProducerStateManager:
         self.check = self._batches.check
         self.update = self._batches.update
         self._last_snapshot_offset = -1
-        # Of the latest snapshot that no segment begins at.
-        self._passing_offset = -1
+        # Offset of the latest interim snapshot, which was taken within a segment and not when one was rolled.
+        self._interim_offset = -1
 
     @property
     def map_end_offset(self) -> int:
-        """Offset up to which batches have been taken in."""
+        """Offset up to which the state includes all batches, exclusive."""
         return self._batches.map_end_offset
 
     @map_end_offset.setter
@@ -82,31 +83,33 @@ class ProducerStateManager:
         return len(self._batches.entries)
 
     def entries(self) -> list[ProducerStateEntry]:
-        """Every producer as it is now, by its id."""
+        """Return a copy of the state of each producer, sorted by producer id."""
         by_id = sorted(self._batches.entries.items())
         return [replace(entry, batches=entry.batches.copy()) for _, entry in by_id]
 
     # ---- Batches --------------------------------------------------------------------------------------
 
     def replay(self, headers: Iterable[BatchHeader]) -> None:
-        """Take in batches as they lie in the log, those that are in already left out."""
+        """Add batches of the log, in order, except those that are already included."""
         batches = self._batches
         for header in headers:
             if header.base_offset >= batches.map_end_offset:
                 batches.update(header, header.base_offset, header.max_timestamp)
 
-    def remember(self, headers: Iterable[BatchHeader]) -> bool:
-        """Take in the batches before the last one of each producer, which is all that a snapshot keeps: any
-        of the last five may be sent again.
+    def restore_recent_batches(self, headers: Iterable[BatchHeader]) -> bool:
+        """Add the last five batches of each producer, any of which may be sent again.
+
+        A snapshot has only the last batch of each.
 
         Parameters
         ----------
         headers:
-            The end of the log up to :attr:`map_end_offset`, in order; more may follow, which is passed over.
+            Headers of the batches before :attr:`map_end_offset`, in order. Later ones are ignored.
 
         Returns
         -------
-        Whether that is all of the last five of each producer that wrote there.
+        bool
+            Whether all five batches were found, for each producer that occurs in ``headers``.
         """
         found: dict[int, deque[BatchMetadata]] = {}
         for header in headers:
@@ -126,7 +129,7 @@ class ProducerStateManager:
         return is_complete
 
     def last_offsets(self) -> dict[int, tuple[int, int | None]]:
-        """Producer id → epoch, and offset of the last record that it has written, if it is known."""
+        """Return the epoch of each producer id, and the offset of its last record if that is known."""
         return {
             entry.producer_id: (
                 entry.producer_epoch,
@@ -136,7 +139,13 @@ class ProducerStateManager:
         }
 
     def remove_expired(self, now_ms: int) -> None:
-        """Forget producers that have been silent for a day."""
+        """Remove producers that have not written for :data:`PRODUCER_ID_EXPIRATION_MS`.
+
+        Parameters
+        ----------
+        now_ms:
+            Wall-clock time in milliseconds since the epoch.
+        """
         expired = [
             entry.producer_id
             for entry in self._batches.entries.values()
@@ -154,11 +163,18 @@ class ProducerStateManager:
         segment_bases: Iterable[int],
         names: Iterable[str] | None = None,
     ) -> None:
-        """Begin with the latest snapshot that can be read; :meth:`replay` the log from
-        :attr:`map_end_offset` on.
+        """Load the latest valid snapshot. The caller must then :meth:`replay` from :attr:`map_end_offset` on.
 
-        Snapshots outside the log, broken ones, and those that no segment begins at are removed. ``names``:
-        what lies in the folder, if that is known.
+        Snapshots that are damaged or outside of the log are removed, and interim snapshots except the latest.
+
+        Parameters
+        ----------
+        log_start_offset, log_end_offset:
+            Bounds of the log.
+        segment_bases:
+            Base offsets of the segments.
+        names:
+            Names of the files in the folder. Default: list the folder.
         """
         self.map_end_offset = log_start_offset
         offsets = self._snapshot_offsets(names)
@@ -173,46 +189,56 @@ class ProducerStateManager:
                     self._load_snapshot(offset)
                 except CorruptRecordError as error:
                     logger.warning(
-                        "%s: snapshot %d is broken (%s); removed", self._name, offset, error.reason
+                        "%s: removed the damaged producer snapshot at offset %d: %s",
+                        self._name,
+                        offset,
+                        error.reason,
                     )
                     self.remove_snapshot(offset)
         if is_ahead:
-            # It knows of batches that are gone. If a loss of power brought it back once the log has grown to
-            # its offset again, it would be believed.
+            # The snapshot has batches that are lost. If a loss of power brought it back, it would be used
+            # once the log has grown to its offset again.
             self._disk.fsync_dir(self._folder)
 
     def _load_snapshot(self, offset: int) -> None:
         entries = read_snapshot(self._disk.read_file(self._path(offset)))
         self._batches.entries = {entry.producer_id: entry for entry in entries}
-        self.map_end_offset = self._last_snapshot_offset = self._passing_offset = offset
+        self.map_end_offset = self._last_snapshot_offset = self._interim_offset = offset
 
     def take_snapshot(self) -> None:
-        """Write what is known at :attr:`map_end_offset`, durable on return; nothing if it is written."""
+        """Write a snapshot at :attr:`map_end_offset`, unless it exists already. Durable on return."""
         if self.map_end_offset <= self._last_snapshot_offset or self.map_end_offset == 0:
             return
         self._disk.write_file(self._path(self.map_end_offset), snapshot_bytes(self._batches.entries.values()))
         self._last_snapshot_offset = self.map_end_offset
 
-    def begin_passing_snapshot(self) -> tuple[int, bytes] | None:
-        """What :meth:`write_passing_snapshot` is to write; ``None`` if it is written."""
+    def begin_interim_snapshot(self) -> tuple[int, bytes] | None:
+        """Return the offset and content of an interim snapshot, or ``None`` if it exists already."""
         offset = self.map_end_offset
         if offset <= self._last_snapshot_offset or offset == 0:
             return None
         self._last_snapshot_offset = offset
         return offset, snapshot_bytes(self._batches.entries.values())
 
-    def write_passing_snapshot(self, offset: int, data: bytes, segment_bases: Sequence[int]) -> None:
-        """Write a snapshot in the midst of a segment, durable on return, and remove the one before it.
+    def write_interim_snapshot(self, offset: int, data: bytes, segment_bases: Sequence[int]) -> None:
+        """Write an interim snapshot and remove the previous one. Durable on return.
 
-        Needs no lock, but only one thread may be in here.
+        The lock of the log is not needed, but only one thread at a time may call this.
+
+        Parameters
+        ----------
+        offset, data:
+            Result of :meth:`begin_interim_snapshot`.
+        segment_bases:
+            Base offsets of the segments. A snapshot at one of these is not an interim one and is kept.
         """
         self._disk.write_file(self._path(offset), data)
-        former, self._passing_offset = self._passing_offset, offset
+        former, self._interim_offset = self._interim_offset, offset
         if former >= 0 and former not in segment_bases and self._disk.exists(self._path(former)):
             self.remove_snapshot(former)
 
     def remove_snapshots_before(self, offset: int) -> None:
-        """Remove what no recovery will read, the segments before ``offset`` being gone. Keeps the latest."""
+        """Remove the snapshots below ``offset``, except the latest of all. Recovery does not read them."""
         for found in self._snapshot_offsets()[:-1]:
             if found < offset:
                 self.remove_snapshot(found)
@@ -230,7 +256,7 @@ class ProducerStateManager:
 
 
 def snapshot_bytes(entries: Iterable[ProducerStateEntry]) -> bytes:
-    """A snapshot file's content, of version 1. It keeps the last batch of each producer."""
+    """Return the content of a snapshot file, version 1, with the last batch of each producer."""
     packed = []
     for entry in sorted(entries, key=lambda entry: entry.producer_id):
         last = entry.batches[-1] if entry.batches else None
@@ -252,22 +278,22 @@ def snapshot_bytes(entries: Iterable[ProducerStateEntry]) -> bytes:
 
 
 def read_snapshot(data: bytes) -> list[ProducerStateEntry]:
-    """The entries of a snapshot file.
+    """Parse a snapshot file.
 
     Raises
     ------
     CorruptRecordError
-        Another version, a wrong CRC, or fewer entries than it says.
+        The version is unknown, the CRC is wrong, or the number of entries does not match the size.
     """
     if len(data) < _SNAPSHOT_HEAD.size:
-        raise CorruptRecordError(f"snapshot of {len(data)} bytes")
+        raise CorruptRecordError(f"the snapshot has only {len(data)} bytes")
     version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
     if version != _SNAPSHOT_VERSION:
-        raise CorruptRecordError(f"snapshot of version {version}")
+        raise CorruptRecordError(f"the snapshot has unknown version {version}")
     if crc != crc32c(memoryview(data)[_CRC_START:]):
-        raise CorruptRecordError("snapshot with a wrong CRC")
+        raise CorruptRecordError("the snapshot has a wrong CRC")
     if count * _SNAPSHOT_ENTRY.size != len(data) - _SNAPSHOT_HEAD.size:
-        raise CorruptRecordError(f"snapshot of {count} entries in {len(data)} bytes")
+        raise CorruptRecordError(f"the snapshot claims {count} entries but has {len(data)} bytes")
     entries = []
     for fields in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :]):
         producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator, txn_first = fields

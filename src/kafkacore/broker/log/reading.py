@@ -1,8 +1,4 @@
-"""Where the batches lie that a read asks for, and whether they are copied or sent from their file.
-
-Segments, an offset and limits in; bytes or part of a file out. Does not know: locks, clients, how the high
-watermark comes about.
-"""
+"""Reads from the segments of a log, as a copy of the bytes or as a part of a file for ``sendfile``."""
 
 from __future__ import annotations
 
@@ -12,27 +8,30 @@ from typing import NamedTuple
 from kafkacore.broker.log.segment import LogSegment, RecordsSlice
 from kafkacore.errors import CorruptRecordError
 
-#: Less is copied sooner than sent from the file; see docs/how-it-works/log.md.
+#: Minimum size in bytes of a read that is sent with ``sendfile``. Copying is faster for smaller reads; see
+#: docs/how-it-works/log.md.
 MIN_SLICE_SIZE = 8 * 1024
-#: Less is looked at and copied sooner than its end is found in the index.
+#: Minimum size in bytes of a read whose end is searched in the index. Smaller reads are faster without.
 _MIN_SEARCH_SIZE = 64 * 1024
 
 
 class ReadLimits(NamedTuple):
-    """What a read asks for, as :meth:`UnifiedLog.read` has it, and how far it may go."""
+    """Arguments of :meth:`UnifiedLog.read`, and the limits that the log adds."""
 
     start_offset: int
     max_bytes: int
     min_one_message: bool
+    #: Offset before which the last batch must end.
     limit_offset: int
     log_end_offset: int
-    #: Where ``limit_offset`` is, if that is known: a segment, and the position in it.
+    #: Segment that contains ``limit_offset``, or ``None`` if it is not known.
     limit_segment: LogSegment | None
+    #: Position of ``limit_offset`` in ``limit_segment``.
     limit_position: int
 
 
 class LogOffsetMetadata(NamedTuple):
-    """Where batches end: a segment, the position in it, and the offset behind them."""
+    """An offset with its segment and the position in it, as in Kafka's class."""
 
     segment: LogSegment
     position: int
@@ -40,14 +39,14 @@ class LogOffsetMetadata(NamedTuple):
 
 
 class LogPosition(NamedTuple):
-    """An offset, and where in its segment the batch lies, or will lie, that begins with it."""
+    """An offset, and the position in the segment of the batch that begins with it."""
 
     offset: int
     position: int
 
 
 class SegmentRange(NamedTuple):
-    """Whole batches of a segment, and the offset behind them."""
+    """Position and size of whole batches in a segment, and the offset after the last one."""
 
     position: int
     size: int
@@ -55,13 +54,23 @@ class SegmentRange(NamedTuple):
 
 
 def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPosition) -> SegmentRange | None:
-    """Where the batches from ``start_offset`` up to ``limit`` lie, as many as ``max_bytes`` hold, or a few
-    less.
+    """Find the range of a read in the file without reading the batches.
+
+    Parameters
+    ----------
+    segment:
+        Segment that contains ``start_offset``.
+    start_offset:
+        Base offset of the first batch.
+    max_bytes:
+        Maximum size of the range in bytes. The range may be somewhat smaller than possible.
+    limit:
+        End of the last batch that may be read.
 
     Returns
     -------
     SegmentRange, None
-        ``None`` if the batches must be read to find that.
+        ``None`` if the range cannot be determined without reading the batches.
     """
     positions = segment.positions
     position = 0 if start_offset == segment.base_offset else positions.position_of(start_offset)
@@ -71,7 +80,7 @@ def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPos
     if end - position > max_bytes:
         if max_bytes < _MIN_SEARCH_SIZE:
             return None
-        # The index knows where batches begin: about each of them, or every few of the small ones.
+        # The index has the beginning of every large batch, and of every few small ones.
         try:
             entry = segment.offset_index.entry_before(position + max_bytes)
             header = None if entry is None else segment.header_of(entry)
@@ -80,17 +89,32 @@ def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPos
         if header is None:
             return None
         next_offset, end = header.base_offset, header.position
-    if end <= position or next_offset <= start_offset or not positions.is_known(position, end):
+    if end <= position or next_offset <= start_offset or not positions.is_scanned(position, end):
         return None
-    positions.ended(next_offset, end)
+    positions.add_end(next_offset, end)
     return SegmentRange(position, end - position, next_offset)
 
 
 def read_log(
     segments: Sequence[LogSegment], first: int, limits: ReadLimits, *, may_slice: bool
 ) -> RecordsSlice | None:
-    """Whole batches of the first segment that has some at or behind the start, from number ``first`` on;
-    ``None`` if none has.
+    """Read whole batches from the first segment that has any at or after the start offset.
+
+    Parameters
+    ----------
+    segments:
+        All segments of the log.
+    first:
+        Index of the segment to begin with.
+    limits:
+        Offsets and sizes of the read.
+    may_slice:
+        Whether a large read may return a part of the file instead of bytes.
+
+    Returns
+    -------
+    RecordsSlice, None
+        ``None`` if no segment has a batch at or after the start offset.
     """
     start_offset, max_bytes, min_one_message, limit_offset, log_end_offset, limit_segment, end = limits
     for index in range(first, len(segments)):
@@ -103,7 +127,7 @@ def read_log(
         elif not is_last and segment_end <= limit_offset:
             limit = LogPosition(segment_end, segment.size)
         place = None if limit is None else locate(segment, start_offset, max_bytes, limit)
-        found = None if place is None else _taken(segment, place, may_slice)
+        found = None if place is None else _read_range(segment, place, may_slice)
         if found is None:
             found = segment.read(start_offset, max_bytes, min_one_message, limit_offset, segment_end)
         if found is not None:
@@ -111,16 +135,16 @@ def read_log(
     return None
 
 
-def _taken(segment: LogSegment, place: SegmentRange, may_slice: bool) -> RecordsSlice | None:
+def _read_range(segment: LogSegment, place: SegmentRange, may_slice: bool) -> RecordsSlice | None:
     if may_slice and place.size >= MIN_SLICE_SIZE:
         return RecordsSlice(segment.slice(place.position, place.size), place.next_offset)
     records = segment.records(place.position, place.size)
-    # A file that has become shorter is damaged: the caller reads it and reports the damage.
+    # If the file has become shorter, return None: the caller then reads the batches and reports the damage.
     return RecordsSlice(records, place.next_offset) if len(records) == place.size else None
 
 
 def batch_at_time(segments: Sequence[LogSegment], timestamp: int, start_offset: int) -> memoryview | None:
-    """The first batch from ``start_offset`` on that may have a record not earlier than ``timestamp``."""
+    """Return the first batch from ``start_offset`` on that may have a record at or after ``timestamp``."""
     for segment in segments:
         if segment.max_timestamp.timestamp >= timestamp:
             found = segment.batch_at_time(timestamp, start_offset)
@@ -130,6 +154,6 @@ def batch_at_time(segments: Sequence[LogSegment], timestamp: int, start_offset: 
 
 
 def latest_in_time(segments: Sequence[LogSegment], limit_offset: int) -> tuple[int, memoryview] | None:
-    """The largest timestamp before ``limit_offset`` and its batch, ``None`` if no record has one."""
+    """Return the largest timestamp before ``limit_offset`` and its batch, or ``None`` without timestamps."""
     latest = max(segments, key=lambda segment: segment.max_timestamp_below(limit_offset).timestamp)
     return latest.batch_of_max_timestamp(limit_offset)

@@ -1,8 +1,8 @@
-"""The files of a segment that takes the place of others, and what a start makes of a crash on the way.
+"""Replacement of segments by a compacted one, such that a crash at any point is undone or finished.
 
-``.cleaned``: being written, nothing yet. ``.swap``: whole and on disk, from here on it counts; those it
-replaces are renamed to ``.deleted``, then it loses its ending. Each step is on disk before the next begins.
-Does not know: what is in the files. Source: Kafka's ``LocalLog.replaceSegments`` and ``LogLoader``.
+The new segment is written with the suffix ``.cleaned`` and renamed to ``.swap`` once it is complete and on
+disk. Then the old segments are renamed to ``.deleted``, and the new one loses its suffix. Each step is synced
+before the next. Follows Kafka's ``LocalLog.replaceSegments`` and ``LogLoader``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FILES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 def write_files(disk: Disk, folder: Path, base_offset: int, contents: Sequence[tuple[str, bytes]]) -> None:
-    """Write small files of a segment to be, each by its suffix; on disk on return."""
+    """Write the given files of a ``.cleaned`` segment, as pairs of suffix and content. Durable on return."""
     for suffix, content in contents:
         fd = disk.open(cleaned_file(folder, base_offset, suffix), create=True)
         try:
@@ -42,21 +42,21 @@ def cleaned_file(folder: Path, base_offset: int, suffix: str) -> Path:
 
 
 def remove_cleaned(disk: Disk, folder: Path, base_offset: int) -> None:
-    """Remove what there is of a segment that will not be."""
+    """Remove the files of an unfinished ``.cleaned`` segment."""
     for suffix in _FILES:
         path = cleaned_file(folder, base_offset, suffix)
         if disk.exists(path):
             disk.unlink(path)
 
 
-def announce(disk: Disk, new: LogSegment) -> None:
-    """From here on the new segment counts, whatever happens."""
+def begin_swap(disk: Disk, new: LogSegment) -> None:
+    """Rename the new segment to ``.swap``. After a crash from here on, a start finishes the replacement."""
     new.rename(SWAP_SUFFIX)
     disk.fsync_dir(new.folder)
 
 
-def put_in_place(disk: Disk, new: LogSegment, old: Sequence[LogSegment]) -> None:
-    """Take the old segments' names away, then give the new one its own."""
+def finish_swap(disk: Disk, new: LogSegment, old: Sequence[LogSegment]) -> None:
+    """Rename the old segments to ``.deleted``, then give the new one its final name."""
     for segment in old:
         segment.mark_deleted()
     disk.fsync_dir(new.folder)
@@ -67,21 +67,30 @@ def put_in_place(disk: Disk, new: LogSegment, old: Sequence[LogSegment]) -> None
 def finish_replacements(
     files: OpenFiles, folder: Path, config: LogConfig, now_ms: int, names: Sequence[str]
 ) -> bool:
-    """Before a log is opened: take back the replacements that did not come to count, finish those that did.
+    """Undo or finish the replacements that a crash has interrupted. Called before a log is opened.
 
     Parameters
     ----------
+    files:
+        Cache of open files.
+    folder:
+        Folder of the partition.
+    config:
+        Configuration of the topic.
+    now_ms:
+        Wall-clock time in milliseconds since the epoch.
     names:
-        What lies in the folder.
+        Names of the files in the folder.
 
     Returns
     -------
-    Whether something else lies there now.
+    bool
+        Whether files were renamed or removed.
 
     Raises
     ------
     CorruptRecordError
-        The new segment cannot be read, and the ones that it replaces may be gone.
+        The new segment is damaged, and the old ones may be gone.
     """
     disk = files.disk
     cleaned = {_base(name) for name in names if name.endswith(CLEANED_SUFFIX)}
@@ -111,7 +120,7 @@ def _finish(files: OpenFiles, folder: Path, base_offset: int, config: LogConfig,
             if path.suffix in _FILES and path.stem.isdecimal() and base_offset <= int(path.stem) < end:
                 disk.unlink(folder / name)
         disk.fsync_dir(folder)
-    # The file of the batches last: as long as it has its ending, all of this is done again.
+    # The .log file comes last: while it still has the suffix, the next start repeats all of this.
     for suffix in (*_FILES[1:], LOG_SUFFIX):
         path = folder / f"{own}{suffix}{SWAP_SUFFIX}"
         if disk.exists(path):

@@ -1,8 +1,4 @@
-"""How many segments of a log are past the limits of its topic.
-
-Segments and a config in, a count out. Does not know: files, the high watermark. Source of the rules: Kafka's
-``UnifiedLog.deleteOldSegments``.
-"""
+"""Finds the segments that exceed a topic's retention. Follows Kafka's ``UnifiedLog.deleteOldSegments``."""
 
 from __future__ import annotations
 
@@ -13,12 +9,21 @@ from kafkacore.broker.log.segment import LogSegment
 
 
 def count_expired(segments: Sequence[LogSegment], config: LogConfig, now_ms: int) -> int:
-    """How many of the first segments are too old (``retention.ms``) or too much (``retention.bytes``).
+    """Count the oldest segments that exceed ``retention.ms`` or ``retention.bytes``.
 
     Parameters
     ----------
+    segments:
+        All segments of the log, in order.
+    config:
+        Configuration of the topic.
     now_ms:
-        Wall time.
+        Wall-clock time in milliseconds since the epoch.
+
+    Returns
+    -------
+    int
+        Number of segments, counted from the first one, that can be removed.
     """
     return max(_count_by_time(segments, config, now_ms), _count_by_size(segments, config))
 
@@ -29,7 +34,7 @@ def _count_by_time(segments: Sequence[LogSegment], config: LogConfig, now_ms: in
     for index, segment in enumerate(segments):
         timestamp = segment.max_timestamp.timestamp
         if not segment.size:
-            # Emptied by compaction, or the active one that nothing has been written to.
+            # Compaction has removed all records, or this is a new active segment.
             continue
         if timestamp < 0 or now_ms - timestamp <= config.retention_ms:
             return index

@@ -1,8 +1,4 @@
-"""One segment of a log: a file of batches and its two indexes.
-
-Placed batches in; record bytes, headers and offsets out, each by an offset or a timestamp. Does not
-know: other segments, the high watermark, threads. Source of the behaviour: Kafka's ``LogSegment``.
-"""
+"""One segment of a log: a file of batches and its two indexes. Follows Kafka's ``LogSegment``."""
 
 from __future__ import annotations
 
@@ -30,49 +26,54 @@ TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 DELETED_SUFFIX = ".deleted"
 
-#: Read at once to find a batch: many small headers, or a large batch's one.
+#: Bytes per read when searching for a batch: many small batches, or the header of a large one.
 _SEARCH_CHUNK = 4096
-#: Read at once to go over a whole file.
+#: Bytes per read when scanning a whole file.
 SCAN_CHUNK = 1 << 20
 MAX_OFFSET = INT64_MAX
 
 
 def segment_file(folder: Path, base_offset: int, suffix: str) -> Path:
-    """Kafka's name of a file of the segment that begins at ``base_offset``."""
+    """Return the path of a segment's file, named as Kafka does."""
     return folder / f"{base_offset:020d}{suffix}"
 
 
 class RecordsSlice(NamedTuple):
-    """Whole batches as they lie in the file, and the offset behind them."""
+    """Whole batches as stored in the file, and the offset after the last one."""
 
     records: memoryview | FileSlice
     next_offset: int
 
 
 class LogSegment:
-    """Used under its log's lock.
+    """A file of batches with its offset index and time index. Callers hold the lock of the log.
 
     Parameters
     ----------
-    folder, base_offset:
-        Where its files are, and their name. Missing files are made.
+    files:
+        Cache of open files.
+    folder:
+        Folder of the partition.
+    base_offset:
+        First offset of the segment, which names its files. Missing files are created.
     config:
-        When to roll and how densely to index; may be replaced. The size of the indexes stays.
+        Configuration of the topic. It may be replaced, but the maximum size of the indexes stays the same.
     created_ms:
-        Wall time from which the segment's age counts as long as it is empty.
+        Wall-clock time of creation, in milliseconds since the epoch. The age of a segment whose records have
+        no timestamps counts from there.
     ending:
-        What the names of its files end in as long as it is not yet one of the log's.
+        Suffix of the file names, such as ``.cleaned``, while the segment is not part of the log.
 
     Raises
     ------
     CorruptRecordError
-        An index file that cannot be one; see :meth:`remove_indexes`.
+        An index file is damaged; see :meth:`remove_indexes`.
 
     Attributes
     ----------
     appender:
-        Appends to its files. :class:`~kafkacore.broker.log._local_log.LocalLog` calls it directly, because
-        every produce request passes there.
+        Appends to the files. :class:`~kafkacore.broker.log._local_log.LocalLog` calls it directly, to save a
+        Python call per produce request.
     """
 
     __slots__ = (
@@ -114,7 +115,7 @@ class LogSegment:
         if size is None:
             file.hold()
             file.release_hold()
-            # From now on it is a damage if it is not there.
+            # If the file disappears from now on, opening it must fail.
             file.creates = False
         self._file = file
         self.base_offset = base_offset
@@ -127,7 +128,7 @@ class LogSegment:
 
     @property
     def size(self) -> int:
-        """Bytes of batches in its file."""
+        """Size of the batches in bytes."""
         return self.appender.size
 
     @property
@@ -140,11 +141,11 @@ class LogSegment:
 
     @property
     def max_timestamp(self) -> TimestampOffset:
-        """The largest timestamp, and the last offset of the first batch that has it."""
+        """Largest timestamp, with the last offset of the first batch that has it."""
         return self.appender.max_timestamp
 
     def first_timestamp(self) -> int:
-        """The largest timestamp of the first batch, -1 if there is none."""
+        """Return the largest timestamp of the first batch, or -1 without one."""
         return self.appender.first_timestamp()
 
     def _path(self, suffix: str) -> Path:
@@ -152,7 +153,7 @@ class LogSegment:
 
     @staticmethod
     def remove_indexes(disk: Disk, folder: Path, base_offset: int) -> None:
-        """Remove index files that cannot be opened; :meth:`recover` makes them anew."""
+        """Remove damaged index files. Call :meth:`rebuild_indexes` on the segment opened after that."""
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             path = segment_file(folder, base_offset, suffix)
             if disk.exists(path):
@@ -163,26 +164,30 @@ class LogSegment:
     def read(
         self, start_offset: int, max_bytes: int, min_one_message: bool, limit_offset: int, end_offset: int
     ) -> RecordsSlice | None:
-        """Whole batches from the one with ``start_offset`` on, which may begin before it.
+        """Read whole batches, beginning with the one that contains ``start_offset``.
 
         Parameters
         ----------
+        start_offset:
+            First offset to read. The first batch may begin before it.
         max_bytes:
-            Most bytes to return; the first batch is returned even if larger, with ``min_one_message``.
+            Maximum size of the result in bytes.
+        min_one_message:
+            Whether to return the first batch even if it is larger than ``max_bytes``.
         limit_offset:
-            Batches that end at this offset or later are left out.
+            Offset before which the last batch must end.
         end_offset:
-            Where the segment ends as the log knows it: no sound batch reaches it.
+            Offset after the last record of the segment. A batch that reaches it is damaged.
 
         Returns
         -------
         RecordsSlice, None
-            ``None`` if the segment has nothing at or behind ``start_offset``.
+            ``None`` if the segment has no batch at or after ``start_offset``.
 
         Raises
         ------
         CorruptRecordError
-            There is something else than a batch on the way to it.
+            The bytes before or at ``start_offset`` are not a batch.
         """
         found = self._find(start_offset)
         if found is None:
@@ -197,24 +202,24 @@ class LogSegment:
         if length == 0:
             self._check_end(data, position, start_offset, end_offset)
             return RecordsSlice(memoryview(b""), start_offset)
-        self.positions.looked_at(position, position + length)
+        self.positions.add_scanned(position, position + length)
         if int.from_bytes(data[:LENGTH_AT], "big") == start_offset:
-            self.positions.ended(start_offset, position)
-        self.positions.ended(next_offset, position + length)
+            self.positions.add_end(start_offset, position)
+        self.positions.add_end(next_offset, position + length)
         return RecordsSlice(memoryview(data)[:length], next_offset)
 
     def _check_end(self, data: bytes, position: int, offset: int, end_offset: int) -> None:
-        """Refuse a batch that says it reaches beyond the segment: its reader would wait for ever."""
+        """Check that the batch does not claim offsets beyond the segment: its reader would wait for ever."""
         headers, _, _, _ = walk_batches(data[:BATCH_OVERHEAD], position, self.size, False)
         if headers and headers[0].last_offset >= end_offset:
             raise CorruptRecordError(
-                f"the batch at position {position} says it ends at {headers[0].last_offset}, "
-                f"and the segment ends before {end_offset}",
+                f"the batch at position {position} has last offset {headers[0].last_offset}, "
+                f"but the segment ends before {end_offset}",
                 offset=offset,
             )
 
     def _find(self, offset: int) -> tuple[int, int] | None:
-        """Position and size of the first batch that ends at ``offset`` or later."""
+        """Return position and size of the first batch that ends at or after ``offset``."""
         position = self.positions.position_of(offset)
         if position is not None:
             found, base_offset = self._walk(position, offset)
@@ -227,34 +232,37 @@ class LogSegment:
         return found
 
     def _walk(self, position: int, offset: int) -> tuple[tuple[int, int] | None, int]:
-        """What :meth:`_find` looks for from ``position`` on, and where it begins; ``None``, which begins
-        behind all.
+        """Search from ``position`` on for the batch of :meth:`_find`. Return also its base offset.
+
+        Without such a batch, the result is ``None`` and :data:`MAX_OFFSET`.
         """
         end = self.appender.size
         while end - position >= BATCH_OVERHEAD:
             chunk = self._file.pread(min(_SEARCH_CHUNK, end - position), position)
             was_found, at, size = find_batch(chunk, offset)
             if size < 0 or (was_found and size > end - position - at):
-                raise CorruptRecordError(f"no batch at position {position + at}", offset=offset)
+                raise CorruptRecordError(f"no valid batch at position {position + at}", offset=offset)
             position += at
             if was_found:
                 return (position, size), int.from_bytes(chunk[at : at + LENGTH_AT], "big")
         return None, MAX_OFFSET
 
     def _check_gap(self, position: int, offset: int) -> None:
-        """Let no damage pass for a gap that compaction has left: a wrong length hides the batches behind it.
+        """Check that ``offset`` is missing because of compaction and not because of damage.
+
+        A batch with a wrong length would hide the batches after it.
 
         Raises
         ------
         CorruptRecordError
-            Between ``position`` and ``offset`` there is a batch that is not sound.
+            There is a damaged batch between ``position`` and ``offset``.
         """
         for headers in self.headers(position, check_crcs=True):
             if headers[-1].last_offset >= offset:
                 return
 
     def _indexed_position(self, offset: int) -> int:
-        """Where to begin to look for ``offset``. A damaged index is built anew first."""
+        """Return the position at which to start the search for ``offset``. Rebuild a damaged index first."""
         try:
             entry = self.offset_index.lookup(offset)
             is_sound = entry is None or self._is_sound(entry)
@@ -266,11 +274,11 @@ class LogSegment:
         return 0 if entry is None else entry.position
 
     def _is_sound(self, entry: tuple[int, int]) -> bool:
-        """Whether an index entry points at the batch that it names; a flipped bit must not mislead."""
+        """Whether an index entry points at the batch that it names. A flipped bit may have changed it."""
         return self.header_of(entry) is not None
 
     def header_of(self, entry: tuple[int, int]) -> BatchHeader | None:
-        """Of the batch that an index entry names; ``None`` if it is not there."""
+        """Return the header of the batch that an index entry points at, or ``None`` if the entry is wrong."""
         offset, position = entry
         size = self.appender.size
         if not 0 <= position <= size - BATCH_OVERHEAD:
@@ -279,23 +287,32 @@ class LogSegment:
         return headers[0] if headers and headers[0].last_offset == offset else None
 
     def records(self, position: int, size: int) -> memoryview:
-        """Bytes of the file as they lie there."""
+        """Read at most ``size`` bytes of the file at ``position``."""
         return memoryview(self._file.pread(size, position))
 
     def slice(self, position: int, size: int) -> FileSlice:
-        """The same, to be sent from the file."""
+        """Return a part of the file that can be sent with ``sendfile``."""
         return self._file.slice(position, size)
 
     def headers(
         self, position: int = 0, *, expected_offset: int | None = None, check_crcs: bool = False
     ) -> Iterator[list[BatchHeader]]:
-        """Headers of all batches from ``position`` on, in lists; none of them begins before
-        ``expected_offset``.
+        """Yield the headers of all batches from ``position`` on, in lists.
+
+        Parameters
+        ----------
+        position:
+            Position of the first batch in the file.
+        expected_offset:
+            Lowest base offset that the first batch may have. Default: the base offset of the segment.
+        check_crcs:
+            Whether to verify the CRC of each batch.
 
         Raises
         ------
         CorruptRecordError
-            Behind the last sound batch there is something else; its ``offset`` is the offset missed.
+            The bytes after the last valid batch are not a batch. The ``offset`` of the error is the next
+            offset expected there.
         """
         chunk_size = SCAN_CHUNK if check_crcs else _SEARCH_CHUNK
         expected = self.base_offset if expected_offset is None else expected_offset
@@ -308,7 +325,7 @@ class LogSegment:
             headers, position, needed, damage = walk_batches(chunk, position, appender.size, check_crcs)
             for index, header in enumerate(headers):
                 if header.base_offset < expected or not appender.fits_offset(header.last_offset):
-                    damage = f"base offset {header.base_offset} is not behind {expected - 1}"
+                    damage = f"base offset {header.base_offset} is not above the last offset {expected - 1}"
                     headers = headers[:index]
                     break
                 expected = header.last_offset + 1
@@ -318,18 +335,18 @@ class LogSegment:
                 raise CorruptRecordError(damage, offset=expected)
 
     def position_before(self, offset: int, size: int) -> int:
-        """Position of a batch about ``size`` bytes before ``offset``; 0 if there is less."""
+        """Return the position of a batch about ``size`` bytes before ``offset``, or 0 if there are fewer."""
         wanted = self._indexed_position(offset) - size
         index = self.offset_index.file.last_below(lambda entry: entry[1] <= wanted)
         return 0 if index < 0 else self.offset_index.file.get(index)[1]
 
     def next_offset(self) -> int:
-        """The offset behind the last batch.
+        """Return the offset after the last batch.
 
         Raises
         ------
         CorruptRecordError
-            Of the tail, as :meth:`headers` does.
+            The end of the file is damaged; see :meth:`headers`.
         """
         entry = self.offset_index.last if self.offset_index.file.count else None
         position = entry.position if entry is not None and self._is_sound(entry) else 0
@@ -341,8 +358,9 @@ class LogSegment:
     # ---- By time --------------------------------------------------------------------------------------
 
     def batch_at_time(self, timestamp: int, start_offset: int) -> memoryview | None:
-        """The first batch that ends at ``start_offset`` or later and may have a record not earlier than
-        ``timestamp``.
+        """Return the first batch at or after ``start_offset`` whose max timestamp is at least ``timestamp``.
+
+        The batch may begin before ``start_offset``. Without such a batch the result is ``None``.
         """
         offset = max(self.time_index.lookup(timestamp).offset, start_offset)
         found = self._find(offset)
@@ -355,11 +373,11 @@ class LogSegment:
         return None
 
     def max_timestamp_below(self, limit_offset: int) -> TimestampOffset:
-        """The largest timestamp of the batches before ``limit_offset``, with the last offset of its batch."""
+        """Return the largest timestamp before ``limit_offset``, with the last offset of its batch."""
         largest = self.max_timestamp
         if largest.offset < limit_offset:
             return largest
-        # Appending adds to both indexes at once, so that the time index covers all that the walk leaves out.
+        # An append adds to both indexes at once, so the time index covers the batches before the walk below.
         index = self.time_index.file.last_below(lambda entry: self.base_offset + entry[1] < limit_offset)
         largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         if index >= 0:
@@ -374,7 +392,7 @@ class LogSegment:
         return largest
 
     def batch_of_max_timestamp(self, limit_offset: int) -> tuple[int, memoryview] | None:
-        """The largest timestamp before ``limit_offset``, and the batch that has it."""
+        """Return the largest timestamp before ``limit_offset`` and its batch, or ``None``."""
         timestamp, shallow_offset = self.max_timestamp_below(limit_offset)
         found = self._find(shallow_offset) if timestamp >= 0 else None
         return None if found is None else (timestamp, self.records(*found))
@@ -382,11 +400,11 @@ class LogSegment:
     # ---- Recovery -------------------------------------------------------------------------------------
 
     def check_indexes(self) -> None:
-        """Build the indexes anew if they cannot be of this file."""
+        """Rebuild the indexes if they do not match the file of batches."""
         if self.offset_index.file.count:
             is_sound = self._is_sound(self.offset_index.last)
         else:
-            # The first batch that begins behind the interval has an entry.
+            # An empty offset index is valid only if no batch begins at a position above the interval.
             interval = self.config.index_interval_bytes
             first = next((h for headers in self.headers() for h in headers if h.position > interval), None)
             is_sound = first is None
@@ -396,7 +414,7 @@ class LogSegment:
             self.rebuild_indexes()
 
     def rebuild_indexes(self) -> None:
-        """Write both indexes as appending has written them; raises as :meth:`headers` does."""
+        """Rebuild both indexes from the batches. Raises the same errors as :meth:`headers`."""
         self._start_indexes()
         for headers in self.headers():
             for header in headers:
@@ -406,23 +424,29 @@ class LogSegment:
     def _start_indexes(self, offset_entries: int = 0, time_entries: int = 0, last_size: int = 0) -> None:
         self.offset_index.file.create()
         self.time_index.file.create()
-        self.offset_index.cut(offset_entries)
-        self.time_index.cut(time_entries)
+        self.offset_index.truncate(offset_entries)
+        self.time_index.truncate(time_entries)
         self.appender.max_timestamp = self.time_index.last
         self.appender.begin_entries(last_size)
         self.positions = PositionCache(self.size)
 
     def begin_recovery(self, offset_entries: int, time_entries: int, last_size: int) -> None:
-        """Nothing is known of it but the first entries of its indexes, the last of which is of a batch of
-        ``last_size`` bytes; not even what of it is on disk.
+        """Drop the index entries that recovery does not trust, and treat all files as not synced.
+
+        Parameters
+        ----------
+        offset_entries, time_entries:
+            Number of first entries to keep in the offset index and the time index.
+        last_size:
+            Size in bytes of the batch of the last entry kept in the offset index.
         """
         self._file.is_unsynced = True
-        self.offset_index.file.doubt()
-        self.time_index.file.doubt()
+        self.offset_index.file.mark_unsynced()
+        self.time_index.file.mark_unsynced()
         self._start_indexes(offset_entries, time_entries, last_size)
 
-    def cut(self, size: int) -> None:
-        """Let nothing but the first ``size`` bytes, which have been looked at, be in the file."""
+    def truncate(self, size: int) -> None:
+        """Truncate the file to ``size`` bytes, all of which recovery has checked."""
         if size < self.size:
             self.appender.size = size
             self._file.truncate(size)
@@ -431,26 +455,29 @@ class LogSegment:
     # ---- Life -----------------------------------------------------------------------------------------
 
     def become_inactive(self) -> None:
-        """Close the time index with the segment's largest timestamp, which age is counted from."""
+        """Complete the indexes. The last time index entry gets the largest timestamp, for retention."""
         if self.max_timestamp.timestamp >= 0:
             self.time_index.maybe_append(*self.max_timestamp, closing=True)
-        # Here, where a full disk refuses an append, and not in a sync, where it would end the log.
+        # Write now: a full disk fails the append only, whereas a failed sync would take the log offline.
         self.offset_index.file.write()
         self.time_index.file.write()
 
     def flush(self, *, indexes: bool) -> None:
-        """Return when the batches are on disk. Indexes only need it once nobody will build them anew."""
+        """Sync the batches, and the indexes if ``indexes`` is true.
+
+        The indexes of the active segment need no sync, because recovery rebuilds them.
+        """
         if self._file.is_unsynced:
             self._file.fdatasync()
         if indexes:
             self.offset_index.file.flush()
             self.time_index.file.flush()
 
-    def write_again(self, offset: int) -> None:
-        """After a failed sync: write the batches from ``offset`` on over themselves.
+    def rewrite_unsynced(self, offset: int) -> None:
+        """Rewrite the batches from ``offset`` on in place, after a failed sync.
 
-        The system calls pages clean that it could not write. Without this the next sync would say that they
-        are on disk.
+        Linux marks pages as clean even if it failed to write them. Without the rewrite, the next sync would
+        succeed without writing them.
         """
         position = self.position_before(offset, 0)
         while chunk := self._file.pread(SCAN_CHUNK, position):
@@ -458,16 +485,16 @@ class LogSegment:
             position += len(chunk)
 
     def release_indexes(self) -> None:
-        """Give the indexes' descriptors back; the next search opens them again."""
+        """Close the descriptors of the indexes. The next search opens them again."""
         self.offset_index.file.release()
         self.time_index.file.release()
 
     def mark_deleted(self) -> None:
-        """Rename the files so that no start takes them for the log's; :meth:`remove` removes them."""
+        """Rename the files to ``.deleted``, so that the next start ignores them, until :meth:`remove`."""
         self.rename(self._ending + DELETED_SUFFIX)
 
     def rename(self, ending: str) -> None:
-        """Let the names of all files end in ``ending``."""
+        """Rename all files, replacing the ending of their names by ``ending``."""
         disk = self._files.disk
         transactions = self._path(TRANSACTION_INDEX_SUFFIX)
         self._ending = ending
@@ -475,12 +502,12 @@ class LogSegment:
             disk.rename(transactions, self._path(TRANSACTION_INDEX_SUFFIX))
         self.offset_index.file.move(self._path(INDEX_SUFFIX))
         self.time_index.file.move(self._path(TIME_INDEX_SUFFIX))
-        # Last: as long as it has not its new name, a start does not take the others for whole.
+        # The .log file comes last: a start treats the segment as complete once this file has its new name.
         self._file.move(self._path(LOG_SUFFIX))
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
-        """Keep all files open, so that who uses them does not look for their names."""
+        """Keep all files open, so that reads do not depend on their names while they are renamed."""
         files = (self._file, self.offset_index.file, self.time_index.file)
         for file in files:
             file.hold()
@@ -491,17 +518,17 @@ class LogSegment:
                 file.release_hold()
 
     def read_bytes(self, size: int, position: int) -> bytes:
-        """As many of ``size`` bytes from ``position`` on as there are; may be called without the log's lock.
+        """Read at most ``size`` bytes at ``position``. The lock of the log is not needed.
 
         Raises
         ------
         FileNotFoundError
-            The segment has been removed meanwhile.
+            The segment has been removed.
         """
         return self._file.pread(min(size, self.size - position), position)
 
     def remove(self) -> None:
-        """Close, and remove the files; what is being read stays readable for whoever reads it."""
+        """Close and remove the files. A read that has begun can still finish."""
         self.close()
         disk = self._files.disk
         for file in (self._file, self.offset_index.file, self.time_index.file):

@@ -1,7 +1,6 @@
-"""What is kept of a segment that nobody has closed: batches that are whole, and indexes of them.
+"""Recovery of one segment after a crash: truncates torn batches and completes the indexes.
 
-A segment and the recovery point in, the offset behind what was kept out. Does not know: other segments.
-Source of the behaviour: Kafka's ``LogSegment.recover``.
+Follows Kafka's ``LogSegment.recover``.
 """
 
 from __future__ import annotations
@@ -18,20 +17,25 @@ from kafkacore.record._layout import BATCH_OVERHEAD, CURRENT_MAGIC, MAGIC_AT
 
 
 class RecoveredSegment(NamedTuple):
-    #: Behind the last batch that was kept.
+    """Result of :func:`recover_segment`."""
+
+    #: Offset after the last batch that was kept.
     end_offset: int
-    #: What was found there, if the file was cut.
+    #: The damage at which the file was truncated, or ``None``.
     damage: CorruptRecordError | None
-    #: Of the first batch that was looked at.
+    #: Offset of the first batch that was read.
     walked_from: int
 
 
 class _Known(NamedTuple):
-    """What the indexes say of a segment's beginning, so that it needs no walk."""
+    """The part of a segment that need not be read, because its index entries are trusted."""
 
+    #: Number of entries to keep in each index.
     offset_entries: int
     time_entries: int
+    #: Size in bytes of the batch of the last offset index entry.
     last_size: int
+    #: Position and offset after that batch.
     position: int
     next_offset: int
 
@@ -40,22 +44,30 @@ _NOTHING = _Known(0, 0, 0, 0, 0)
 
 
 def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes: bool) -> RecoveredSegment:
-    """Keep what is whole, cut what is torn, complete the indexes.
+    """Truncate the file at the first damaged batch, and complete the indexes.
 
-    Batches below ``recovery_point`` are known to be on disk: of these only headers are walked, and none if
-    the indexes can be trusted up to there. Behind it each batch's CRC is computed, and the file is cut at
-    the first that is not whole.
+    Batches below ``recovery_point`` are known to be on disk. Only their headers are read, or nothing at all
+    where the indexes are trusted. From ``recovery_point`` on, the CRC of each batch is verified.
 
     Parameters
     ----------
+    segment:
+        Segment to recover.
+    recovery_point:
+        Offset below which all records are known to be on disk.
     trusts_indexes:
-        The index files are as their writer has left them: no loss of power has taken anything from them.
+        Whether the index files cannot have lost writes, because the machine has been running since.
+
+    Returns
+    -------
+    RecoveredSegment
+        Where the segment ends now.
 
     Raises
     ------
     CorruptRecordError
-        Damage below the recovery point, with more behind it: cutting would take away records that were on
-        disk.
+        There is damage below the recovery point, followed by valid batches. Truncating would remove records
+        that were on disk.
     """
     known = (_known(segment, recovery_point) if trusts_indexes else None) or _NOTHING
     segment.begin_recovery(*known[:3])
@@ -63,7 +75,7 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
     damage: CorruptRecordError | None = None
     position = known.position
     try:
-        # The walk without CRCs ends at the batch that reaches the recovery point.
+        # Read without verifying CRCs up to the batch that reaches the recovery point.
         below = segment.headers(position, expected_offset=next_offset) if next_offset < recovery_point else ()
         for headers in below:
             kept = [header for header in headers if header.last_offset < recovery_point]
@@ -77,7 +89,7 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
     except CorruptRecordError as error:
         damage = error
     end = position
-    if damage is not None and next_offset < recovery_point and _has_batch_behind(segment, end, next_offset):
+    if damage is not None and next_offset < recovery_point and _has_batch_after(segment, end, next_offset):
         damage.reason += ", below the recovery point"
         raise damage
     damage = None
@@ -89,16 +101,16 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
             next_offset = headers[-1].last_offset + 1
     except CorruptRecordError as error:
         damage = error
-    segment.cut(end)
+    segment.truncate(end)
     return RecoveredSegment(next_offset, damage, walked_from)
 
 
 def _known(segment: LogSegment, recovery_point: int) -> _Known | None:
-    """What may be kept of the indexes, ``None`` if they are not sound below ``recovery_point``."""
+    """Find the index entries that can be trusted, or return ``None`` if there are none."""
     base, offsets, times = segment.base_offset, segment.offset_index.file, segment.time_index.file
     try:
         below = offsets.last_below(lambda entry: base + entry[0] < recovery_point)
-        # The writer may have been killed before it wrote the time that goes with its last entry.
+        # The process may have been killed after it wrote the last offset entry and before the time entry.
         last = min(below, offsets.count - 2)
         if last < 0:
             return None
@@ -107,7 +119,7 @@ def _known(segment: LogSegment, recovery_point: int) -> _Known | None:
         time_entries = times.last_below(lambda entry: entry[1] <= relative) + 1
         if header is None or not time_entries:
             return None
-        if not offsets.rises(last + 1) or not times.rises(time_entries):
+        if not offsets.is_increasing(last + 1) or not times.is_increasing(time_entries):
             return None
         if not _is_latest(segment, times.get(time_entries - 1), header):
             return None
@@ -118,7 +130,7 @@ def _known(segment: LogSegment, recovery_point: int) -> _Known | None:
 
 
 def _is_latest(segment: LogSegment, entry: tuple[int, int], last: BatchHeader) -> bool:
-    """Whether no batch up to ``last`` is later than the last entry of the time index says."""
+    """Whether no batch up to ``last`` has a later timestamp than the last time index entry."""
     timestamp, relative = entry
     for headers in segment.headers(segment.position_before(segment.base_offset + relative, 0)):
         for header in headers:
@@ -129,8 +141,8 @@ def _is_latest(segment: LogSegment, entry: tuple[int, int], last: BatchHeader) -
     return False
 
 
-def _has_batch_behind(segment: LogSegment, position: int, offset: int) -> bool:
-    """Whether a sound batch follows the damage at ``position``: then the damage is no torn tail."""
+def _has_batch_after(segment: LogSegment, position: int, offset: int) -> bool:
+    """Whether a valid batch follows the damage at ``position``, so that the damage is not a torn write."""
     while position < segment.size:
         chunk = segment.records(position, SCAN_CHUNK)
         for at in _batch_starts(bytes(chunk)):
@@ -148,7 +160,7 @@ def _has_batch_behind(segment: LogSegment, position: int, offset: int) -> bool:
 
 
 def _batch_starts(chunk: bytes) -> Iterator[int]:
-    """Where in ``chunk`` a batch could begin, by the magic byte alone."""
+    """Yield the positions in ``chunk`` where a batch may begin, judging by the magic byte alone."""
     at = chunk.find(CURRENT_MAGIC, MAGIC_AT)
     while at >= 0:
         yield at - MAGIC_AT

@@ -1,7 +1,7 @@
-"""The list of topics, as it outlives the broker: ``topics.json`` in the data folder.
+"""The list of topics, kept in ``topics.json`` in the data folder.
 
-Topics in and out. The file is replaced as a whole, so that making or deleting a topic happens at one moment.
-Does not know: logs. Apache Kafka keeps this in its metadata log, which a single node does not need.
+The file is replaced atomically, and so are topics created and deleted. Apache Kafka keeps the list in its
+metadata log, which a single node does not need.
 """
 
 from __future__ import annotations
@@ -21,16 +21,29 @@ _VERSION = 1
 
 
 class TopicState(NamedTuple):
-    """A topic. ``configs`` are those that were given for it, Kafka's keys → text."""
+    """A topic in the list."""
 
     name: str
     topic_id: UUID
     partition_count: int
+    #: Configs set for the topic, by Kafka's keys.
     configs: Mapping[str, str]
 
 
 def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], deleting: Iterable[UUID]) -> None:
-    """Replace the file; durable on return. ``deleting``: topics whose folders may still be there."""
+    """Replace the file. Durable on return.
+
+    Parameters
+    ----------
+    disk:
+        File system to use.
+    data_dir:
+        Data folder.
+    topics:
+        All topics.
+    deleting:
+        Ids of deleted topics whose folders may still exist.
+    """
     content: dict[str, object] = {
         "version": _VERSION,
         "topics": [
@@ -48,12 +61,17 @@ def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], delet
 
 
 def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]] | None:
-    """The topics, and the ids of those that were being deleted; ``None`` if there is no file.
+    """Read the topics, and the ids of deleted topics whose folders may still exist.
+
+    Returns
+    -------
+    tuple, None
+        ``None`` if the file is missing.
 
     Raises
     ------
     KafkaStorageError
-        The file is not one of ours.
+        The file is damaged.
     """
     path = data_dir / FILE_NAME
     try:
@@ -61,22 +79,25 @@ def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]
     except FileNotFoundError:
         return None
     try:
-        # A flipped bit would make an empty topic of another name, and hide the one that has the records.
+        # Without the CRC, a flipped bit in a name would replace a topic by an empty one with another name.
         content = read_checked_json(data, needs_crc=False)
         if content["version"] != _VERSION:
-            raise ValueError(f"version {content['version']}")
+            raise ValueError(f"unknown version {content['version']}")
         topics = [_topic(entry) for entry in content["topics"]]
         return topics, {UUID(text) for text in content["deleting"]}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise KafkaStorageError(f"{path} cannot be read: {error}") from None
+        raise KafkaStorageError(
+            f"{path} cannot be read: {error}. Restore it from a backup, or remove it to recreate it from the "
+            "partition folders without topic configs"
+        ) from None
 
 
 def _topic(entry: Mapping[str, object]) -> TopicState:
     name, count, configs = entry["name"], entry["partition_count"], entry["configs"]
     if not isinstance(name, str) or not is_topic_name(name):
-        raise ValueError(f"topic name {name!r}")
+        raise ValueError(f"invalid topic name {name!r}")
     if not isinstance(count, int) or not 1 <= count <= INT32_MAX:
-        raise ValueError(f"partition count {count!r}")
+        raise ValueError(f"invalid partition count {count!r}")
     if not isinstance(configs, dict) or not all(isinstance(value, str) for value in configs.values()):
-        raise ValueError(f"configs {configs!r}")
+        raise ValueError(f"invalid configs {configs!r}")
     return TopicState(name, UUID(str(entry["topic_id"])), count, configs)

@@ -1,8 +1,7 @@
-"""Aborted transactions of a log: Kafka's ``.txnindex`` files, and what compaction has to know of them.
+"""Aborted transactions of a log: ``.txnindex`` files, and the tracking of transactions in compaction.
 
-Bytes of such files and batches in log order in; what of them may go out. This broker opens no transactions
-yet: a folder that Apache Kafka has written may hold some. Does not know: segments, files' names. Source:
-Kafka's ``TransactionIndex``, ``AbortedTxn`` and ``CleanedTransactionMetadata``.
+This broker does not open transactions yet, but a data folder written by Apache Kafka may contain them.
+Follows Kafka's ``TransactionIndex``, ``AbortedTxn`` and ``CleanedTransactionMetadata``.
 """
 
 from __future__ import annotations
@@ -22,34 +21,38 @@ _VERSION = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """Offsets of the first record and of the marker of a transaction that was aborted."""
+    """An entry of a transaction index."""
 
+    #: Offset of the first record.
     first_offset: int
+    #: Offset of the abort marker.
     last_offset: int
     producer_id: int
     last_stable_offset: int
 
 
 def read_aborted(data: bytes) -> list[AbortedTransaction]:
-    """The entries of a ``.txnindex``.
+    """Parse a ``.txnindex`` file.
 
     Raises
     ------
     CorruptRecordError
-        Another version, or no whole number of entries.
+        The version is unknown, or the last entry is incomplete.
     """
     if len(data) % _ENTRY.size:
-        raise CorruptRecordError(f"transaction index of {len(data)} bytes")
+        raise CorruptRecordError(
+            f"the transaction index has {len(data)} bytes, not a multiple of {_ENTRY.size}"
+        )
     entries = []
     for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
         if version != _VERSION:
-            raise CorruptRecordError(f"transaction index of version {version}")
+            raise CorruptRecordError(f"the transaction index has unknown version {version}")
         entries.append(AbortedTransaction(first, last, producer_id, stable))
     return entries
 
 
 def aborted_bytes(entries: Iterable[AbortedTransaction]) -> bytes:
-    """Content of a ``.txnindex``."""
+    """Return the content of a ``.txnindex`` file."""
     return b"".join(
         _ENTRY.pack(_VERSION, one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
         for one in entries
@@ -57,32 +60,34 @@ def aborted_bytes(entries: Iterable[AbortedTransaction]) -> bytes:
 
 
 class CleanedTransactions:
-    """Follows the batches of a log in their order, and says which are of aborted transactions and which
-    markers are of transactions that nothing is left of.
+    """Tracks transactions while compaction passes over the batches of a log in order.
+
+    It tells which batches belong to aborted transactions, and which markers belong to transactions without
+    any remaining batch.
 
     Parameters
     ----------
     aborted:
-        Those of the log that end at or behind its first batch.
+        Aborted transactions of the log whose marker is at or after the first batch.
     """
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._to_come = list(aborted)
-        heapq.heapify(self._to_come)
-        # Producer id → its open transaction, and whether a batch of it has been seen.
+        self._pending = list(aborted)
+        heapq.heapify(self._pending)
+        # Producer id → its current aborted transaction, and whether a batch of it was seen.
         self._aborted: dict[int, tuple[AbortedTransaction, bool]] = {}
         self._committed: set[int] = set()
-        #: Aborted transactions whose markers stay, since the last look.
+        #: Aborted transactions whose markers are kept. The caller empties the list after each segment.
         self.kept: list[AbortedTransaction] = []
 
-    def _reach(self, offset: int) -> None:
-        while self._to_come and self._to_come[0].first_offset <= offset:
-            one = heapq.heappop(self._to_come)
+    def _advance_to(self, offset: int) -> None:
+        while self._pending and self._pending[0].first_offset <= offset:
+            one = heapq.heappop(self._pending)
             self._aborted.setdefault(one.producer_id, (one, False))
 
     def is_aborted(self, batch: RecordBatch) -> bool:
-        """Whether a batch of records is of an aborted transaction, so that nobody reads it."""
-        self._reach(batch.last_offset)
+        """Whether a batch belongs to an aborted transaction and can be removed."""
+        self._advance_to(batch.last_offset)
         if not batch.is_transactional:
             return False
         found = self._aborted.get(batch.producer_id)
@@ -93,8 +98,8 @@ class CleanedTransactions:
         return True
 
     def may_discard(self, marker: RecordBatch) -> bool:
-        """Whether a control batch is one that nothing needs: of its transaction no batch is left."""
-        self._reach(marker.last_offset)
+        """Whether a transaction marker can be removed, because no batch of its transaction remains."""
+        self._advance_to(marker.last_offset)
         record = next(iter(marker), None)
         if record is None:
             return True

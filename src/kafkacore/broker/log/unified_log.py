@@ -1,4 +1,4 @@
-"""The log of one partition: appends, reads, offsets and retention. Source: Kafka's ``UnifiedLog``."""
+"""The log of one partition: appends, reads, offsets and retention. Follows Kafka's ``UnifiedLog``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafkacore.broker.log._segment_appender import AppendNotUndoneError
 from kafkacore.broker.log._validation import ValidationBudget, validate_append
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import EpochEndOffset
-from kafkacore.broker.log.loader import LoadedLog, load_log, write_again
+from kafkacore.broker.log.loader import LoadedLog, load_log, rewrite_unsynced
 from kafkacore.broker.log.log_structs import (
     BackgroundWork,
     FetchDataInfo,
@@ -34,7 +34,7 @@ from kafkacore.broker.log.reading import (
     latest_in_time,
     read_log,
 )
-from kafkacore.broker.log.replacement import announce, put_in_place
+from kafkacore.broker.log.replacement import begin_swap, finish_swap
 from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import LogSegment
 from kafkacore.broker.storage.disk import DISK_FULL
@@ -49,32 +49,45 @@ _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 class UnifiedLog:
-    """One partition's log. May be used by any thread.
+    """The log of one partition. Thread-safe.
 
-    Offsets are attributes that may be read without a lock; each moves on its own. A compiled
-    :class:`~kafkacore.broker.log._local_log.LocalLog` holds the segments and the log end offset.
+    Offsets are attributes that may be read without a lock. They change independently, so two of them read one
+    after the other may not match. A compiled :class:`~kafkacore.broker.log._local_log.LocalLog` holds the
+    segments and the log end offset.
 
     Parameters
     ----------
+    topic_partition:
+        Topic and partition of the log.
     folder:
-        Where its files are; made with its first segment if it is missing.
-    flush:
-        ``"ack"``: the high watermark is what ``fdatasync`` has confirmed. ``"os"``: it is the log's end.
+        Folder with the log's files. It must exist.
+    config:
+        Configuration of the topic.
+    topic_id:
+        Id of the topic, written to ``partition.metadata``.
+    files:
+        Cache of open files, shared by all logs.
+    clock:
+        Source of time.
     work:
-        Flushes and removes files later.
+        Background thread that flushes logs and removes files.
+    flush:
+        When the high watermark advances: with ``"ack"`` after ``fdatasync``, with ``"os"`` on each append.
     recovery_point:
-        Offset below which everything is known to be on disk.
+        Offset below which all records are known to be on disk.
     log_start_offset:
         Offset below which records have been deleted.
     is_clean:
-        The log has been closed by its last owner, so that its tail needs no look.
+        Whether the last process that used the log closed it. If so, the log is not recovered.
     is_same_boot:
-        The machine has been up since its last owner began.
+        Whether the machine has been running since the last process opened the log.
 
     Raises
     ------
-    CorruptRecordError, OSError
-        The log cannot be recovered.
+    CorruptRecordError
+        The log is damaged and cannot be recovered.
+    OSError
+        A file cannot be read or written.
     """
 
     def __init__(
@@ -95,10 +108,10 @@ class UnifiedLog:
     ) -> None:
         self.topic_partition = topic_partition
         self._lock = Lock()
-        #: Why every call is refused, once the disk has failed.
+        #: Why the log is offline, or ``None``. Set when the disk fails; every later call raises it.
         self.failure: str | None = None
         self._is_closed = False
-        #: Where the log ended when it last said that the disk is full.
+        #: Log end offset when a full disk was last logged.
         self._full_at = -1
         self.topic_id = topic_id
         self.folder = folder
@@ -108,16 +121,16 @@ class UnifiedLog:
         self._clock = clock
         self._work = work
         self._flushes_acks = flush == "ack"
-        # Held while files are synced or closed, so that no descriptor is closed under a sync. Taken
+        # Held while files are synced or closed, so that no descriptor is closed during a sync. Acquired
         # before _lock.
         self._flush_lock = Lock()
-        # Segments are being replaced, so that none may be removed.
+        # While compaction replaces segments, retention must not remove any.
         self._is_replacing = False
-        #: How many of :attr:`appended_bytes` are on disk.
+        #: Number of :attr:`appended_bytes` that are on disk.
         self.flushed_bytes = 0
-        # How many of these were so when producers were last written down.
-        self._noted = 0
-        #: Bytes handed out to consumers, counted by who does it.
+        # Value of flushed_bytes at the last producer snapshot.
+        self._snapshotted_bytes = 0
+        #: Bytes returned to consumers. The fetch handler counts them.
         self.fetched_bytes = 0
         loaded = load_log(
             files,
@@ -131,7 +144,8 @@ class UnifiedLog:
             is_same_boot=is_same_boot,
         )
         self._apply_loaded(loaded, recovery_point)
-        # A log without records has no files that say what it is: thousands of them are soon made.
+        # The first append writes partition.metadata and the epochs, so that creating thousands of empty
+        # partitions is fast.
         self._has_identity = False
         if self.log_end_offset > 0:
             try:
@@ -145,14 +159,14 @@ class UnifiedLog:
         self._producers = loaded.producers
         self._epochs = loaded.epochs
         self.log_start_offset = loaded.log_start_offset
-        # sync_recovered() comes before anybody reads.
+        # sync_recovered() must be called before the first read.
         self._recovered = loaded.recovered
         self._recovered_from = recovery_point
         self.recovery_point = loaded.log_end_offset
         self.high_watermark = loaded.log_end_offset
-        #: Where the high watermark is.
+        #: Segment, position and offset of the high watermark.
         self.high_watermark_metadata = self._local.log_end_metadata
-        # Nobody syncs the folder of a log that has never had a record.
+        # The folder of a log that has never had a record is not synced at the start.
         self._is_folder_dirty = not loaded.is_synced or not loaded.log_end_offset
 
     @property
@@ -161,12 +175,12 @@ class UnifiedLog:
 
     @property
     def appended_bytes(self) -> int:
-        """Since the start."""
+        """Bytes appended since the log was opened."""
         return self._local.appended_bytes
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where a read-committed consumer reads: without transactions, the high watermark."""
+        """End of what a read-committed consumer may read. Without transactions, the high watermark."""
         return self.high_watermark
 
     @property
@@ -179,14 +193,14 @@ class UnifiedLog:
         return len(self._local.segments)
 
     def update_config(self, config: LogConfig) -> None:
-        """Obey ``config`` from the next append and the next look for old segments on."""
+        """Use ``config`` from the next append and the next run of retention."""
         with self._lock:
             self.config = config
             for segment in self._local.segments:
                 segment.config = config
 
     def active_producers(self) -> list[ProducerStateEntry]:
-        """What is known of each idempotent producer that has written here lately, by its id."""
+        """Return the state of each idempotent producer that has written recently, sorted by producer id."""
         with self._lock:
             return self._producers.entries()
 
@@ -206,11 +220,17 @@ class UnifiedLog:
         Parameters
         ----------
         records:
-            The batch. No reference to it is kept.
+            The batch. The log keeps no reference to it.
         now_ms:
-            Wall time.
+            Wall-clock time in milliseconds since the epoch.
         budget:
-            What the validation may cost. If that may not be enough, ``None`` is returned and nothing is done.
+            Limit on the work of validation. Without one, validation may take as long as it needs.
+
+        Returns
+        -------
+        LogAppendInfo, None
+            Offsets of the batch, or ``None`` if the budget may be too small. In that case nothing was
+            appended.
 
         Raises
         ------
@@ -220,21 +240,24 @@ class UnifiedLog:
         InvalidProducerEpochError, OutOfOrderSequenceNumberError
             See :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.check`.
         KafkaStorageError
-            The disk refuses. If it is full, appends work again once it no longer is; otherwise the log is
-            offline.
+            The write failed. After a full disk, appends succeed again when there is free space. Any other
+            failure takes the log offline.
         """
         batch = validate_append(records, self.config, now_ms, self.topic_partition, budget)
         return None if batch is None else self.append_validated(batch, now_ms)
 
     def validate(self, records: memoryview, *, now_ms: int) -> ValidatedBatch:
-        """Return the batch as :meth:`append_validated` takes it. Any thread; raises as :meth:`append`."""
+        """Validate a batch for :meth:`append_validated`, without a lock.
+
+        Raises the validation errors of :meth:`append`.
+        """
         batch = validate_append(records, self.config, now_ms, self.topic_partition)
         assert batch is not None, "only a budget can be too small"
         return batch
 
     def append_validated(self, validated: ValidatedBatch, now_ms: int) -> LogAppendInfo:
-        """Append what :meth:`validate` has returned; raises as :meth:`append`."""
-        # In one function and without helpers, since each produce request passes through here.
+        """Append the result of :meth:`validate`. Raises the same errors as :meth:`append`."""
+        # One long function without helpers, because every produce request runs it.
         batch, _, max_timestamp, is_append_time = validated
         if is_append_time:
             max_timestamp = now_ms
@@ -264,20 +287,20 @@ class UnifiedLog:
                 if not self._flushes_acks:
                     self.high_watermark = local.log_end_offset
                     self.high_watermark_metadata = local.log_end_metadata
-        # A repeated batch too, if it is not flushed yet: the sync may have failed for want of a descriptor.
+        # Also for a duplicate that is not flushed, whose sync may have failed for lack of descriptors.
         if self._flushes_acks and info[1] >= self.high_watermark:
             self._work.mark_dirty(self)
         return info
 
     def _roll(self, now_ms: int) -> None:
-        """Begin a segment at the log's end."""
-        # Epochs and the snapshot first: with them, no start has to look for either before the segment.
+        """Start a new segment at the log end offset."""
+        # The epochs and the snapshot come first, so that a start need not read older segments for them.
         self._local.segments[-1].become_inactive()
         self._epochs.sync()
         self._producers.take_snapshot()
         self._local.roll(LogSegment(self._files, self.folder, self.log_end_offset, self.config, now_ms))
         self._is_folder_dirty = True
-        # In "os" mode too: a closed segment is synced once, so that recovery never has to read it.
+        # In "os" mode as well: a closed segment is synced once, so that recovery need not read it.
         self._work.mark_dirty(self)
 
     # ---- Read -----------------------------------------------------------------------------------------
@@ -291,34 +314,42 @@ class UnifiedLog:
         max_offset: int | None = None,
         may_slice: bool = False,
     ) -> FetchDataInfo:
-        """Batches from ``start_offset`` on, as many whole ones as ``max_bytes`` hold, of one segment.
+        """Read whole batches from ``start_offset`` on, all from one segment.
 
         Parameters
         ----------
+        start_offset:
+            Offset of the first record to read. The first batch may begin before it.
+        max_bytes:
+            Maximum size of the result in bytes.
         min_one_message:
-            The first batch is returned even if it is larger than ``max_bytes`` (KIP-74).
+            Whether to return the first batch even if it is larger than ``max_bytes`` (KIP-74).
         max_offset:
-            Batches that end at this offset or later are left out; the high watermark if not given, or if
-            lower.
+            Offset before which the last batch must end. The high watermark is always a limit as well.
         may_slice:
-            Larger reads give part of a file, to be sent to a socket.
+            Whether a large read may return a part of the file, to be sent with ``sendfile``.
+
+        Returns
+        -------
+        FetchDataInfo
+            The batches, without any bytes if there are none below the limit.
 
         Raises
         ------
         OffsetOutOfRangeError
-            ``start_offset`` is not between the log's start and its end.
+            ``start_offset`` is below the log start offset or above the log end offset.
         CorruptRecordError
-            The file is damaged where the offset should be.
+            The file is damaged where the batch should be.
         KafkaStorageError
-            The disk has failed.
+            The disk has failed, or the log is closed.
         """
         with self._reading(start_offset):
             limit = self.high_watermark if max_offset is None else min(max_offset, self.high_watermark)
             local = self._local
             if not self.log_start_offset <= start_offset <= local.log_end_offset:
                 raise OffsetOutOfRangeError(
-                    f"offset {start_offset} of {self.name} is outside "
-                    f"{self.log_start_offset}..{local.log_end_offset}"
+                    f"offset {start_offset} of {self.name} is out of range: log start offset "
+                    f"{self.log_start_offset}, log end offset {local.log_end_offset}"
                 )
             if start_offset < limit:
                 known = self.high_watermark_metadata[:2] if limit == self.high_watermark else (None, 0)
@@ -332,12 +363,17 @@ class UnifiedLog:
                     return FetchDataInfo(*found)
         return FetchDataInfo(memoryview(b""), start_offset)
 
-    # A batch is decompressed without the lock, which appends and reads would wait for.
+    # The next two methods decompress batches without the lock, so that appends and reads do not wait.
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record that is not earlier than ``timestamp`` (ms since the epoch), or ``None``.
+        """Return the first record with a timestamp at or after ``timestamp``, or ``None``.
 
-        Can take long: a batch is decompressed.
+        This may be slow, because it decompresses a batch.
+
+        Parameters
+        ----------
+        timestamp:
+            Milliseconds since the epoch.
         """
         start_offset = self.log_start_offset
         while True:
@@ -348,14 +384,14 @@ class UnifiedLog:
             found, next_offset = self._search(records, timestamp, start_offset)
             if found is not None:
                 return found
-            # Its header says more than its records, or those are before the start of the log.
+            # The header has a later timestamp than any record, or the record is below the log start offset.
             start_offset = max(next_offset, start_offset + 1)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp (KIP-734), ``None`` if no record has one.
+        """Return the first record with the largest timestamp (KIP-734), or ``None`` if no record has one.
 
-        Records from the high watermark on do not count: one that is being written must not hide those that
-        consumers can read. Can take long: a batch is decompressed.
+        Only records below the high watermark count, because consumers cannot read the others yet. This may be
+        slow, because it decompresses a batch.
         """
         with self._reading():
             latest = latest_in_time(self._local.segments, self.high_watermark)
@@ -364,14 +400,15 @@ class UnifiedLog:
     def _search(
         self, records: memoryview, timestamp: int, start_offset: int
     ) -> tuple[TimestampAndOffset | None, int]:
-        """The first record of a batch from ``start_offset`` on that is not earlier than ``timestamp``, and
-        the offset after the batch.
+        """Find the first record of a batch at or after both ``start_offset`` and ``timestamp``.
+
+        The second value is the offset after the batch.
         """
-        with self._naming_damage():
+        with self._with_partition_in_errors():
             limit = max(self.config.max_decompressed_batch_bytes, DEFAULT_MAX_DECOMPRESSED_SIZE)
             batch = next(read_batches(records, max_decompressed_size=limit), None)
             if batch is None:
-                raise CorruptRecordError("the file ends in a batch", offset=start_offset)
+                raise CorruptRecordError("the file ends within a batch", offset=start_offset)
             found = first_at_time(batch, timestamp, start_offset)
         if found is None:
             return None, batch.next_offset
@@ -385,12 +422,12 @@ class UnifiedLog:
         return bool(self._recovered)
 
     def sync_recovered(self) -> None:
-        """Bring to disk what recovery has kept; to be called once, before anybody reads.
+        """Sync the recovered segments. Must be called once, before the first read.
 
         Raises
         ------
         OSError
-            The disk refuses.
+            A sync failed.
         """
         with self._flush_lock:
             segments, self._recovered = self._recovered, []
@@ -402,26 +439,26 @@ class UnifiedLog:
                     self._disk.fsync_dir(self.folder)
                     self._is_folder_dirty = False
             except OSError:
-                write_again(segments, self._recovered_from, self.name)
+                rewrite_unsynced(segments, self._recovered_from, self.name)
                 raise
 
     def flush_dirty(self) -> bool:
-        """What the flusher does for this log: all of it in "ack" mode, closed segments in "os" mode.
+        """Sync the whole log in "ack" mode, or only its closed segments in "os" mode. Called by the flusher.
 
         Returns
         -------
         bool
-            Whether the high watermark has moved.
+            Whether the high watermark has advanced.
 
         Raises
         ------
         KafkaStorageError
-            The disk has failed. Nothing that was not on disk before will ever count as being there.
+            The sync failed and the log is offline. The recovery point no longer advances.
         """
         return self._flush(with_active=self._flushes_acks)
 
     def flush(self) -> bool:
-        """Return when all that has been appended is on disk; as :meth:`flush_dirty`."""
+        """Sync the whole log in either mode. Returns and raises the same as :meth:`flush_dirty`."""
         return self._flush(with_active=True)
 
     def _flush(self, *, with_active: bool) -> bool:
@@ -437,7 +474,7 @@ class UnifiedLog:
                 segments = local.segments[first : None if with_active else -1]
                 active = local.segments[-1]
                 end_metadata = local.log_end_metadata
-                # A log that has never had a record begins the same without its files.
+                # A log that has never had a record opens the same way without its files.
                 is_needed = local.log_end_offset > 0 or self._epochs.is_dirty
                 is_folder_dirty = self._is_folder_dirty and is_needed
                 self._is_folder_dirty &= not is_folder_dirty
@@ -452,8 +489,8 @@ class UnifiedLog:
             except OSError as error:
                 with self._lock:
                     failure = self._fail("flush", error)
-                # Nobody appends any more, and nobody closes the files of a log that is being flushed.
-                write_again(segments, self.recovery_point, self.name)
+                # Without _lock: appends fail now that the log is offline, and closing needs _flush_lock.
+                rewrite_unsynced(segments, self.recovery_point, self.name)
                 raise failure from error
             with self._lock:
                 for segment in segments:
@@ -467,48 +504,78 @@ class UnifiedLog:
                     self.high_watermark_metadata = end_metadata
             return has_moved
 
-    def note_producers(self, after_bytes: int) -> None:
-        """Write down what is known of producers if ``after_bytes`` have been flushed since it was last done:
-        a start reads only what lies behind that. On the flusher's thread.
+    def snapshot_producers(self, after_bytes: int) -> None:
+        """Write a producer snapshot if ``after_bytes`` bytes were flushed since the last one.
+
+        A start after a crash reads the log only from the latest snapshot on. Called on the flusher's thread.
         """
         with self._flush_lock:
-            if self._is_closed or self.failure is not None or self.flushed_bytes - self._noted < after_bytes:
+            if (
+                self._is_closed
+                or self.failure is not None
+                or self.flushed_bytes - self._snapshotted_bytes < after_bytes
+            ):
                 return
-            self._noted = self.flushed_bytes
+            self._snapshotted_bytes = self.flushed_bytes
             with self._lock:
-                snapshot = self._producers.begin_passing_snapshot()
+                snapshot = self._producers.begin_interim_snapshot()
                 bases = list(self._local.base_offsets)
             try:
                 if snapshot is not None:
-                    self._producers.write_passing_snapshot(*snapshot, bases)
+                    self._producers.write_interim_snapshot(*snapshot, bases)
             except OSError as error:
-                # The next start looks for it in the log.
-                logger.warning("%s: no snapshot of producers: %s", self.name, error)
+                # The next start reads the producer state from the log instead.
+                logger.warning("%s: failed to write a producer snapshot: %s", self.name, error)
 
     # ---- Retention ------------------------------------------------------------------------------------
 
     def delete_records(self, before_offset: int) -> int:
-        """Let the log begin at ``before_offset``; -1 is the high watermark (KIP-107). The new log start
-        offset.
+        """Delete the records below ``before_offset`` (KIP-107).
+
+        Parameters
+        ----------
+        before_offset:
+            The new log start offset; -1 means the high watermark.
+
+        Returns
+        -------
+        int
+            The log start offset.
 
         Raises
         ------
         OffsetOutOfRangeError
-            Beyond the high watermark.
+            ``before_offset`` is above the high watermark.
+        KafkaStorageError
+            The disk has failed, or the log is closed.
         """
         with self._lock:
             self._check_usable()
             if before_offset == -1:
                 before_offset = self.high_watermark
             if not 0 <= before_offset <= self.high_watermark:
-                raise OffsetOutOfRangeError(f"offset {before_offset} is beyond {self.high_watermark}")
+                raise OffsetOutOfRangeError(
+                    f"{self.name}: cannot delete records before offset {before_offset}: "
+                    f"the high watermark is {self.high_watermark}"
+                )
             self.log_start_offset = max(self.log_start_offset, before_offset)
             self._delete_segments(self._local.count_below(self.log_start_offset))
-            self._start_moved()
+            self._truncate_epochs_from_start()
             return self.log_start_offset
 
     def run_retention(self, now_ms: int) -> int:
-        """Remove segments that are too old or too many, and forget silent producers; how many went."""
+        """Remove segments beyond the topic's retention limits, and the state of expired producers.
+
+        Parameters
+        ----------
+        now_ms:
+            Wall-clock time in milliseconds since the epoch.
+
+        Returns
+        -------
+        int
+            Number of removed segments.
+        """
         with self._lock:
             self._check_usable()
             self._producers.remove_expired(now_ms)
@@ -516,8 +583,8 @@ class UnifiedLog:
             count = local.count_below(self.log_start_offset)
             if self.config.deletes:
                 count = max(count, count_expired(local.segments, self.config, now_ms))
-            # Only what nobody waits for any more: a segment is closed and all of it is below the high
-            # watermark.
+            # Remove a segment only if all of it is below the high watermark: a producer may still wait for
+            # the acknowledgement of later records.
             while count and local.end_of(count - 1) > self.high_watermark:
                 count -= 1
             if count == len(local.segments) and not local.segments[-1].size:
@@ -525,7 +592,7 @@ class UnifiedLog:
             if count == len(local.segments):
                 self._roll_unless_failed(now_ms)
             self._delete_segments(count)
-            self._start_moved()
+            self._truncate_epochs_from_start()
             return count
 
     def _roll_unless_failed(self, now_ms: int) -> None:
@@ -535,9 +602,9 @@ class UnifiedLog:
             raise self._fail("roll", error) from error
 
     def _delete_segments(self, count: int) -> None:
-        """Take the first ``count`` segments out of the log; their files go later, on the flusher's thread."""
+        """Remove the first ``count`` segments. The flusher's thread removes their files later."""
         if not count or self._is_replacing:
-            # The next look at what is too old finds them again.
+            # The next run of retention finds them again.
             return
         removed = self._local.segments[:count]
         try:
@@ -558,34 +625,42 @@ class UnifiedLog:
                 if not self._is_closed:
                     self._producers.remove_snapshots_before(self._local.base_offsets[0])
             except OSError as error:
-                # The names are no longer the log's, so the next start removes what is left.
-                logger.warning("%s: removing old segments failed: %s", self.name, error)
+                # The files are already renamed to .deleted, so the next start removes them.
+                logger.warning("%s: failed to remove old segments: %s", self.name, error)
 
     # ---- Compaction -----------------------------------------------------------------------------------
 
     def segments(self) -> list[LogSegment]:
-        """All of them as they are now; the last is the active one."""
+        """Return the current segments in order. The last one is the active segment."""
         with self._lock:
             return list(self._local.segments)
 
     def last_offsets_of_producers(self) -> dict[int, tuple[int, int | None]]:
-        """As :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.last_offsets`."""
+        """Call :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.last_offsets`."""
         with self._lock:
             return self._producers.last_offsets()
 
     @property
     def is_closed(self) -> bool:
-        """Whether the log is closed, or about to be."""
+        """Whether the log is closed or being closed."""
         return self._is_closed
 
     def replace_segments(self, new: LogSegment, old: Sequence[LogSegment]) -> bool:
-        """Put ``new``, whose files end in ``.cleaned``, in the place of ``old``, durable on return. Readers
-        see the one or the others, and keep what they have in hand.
+        """Replace the segments ``old`` by the compacted segment ``new``. Durable on return.
+
+        A read sees either the old segments or the new one. A read that has begun keeps its data.
+
+        Parameters
+        ----------
+        new:
+            Segment whose file names end in ``.cleaned``.
+        old:
+            Adjacent segments of the log.
 
         Returns
         -------
         bool
-            False if ``old`` are no longer in the log; nothing has been done then.
+            False if ``old`` are no longer all in the log. In that case nothing has changed.
 
         Raises
         ------
@@ -601,10 +676,10 @@ class UnifiedLog:
                 self._is_replacing = True
             try:
                 with new.pinned():
-                    announce(self._disk, new)
+                    begin_swap(self._disk, new)
                     with self._lock:
                         self._local.replace(list(old), new)
-                    put_in_place(self._disk, new, old)
+                    finish_swap(self._disk, new, old)
             except OSError as error:
                 with self._lock:
                     raise self._fail("replace", error) from error
@@ -617,7 +692,7 @@ class UnifiedLog:
     # ---- Life -----------------------------------------------------------------------------------------
 
     def prepare_close(self) -> None:
-        """Bring all of it to disk, indexes and producers too, so that the next start has nothing to do."""
+        """Sync everything, including indexes and producer state, so that the next start needs no recovery."""
         with self._lock:
             self._check_usable()
             try:
@@ -633,7 +708,7 @@ class UnifiedLog:
                 raise self._fail("close", error) from error
 
     def close(self) -> None:
-        """Refuse everything from now on and close the files."""
+        """Close the files. Later calls raise :exc:`~kafkacore.errors.KafkaStorageError`."""
         with self._flush_lock, self._lock:
             self._is_closed = True
             for segment in self._local.segments:
@@ -643,23 +718,27 @@ class UnifiedLog:
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch that batches are appended in."""
+        """Leader epoch that is written into new batches."""
         return self._epochs.latest
 
     def begin_epoch(self, epoch: int) -> None:
-        """Append in ``epoch`` from now on; on disk soon, and before anything that is acknowledged in it.
+        """Append batches in leader epoch ``epoch`` from now on.
+
+        The epoch is on disk before any batch of it is acknowledged.
 
         Raises
         ------
         ValueError
-            The log is in a later epoch already.
+            The log already has a later epoch.
         KafkaStorageError
-            The disk refuses.
+            The epoch cannot be written; the log is offline.
         """
         with self._lock:
             self._check_usable()
             if epoch < self._epochs.latest:
-                raise ValueError(f"{self.name} is in leader epoch {self._epochs.latest} already")
+                raise ValueError(
+                    f"{self.name}: leader epoch {epoch} is older than the current epoch {self._epochs.latest}"
+                )
             self._epochs.assign(epoch, self.log_end_offset)
             self._write_epochs()
         self._work.mark_dirty(self)
@@ -668,37 +747,40 @@ class UnifiedLog:
         try:
             self._epochs.write()
         except OSError as error:
-            raise self._fail("writing leader epochs", error) from error
+            raise self._fail("write of leader epochs", error) from error
         self._is_folder_dirty |= self._epochs.is_dirty
 
-    def _start_moved(self) -> None:
+    def _truncate_epochs_from_start(self) -> None:
         self._epochs.truncate_from_start(self.log_start_offset)
         self._write_epochs()
 
     def _write_identity(self) -> None:
         """Write ``partition.metadata`` if it is missing, and ``leader-epoch-checkpoint`` if it has changed.
 
-        Not synced: the topic's id is also in the list of topics, and leader epochs are in the batches.
+        The files are not synced: the topic id is also in ``topics.json``, and epochs are in the batches.
         """
         self._has_identity = True
         checkpoints.write_topic_id(self._disk, self.folder, self.topic_id)
         self._epochs.write()
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
-        """Where ``epoch`` ends, or the latest before it: by which a reader finds that a log was cut."""
+        """Return the end offset of ``epoch``, or of the latest epoch before it.
+
+        A client compares it with its own position to detect truncation (KIP-320).
+        """
         with self._lock:
             return self._epochs.end_offset(epoch, self.log_end_offset)
 
     def epoch_at(self, offset: int) -> int:
-        """The leader epoch in which ``offset`` was, or will be, written; -1 if that is not known."""
+        """Return the leader epoch of the record at ``offset``, or -1 if it is not known."""
         with self._lock:
             return self._epochs.epoch_at(offset)
 
-    # ---- Closed, or without its disk: everything is refused with a sentence --------------------------
+    # ---- Errors ---------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name of the partition, for messages."""
         return partition_name(self.topic_partition)
 
     def _check_usable(self) -> None:
@@ -710,36 +792,34 @@ class UnifiedLog:
     def _fail(self, what: str, error: OSError) -> KafkaStorageError:
         if error.errno in _TOO_MANY_FILES:
             return KafkaStorageError(
-                f"{self.name}: {what} failed: {error.strerror}; raise the limit (ulimit -n)"
+                f"{self.name}: {what} failed: {error.strerror}; raise the limit of open files (ulimit -n)"
             )
         self.failure = f"{self.name} is offline: {what} failed: {error}"
         logger.error("%s", self.failure)
         return KafkaStorageError(self.failure)
 
     def _full(self, log_end_offset: int) -> KafkaStorageError:
-        """Nothing fits: said in the broker's log once, and again when something has fitted since."""
-        sentence = f"{self.name} takes nothing, since the disk is full; make room on it"
+        """Return the error for a full disk, logged once until the next successful append."""
+        message = f"{self.name}: the disk is full, so appends fail until there is free space"
         if self._full_at != log_end_offset:
             self._full_at = log_end_offset
-            logger.error("%s", sentence)
-        return KafkaStorageError(sentence)
+            logger.error("%s", message)
+        return KafkaStorageError(message)
 
     @contextmanager
     def _reading(self, offset: int | None = None) -> Iterator[None]:
-        """The lock for a read, and errors that say which partition they are of, and that ``offset`` cannot be
-        read if that is what is asked for.
-        """
+        """Hold the lock for a read of ``offset``, and add the partition and the offset to errors."""
         with self._lock:
             self._check_usable()
             try:
-                with self._naming_damage(offset):
+                with self._with_partition_in_errors(offset):
                     yield
             except OSError as error:
                 raise self._fail("read", error) from error
 
     @contextmanager
-    def _naming_damage(self, offset: int | None = None) -> Iterator[None]:
-        """Errors that say which partition they are of, and the ``offset`` if it is not their own."""
+    def _with_partition_in_errors(self, offset: int | None = None) -> Iterator[None]:
+        """Add the partition to a corruption error, and replace the error's offset by ``offset`` if given."""
         try:
             yield
         except CorruptRecordError as error:

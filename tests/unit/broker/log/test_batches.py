@@ -10,7 +10,7 @@ from model.log_oracle import NOW_MS, batch
 
 from kafkacore.broker.log._batches import (
     find_batch,
-    placed_header,
+    stored_header,
     walk_batches,
     whole_batches,
 )
@@ -20,7 +20,7 @@ from kafkacore.record._layout import BATCH_OVERHEAD
 
 def placed(count: int, base_offset: int) -> bytes:
     sent = batch([b"value"] * count)
-    return bytes(placed_header(validate_batch(sent), base_offset, 0, False, NOW_MS + count - 1)) + bytes(
+    return bytes(stored_header(validate_batch(sent), base_offset, 0, False, NOW_MS + count - 1)) + bytes(
         sent[BATCH_OVERHEAD:]
     )
 
@@ -109,7 +109,7 @@ def test_largest_offsets_do_not_overflow() -> None:
 def test_header_that_says_a_wrong_latest_time_is_put_right() -> None:
     sent = batch([b"a", b"b"])
     for latest in (NOW_MS + 1, NOW_MS + 7):
-        header = placed_header(validate_batch(sent), 0, 0, False, latest)
+        header = stored_header(validate_batch(sent), 0, 0, False, latest)
         placed = bytes(header) + bytes(sent[BATCH_OVERHEAD:])
         (found,) = read_batches(placed, check_crcs=True)
         assert found.max_timestamp == latest
@@ -118,7 +118,7 @@ def test_header_that_says_a_wrong_latest_time_is_put_right() -> None:
 
 def test_log_append_time_is_written_with_a_right_crc() -> None:
     sent = batch([b"a", b"b"])
-    header = placed_header(validate_batch(sent), 7, 3, True, NOW_MS + 9)
+    header = stored_header(validate_batch(sent), 7, 3, True, NOW_MS + 9)
     stamped = bytes(header) + bytes(sent[BATCH_OVERHEAD:])
     (found,) = read_batches(stamped, check_crcs=True)
     assert (found.base_offset, found.partition_leader_epoch) == (7, 3)

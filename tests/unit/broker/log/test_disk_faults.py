@@ -72,11 +72,11 @@ def test_full_disk_is_said_once_in_the_log_until_something_fits_again(
     for _ in range(2):
         disk.capacity = disk.used_bytes() + 30
         for _ in range(3):
-            with pytest.raises(KafkaStorageError, match="flights-0 takes nothing, since the disk is full"):
+            with pytest.raises(KafkaStorageError, match="flights-0: the disk is full, so appends fail"):
                 log.append(batch([b"too much"]), now_ms=NOW_MS)
         disk.capacity = None
         log.append(batch([b"fits"]), now_ms=NOW_MS)
-    assert caplog.messages == ["flights-0 takes nothing, since the disk is full; make room on it"] * 2
+    assert caplog.messages == ["flights-0: the disk is full, so appends fail until there is free space"] * 2
 
 
 def test_full_disk_at_the_end_is_a_line_of_the_log_and_no_clean_marker(
@@ -90,7 +90,7 @@ def test_full_disk_at_the_end_is_a_line_of_the_log_and_no_clean_marker(
     manager.close()
     assert disk.open_count == 0
     assert [line for line in caplog.messages if "not closed cleanly" in line] == [
-        "not closed cleanly, so that the next start looks for the ends of the logs: [Errno 28] full"
+        "not closed cleanly, so the next start recovers the logs: [Errno 28] full"
     ]
     disk.fault = lambda call, verb, path: None
     assert not disk.exists(Path("/data/.kafka_cleanshutdown"))
@@ -109,7 +109,7 @@ def test_checkpoint_that_the_disk_refuses_is_one_sentence_and_comes_later(
     flusher.schedule(manager.checkpoint)
     flusher.run_once()
     assert [(record.message, record.exc_info) for record in caplog.records] == [
-        ("the disk refuses what is to be done beside the requests: [Errno 28] planted", None)
+        ("background task of the log flusher failed: [Errno 28] planted", None)
     ]
     assert log.high_watermark == 1
 

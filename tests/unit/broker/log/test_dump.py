@@ -88,7 +88,9 @@ def test_half_an_entry_is_damage(folder: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("name", ["x.log", "partition.metadata", f"{BASE}.txnindex"])
 def test_other_files_are_refused_with_a_sentence(folder: Path, name: str) -> None:
-    with pytest.raises(IllegalArgumentError, match=r"is none of <offset>\.log, <offset>\.index"):
+    with pytest.raises(
+        IllegalArgumentError, match=r"the file name must be one of <offset>\.log, <offset>\.index"
+    ):
         list(dump_log_segments(folder / name))
 
 

@@ -81,7 +81,7 @@ def test_what_lies_below_the_recovery_point_is_not_read_after_a_kill() -> None:
     for number in range(3000):
         log.append(batch([b"value"], NOW_MS + number), now_ms=NOW_MS)
     log.flush()
-    log.note_producers(1)
+    log.snapshot_producers(1)
     manager.checkpoint()
     kept, lost = disk.copy(), disk.copy().lose_power(VirtualClock())
     assert count_reads(kept) < 10
@@ -163,8 +163,8 @@ def test_producers_are_written_down_in_the_midst_of_a_segment_and_the_note_befor
     for sequence in range(6):
         log.append(batch([b"value"], producer=(7, 0, sequence)), now_ms=NOW_MS)
         log.flush()
-        log.note_producers(1)
-        log.note_producers(1)
+        log.snapshot_producers(1)
+        log.snapshot_producers(1)
         assert [name for name in disk.listdir(FOLDER) if name.endswith(".snapshot")] == [
             f"{sequence + 1:020d}.snapshot"
         ]
@@ -181,7 +181,7 @@ def test_note_of_producers_that_cannot_be_written_stops_no_log() -> None:
     log.append(batch([b"value"], producer=(7, 0, 0)), now_ms=NOW_MS)
     log.flush()
     disk.fault = lambda call, verb, path: OSError(28, "No space left on device")
-    log.note_producers(1)
+    log.snapshot_producers(1)
     disk.fault = lambda call, verb, path: None
     assert log.append(batch([b"value"], producer=(7, 0, 1)), now_ms=NOW_MS).first_offset == 1
     assert read_all(the_log(open_manager(disk.kill_process(), **CONFIG)))

@@ -77,7 +77,7 @@ def test_epoch_begins_once_and_never_goes_back() -> None:
     _, log = log_of_epochs(SimulatedDisk())
     log.begin_epoch(7)
     assert log.epoch_at(4) == 7
-    with pytest.raises(ValueError, match="flights-0 is in leader epoch 7 already"):
+    with pytest.raises(ValueError, match="flights-0: leader epoch 6 is older than the current epoch 7"):
         log.begin_epoch(6)
 
 

@@ -353,7 +353,7 @@ def test_unused_partition_holds_one_descriptor() -> None:
 
 
 def test_unknown_flush_mode_is_refused() -> None:
-    with pytest.raises(KafkaConfigurationError, match="flush=never must be ack or os"):
+    with pytest.raises(KafkaConfigurationError, match="flush must be 'ack' or 'os', not 'never'"):
         open_manager(SimulatedDisk(), flush="never")
 
 

@@ -198,7 +198,7 @@ def test_damage_below_the_recovery_point_puts_the_partition_offline_and_keeps_it
     overwrite(disk, FIRST, bytes(data))
     manager = open_manager(disk)
     with pytest.raises(
-        KafkaStorageError, match=r"offline: no batch: .* below the recovery point at offset 0"
+        KafkaStorageError, match=r"offline: not a valid batch: .* below the recovery point at offset 0"
     ):
         manager.log(TP)
     assert disk.read_file(FIRST) == data
