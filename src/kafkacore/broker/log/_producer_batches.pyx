@@ -35,7 +35,7 @@ cdef class ProducerBatches:
     entries:
         Producer id → ``ProducerStateEntry``.
     map_end_offset:
-        Offset up to which the entries include all batches, exclusive.
+        Offset after the last batch that the entries include.
     """
 
     cdef public dict entries

@@ -109,9 +109,9 @@ cdef class SegmentAppender:
         return 0 <= offset - self.base_offset <= INT32_MAX
 
     cdef int64_t _age_ms(self, int64_t timestamp, int64_t now_ms) except? -1:
-        """Return the age of the segment, by timestamps of records if they have any.
+        """Return the age of the segment, measured by record timestamps if there are any.
 
-        So data that is copied from another topic is divided into segments as it was there.
+        Old data that is written again therefore rolls at the same records as before.
         """
         cdef int64_t first_timestamp = self.find_first_timestamp()
         if first_timestamp >= 0 and timestamp >= 0:

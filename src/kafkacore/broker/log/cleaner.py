@@ -211,8 +211,8 @@ class Cleaner:
     ) -> bool:
         """Read a segment chunk by chunk. Return whether the pass ended early because the map is full.
 
-        ``walk`` processes a chunk up to the first batch that needs a codec or a decision, ``take`` processes
-        that batch, and ``flush`` is called after each chunk.
+        ``walk`` processes a chunk up to the first batch that is compressed, transactional or a marker.
+        ``take`` processes that batch. ``flush`` is called after each chunk.
         """
         position, wanted = 0, self.config.io_buffer_size
         while position < segment.size:

@@ -1,4 +1,4 @@
-"""Prints the content of a log's file, written by this broker or by Apache Kafka.
+"""Formats the content of a log's file, written by this broker or by Apache Kafka, as text or JSON.
 
 Field names are those of Kafka's ``DumpLogSegments``. The broker need not run, and files are only read.
 """

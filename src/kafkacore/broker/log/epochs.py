@@ -24,7 +24,7 @@ NO_OFFSET = -1
 
 
 class EpochEndOffset(NamedTuple):
-    """The largest epoch up to the requested one, and its end offset. Both are -1 if no epoch is known."""
+    """The largest epoch up to the requested one, and its end offset. Both are -1 if it is not known."""
 
     leader_epoch: int
     end_offset: int
@@ -71,6 +71,7 @@ class LeaderEpochCache:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no epoch is known."""
         return not self._epochs
 
     def epoch_at(self, offset: int) -> int:

@@ -131,7 +131,7 @@ class _Loader:
             segment = self.segments[index]
             is_gap = self.config.compacts and segment.base_offset > end
             if segment.base_offset != end and not is_gap:
-                # Without compaction there are no gaps. The missing and all later records were not synced.
+                # Without compaction there are no gaps, so the missing and all later records were not synced.
                 self.remove_from(index, f"segment {segment.base_offset} does not begin at offset {end}")
                 break
             size = segment.size

@@ -142,7 +142,7 @@ class LogCleaner:
         self._has_full_disk = False
         self.uncleanable: dict[TopicPartition, str] = {}
 
-    # ---- Life -----------------------------------------------------------------------------------------
+    # ---- Lifecycle ------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the thread, if ``log.cleaner.enable`` is true."""

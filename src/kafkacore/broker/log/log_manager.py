@@ -47,7 +47,7 @@ CHECKPOINT_INTERVAL_MS = 60_000.0
 CHECKPOINT_BYTES = 64 * 2**20
 #: Number of deleted partition folders that are removed between two rounds of the flusher.
 FOLDERS_PER_ROUND = 50
-#: Threads that sync recovered logs. They only wait for the disk.
+#: Number of threads that sync recovered logs. They only wait for the disk, so there can be many.
 SYNC_THREADS = 16
 
 
@@ -67,13 +67,14 @@ class LogManager:
     default_config:
         Configuration of topics that do not override it, by Kafka's topic keys or as a :class:`LogConfig`.
     flush:
-        When a record counts as written: ``"ack"`` or ``"os"``, see :class:`UnifiedLog`.
+        When the high watermark advances: ``"ack"`` or ``"os"``, see :class:`UnifiedLog`.
     on_high_watermark:
         Called without a lock, with a partition and its new high watermark, by the thread that synced the log.
         Also called, with the old high watermark, when a log has failed. Calls for different partitions may be
         concurrent. May be set later.
     background:
-        Whether to start the flusher and cleaner threads. Without them, call :meth:`flush_dirty`.
+        Whether to start the flusher and cleaner threads. Without them, the caller must call
+        :meth:`flush_dirty`.
     max_open_files:
         Maximum number of descriptors that logs keep open. Default: half the limit of the process.
     cleaner:
@@ -150,7 +151,7 @@ class LogManager:
             self._flusher.start()
             self._cleaner.start()
 
-    # ---- Start ----------------------------------------------------------------------------------------
+    # ---- Startup --------------------------------------------------------------------------------------
 
     def _load(self) -> None:
         disk, data_dir = self._disk, self.data_dir
@@ -187,7 +188,7 @@ class LogManager:
             self._flusher.schedule(lambda: self._remove_folders(None, deleted))
         self.checkpoint()
         if not self._is_same_boot and not self._offline:
-            # All indexes are valid now, and a crash of the process loses no write, unlike a loss of power.
+            # From now on the next start can trust the indexes, unless the machine was restarted meanwhile.
             checkpoints.write_boot(disk, data_dir)
 
     def _sync_recovered(self) -> None:
@@ -584,7 +585,7 @@ class LogManager:
         self.checkpoint()
         return log_start_offset
 
-    # ---- End ------------------------------------------------------------------------------------------
+    # ---- Shutdown -------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Sync all logs, write the clean-shutdown marker if that succeeded, and release the folder."""

@@ -72,7 +72,7 @@ class ProducerStateManager:
 
     @property
     def map_end_offset(self) -> int:
-        """Offset up to which the state includes all batches, exclusive."""
+        """Offset after the last batch that the state includes."""
         return self._batches.map_end_offset
 
     @map_end_offset.setter
@@ -165,7 +165,8 @@ class ProducerStateManager:
     ) -> None:
         """Load the latest valid snapshot. The caller must then :meth:`replay` from :attr:`map_end_offset` on.
 
-        Snapshots that are damaged or outside of the log are removed, and interim snapshots except the latest.
+        It removes snapshots that are damaged or outside of the log, and interim snapshots other than the
+        latest.
 
         Parameters
         ----------
@@ -244,6 +245,7 @@ class ProducerStateManager:
                 self.remove_snapshot(found)
 
     def remove_snapshot(self, offset: int) -> None:
+        """Remove the snapshot at ``offset``."""
         self._disk.unlink(self._path(offset))
 
     def _path(self, offset: int) -> Path:

@@ -1,4 +1,4 @@
-"""Replacement of segments by a compacted one, such that a crash at any point is undone or finished.
+"""Replacement of segments by a compacted one. After a crash, a start finishes or undoes it.
 
 The new segment is written with the suffix ``.cleaned`` and renamed to ``.swap`` once it is complete and on
 disk. Then the old segments are renamed to ``.deleted``, and the new one loses its suffix. Each step is synced
@@ -38,6 +38,7 @@ def write_files(disk: Disk, folder: Path, base_offset: int, contents: Sequence[t
 
 
 def cleaned_file(folder: Path, base_offset: int, suffix: str) -> Path:
+    """Return the path of a file of a ``.cleaned`` segment."""
     return folder / f"{base_offset:020d}{suffix}{CLEANED_SUFFIX}"
 
 

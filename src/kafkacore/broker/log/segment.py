@@ -133,6 +133,7 @@ class LogSegment:
 
     @property
     def config(self) -> LogConfig:
+        """Configuration of the topic."""
         return self.appender.config
 
     @config.setter
@@ -209,7 +210,7 @@ class LogSegment:
         return RecordsSlice(memoryview(data)[:length], next_offset)
 
     def _check_end(self, data: bytes, position: int, offset: int, end_offset: int) -> None:
-        """Check that the batch does not claim offsets beyond the segment: its reader would wait for ever."""
+        """Check that the batch does not claim offsets beyond the segment: its reader would wait forever."""
         headers, _, _, _ = walk_batches(data[:BATCH_OVERHEAD], position, self.size, False)
         if headers and headers[0].last_offset >= end_offset:
             raise CorruptRecordError(
@@ -321,7 +322,10 @@ class LogSegment:
         while position < appender.size:
             chunk = self._file.pread(min(max(needed, chunk_size), appender.size - position), position)
             if len(chunk) < min(needed, appender.size - position):
-                raise CorruptRecordError(f"the file ends at {position + len(chunk)}", offset=expected)
+                raise CorruptRecordError(
+                    f"the file ends at position {position + len(chunk)} instead of {appender.size}",
+                    offset=expected,
+                )
             headers, position, needed, damage = walk_batches(chunk, position, appender.size, check_crcs)
             for index, header in enumerate(headers):
                 if header.base_offset < expected or not appender.fits_offset(header.last_offset):
@@ -335,7 +339,7 @@ class LogSegment:
                 raise CorruptRecordError(damage, offset=expected)
 
     def position_before(self, offset: int, size: int) -> int:
-        """Return the position of a batch about ``size`` bytes before ``offset``, or 0 if there are fewer."""
+        """Return the position of a batch about ``size`` bytes before ``offset``, at least 0."""
         wanted = self._indexed_position(offset) - size
         index = self.offset_index.file.last_below(lambda entry: entry[1] <= wanted)
         return 0 if index < 0 else self.offset_index.file.get(index)[1]
@@ -355,7 +359,7 @@ class LogSegment:
             next_offset = headers[-1].last_offset + 1
         return next_offset
 
-    # ---- By time --------------------------------------------------------------------------------------
+    # ---- Search by timestamp --------------------------------------------------------------------------
 
     def batch_at_time(self, timestamp: int, start_offset: int) -> memoryview | None:
         """Return the first batch at or after ``start_offset`` whose max timestamp is at least ``timestamp``.
@@ -452,7 +456,7 @@ class LogSegment:
             self._file.truncate(size)
         self.positions = PositionCache(0)
 
-    # ---- Life -----------------------------------------------------------------------------------------
+    # ---- Lifecycle ------------------------------------------------------------------------------------
 
     def become_inactive(self) -> None:
         """Complete the indexes. The last time index entry gets the largest timestamp, for retention."""
@@ -538,5 +542,6 @@ class LogSegment:
             disk.unlink(self._path(TRANSACTION_INDEX_SUFFIX))
 
     def close(self) -> None:
+        """Close the descriptors. A read that has begun can still finish."""
         self._file.release()
         self.release_indexes()

@@ -166,11 +166,12 @@ class UnifiedLog:
         self.high_watermark = loaded.log_end_offset
         #: Segment, position and offset of the high watermark.
         self.high_watermark_metadata = self._local.log_end_metadata
-        # The folder of a log that has never had a record is not synced at the start.
+        # A start does not sync the folder of a log that has never had a record.
         self._is_folder_dirty = not loaded.is_synced or not loaded.log_end_offset
 
     @property
     def log_end_offset(self) -> int:
+        """Offset of the next record."""
         return self._local.log_end_offset
 
     @property
@@ -185,11 +186,13 @@ class UnifiedLog:
 
     @property
     def size_in_bytes(self) -> int:
+        """Total size of the batches of all segments."""
         with self._lock:
             return sum(segment.size for segment in self._local.segments)
 
     @property
     def segment_count(self) -> int:
+        """Number of segments."""
         return len(self._local.segments)
 
     def update_config(self, config: LogConfig) -> None:
@@ -384,7 +387,7 @@ class UnifiedLog:
             found, next_offset = self._search(records, timestamp, start_offset)
             if found is not None:
                 return found
-            # The header has a later timestamp than any record, or the record is below the log start offset.
+            # The header has a later timestamp than any record, or the found record is below start_offset.
             start_offset = max(next_offset, start_offset + 1)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
@@ -655,7 +658,7 @@ class UnifiedLog:
         new:
             Segment whose file names end in ``.cleaned``.
         old:
-            Adjacent segments of the log.
+            Adjacent segments to replace.
 
         Returns
         -------
@@ -689,7 +692,7 @@ class UnifiedLog:
         self._work.schedule(lambda: self._remove(list(old)))
         return True
 
-    # ---- Life -----------------------------------------------------------------------------------------
+    # ---- Lifecycle ------------------------------------------------------------------------------------
 
     def prepare_close(self) -> None:
         """Sync everything, including indexes and producer state, so that the next start needs no recovery."""

@@ -124,9 +124,11 @@ class Disk:
         pwritev_all(fd, buffers, position)
 
     def size(self, fd: int) -> int:
+        """Return the size of an open file in bytes."""
         return os.fstat(fd).st_size
 
     def truncate(self, fd: int, size: int) -> None:
+        """Set the size of an open file."""
         os.ftruncate(fd, size)
 
     def fdatasync(self, fd: int) -> None:
@@ -140,6 +142,7 @@ class Disk:
         os.replace(source, target)
 
     def unlink(self, path: Path) -> None:
+        """Remove a file or a symbolic link."""
         os.unlink(path)
 
     def mkdir(self, path: Path) -> None:
@@ -147,6 +150,7 @@ class Disk:
         os.mkdir(path, FOLDER_MODE)
 
     def rmdir(self, path: Path) -> None:
+        """Remove an empty folder."""
         os.rmdir(path)
 
     def listdir(self, path: Path) -> list[str]:
@@ -161,6 +165,7 @@ class Disk:
             return None
 
     def exists(self, path: Path) -> bool:
+        """Whether a file or folder exists at ``path``."""
         return os.path.exists(path)
 
     def is_dir(self, path: Path) -> bool:

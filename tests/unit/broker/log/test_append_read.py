@@ -1,4 +1,4 @@
-"""Appends and reads of one log, against a list of records."""
+"""Appends and reads of one log, compared with a list of records."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_largest_timestamp_is_of_what_may_be_read(
 
 
 def test_timestamp_lookup_passes_over_a_batch_whose_header_promises_too_much(log: UnifiedLog) -> None:
-    """The header's latest timestamp is not checked against the records of a batch from another broker."""
+    """The max timestamp in a batch header written by another broker may be larger than that of any record."""
     sent = bytearray(batch([b"a"], timestamp=500, compression=Compression.GZIP))
     log.append(memoryview(bytes(sent)), now_ms=NOW_MS)
     log.append(batch([b"b", b"c"], timestamp=700), now_ms=NOW_MS)

@@ -1,4 +1,4 @@
-"""Walks over batches by their headers, on sound bytes and on any others."""
+"""Scans of batches by their headers, on valid and on arbitrary bytes."""
 
 from __future__ import annotations
 

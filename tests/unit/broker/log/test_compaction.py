@@ -1,4 +1,4 @@
-"""What compaction leaves of a log, what it leaves alone, and when it is done."""
+"""Compaction: which records it keeps, what it leaves unchanged, and when it runs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_reading_all_gives_the_same_last_values_as_before(seed: int) -> None:
         assert {record.key: record for record in after} == latest
         assert set(after) <= set(before)
         assert [record.offset for record in after] == sorted(record.offset for record in after)
-        # What was cleaned has each key once.
+        # The compacted part has each key once.
         keys = [record.key for record in after if record.offset < end]
         assert len(keys) == len(set(keys))
     manager.close()
@@ -181,7 +181,7 @@ def test_batch_with_the_last_sequence_number_of_a_producer_stays_without_records
     assert (left.producer_id, left.base_sequence, left.last_sequence, left.record_count) == (7, 1, 2, 0)
     assert (left.base_offset, left.last_offset) == (1, 2)
     assert [(record.key, record.value) for record in kept(log)] == [(b"a", b"4"), (b"b", b"5")]
-    # What the batch is kept for: the producer goes on where it was, also after its snapshots are gone.
+    # This is why the batch is kept: the producer can continue even after its snapshots are lost.
     manager.close()
     for name in disk.listdir(log.folder):
         if name.endswith(".snapshot"):
@@ -196,7 +196,7 @@ def test_last_batch_of_what_is_cleaned_stays_to_tell_where_the_log_went_on() -> 
     append(log, [(b"a", b"1")])
     append(log, [(b"a", b"2")])
     roll(log, manager)
-    # All that fills has one key, the last of which lies in the active segment.
+    # All filling records have the same key, and the last of them is in the active segment.
     append(log, [(b"filling", b"")])
     roll(log, manager)
     compacted(manager)
@@ -260,7 +260,7 @@ def test_dirtiest_log_comes_first() -> None:
     assert first is not None
     assert second is not None
     assert manager.clean_filthiest() is None
-    # Now half of one is dirty, and little of the other.
+    # Now half of one log is dirty, and little of the other.
     for log, number in zip(logs, (60, 5), strict=True):
         for index in range(number):
             append(log, [(b"more %d" % index, b"x" * 30)])
@@ -457,7 +457,7 @@ def test_rate_of_reading_and_writing_is_limited() -> None:
     size = sum(segment.size for segment in log.segments()[:-1])
     before_ms = time.monotonic_ms()
     compacted(manager)
-    # Read for the keys, read for the records, written.
+    # Everything is read twice and written once.
     assert time.monotonic_ms() - before_ms == pytest.approx(3 * size, rel=0.2)
 
 
@@ -486,7 +486,7 @@ def test_any_flipped_byte_of_a_batch_stops_the_cleaning_and_changes_nothing(code
     manager.close()
     path = log.folder / "00000000000000000000.log"
     whole = disk.read_file(path)
-    # Base offset and leader epoch lie outside the CRC.
+    # The CRC does not cover the base offset and the leader epoch.
     for position in [*range(8, 12), *range(16, size)]:
         broken = disk.copy()
         data = whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :]
@@ -511,7 +511,7 @@ def test_what_was_read_and_kept_is_counted() -> None:
     assert result is not None
     assert (result.end_offset, result.records_read, result.bytes_read) == (count, count, size)
     left = log.segments()[0]
-    # The last that fills lies in the active segment, and the map does not look there.
+    # The last filling record is in the active segment, which the map does not cover.
     assert result.records_kept == sum(one.record_count for one in batches(log, count)) == 3
     assert result.bytes_kept == left.size
 
@@ -537,7 +537,7 @@ def test_offsets_that_are_missing_do_not_stop_the_cleaning() -> None:
         roll(log, manager)
         assert compacted(manager) > 0
         assert [record.value for record in kept(log)] == [b"%d" % turn]
-        # Cleaned up to the active segment, whatever is missing before it.
+        # The log is compacted up to the active segment, although offsets before it are missing.
         end = log.segments()[-1].base_offset
         assert read_offsets(disk, manager.data_dir / "cleaner-offset-checkpoint") == {TP: end}
 
@@ -551,7 +551,7 @@ class Indexed(NamedTuple):
 
 
 class Sized(NamedTuple):
-    """As much of a segment as grouping looks at."""
+    """The attributes of a segment that grouping uses."""
 
     base_offset: int
     size: int
@@ -587,7 +587,7 @@ def test_segments_whose_offsets_lie_too_far_apart_stay_apart() -> None:
     assert grouped(sized(0), sized(5), sized(far), end=far + 10) == [[0, 5], [far]]
     assert grouped(sized(0), sized(5), end=far) == [[0, 5]]
     assert grouped(sized(0), sized(5), end=far + 1) == [[0], [5]]
-    # An empty one has no offsets that an index would have to express.
+    # An empty segment has no offsets that must fit into the index.
     assert grouped(sized(0), sized(5), sized(far, 0), end=far + 10) == [[0, 5, far]]
 
 

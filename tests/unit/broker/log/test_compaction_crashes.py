@@ -1,4 +1,4 @@
-"""A kill, a loss of power or a failing disk at every call of a compaction: each key keeps its last record."""
+"""A kill, a loss of power or a disk failure at every call of a compaction: each key keeps its last record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Records = dict[bytes | None, tuple[int, bytes | None]]
 
 
 def filled(disk: SimulatedDisk, flush: str = "ack") -> tuple[LogManager, UnifiedLog]:
-    """A log of several segments, of which cleaning leaves fewer, and the last offsets of one nothing."""
+    """Return a log of several segments. Compaction merges them, and removes the last records of one."""
     manager = open_manager(disk, flush=flush, **SMALL)
     log = make_log(manager)
     for number in range(60):
@@ -49,7 +49,7 @@ def call_count() -> int:
 
 
 def crashed_at(call: int, flush: str = "ack") -> tuple[SimulatedDisk, Records, int]:
-    """A disk that went away at one call of the cleaning, what its log held, and where that ended."""
+    """Crash at a call of the compaction. Return the disk, the records before it, and the log end offset."""
     disk = SimulatedDisk()
     manager, log = filled(disk, flush)
     before, end = latest(log), log.log_end_offset

@@ -1,4 +1,4 @@
-"""Configuration of topics that changes while their logs are open: obeyed at once, kept, or not made."""
+"""Changes of a topic's configuration while its logs are open."""
 
 from __future__ import annotations
 

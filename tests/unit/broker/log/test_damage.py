@@ -1,7 +1,7 @@
-"""Damage anywhere in a log's files, of batches in every codec: reliability goals G3 and G4.
+"""Damage anywhere in a log's files, with batches in every codec: reliability goals G3 and G4.
 
-Torn tails are cut to the whole batches before them, exactly. Damage further in is never served as good: the
-broker refuses it, or the reader's CRC does, and what lies behind it stays readable.
+A torn write is truncated to the whole batches before it. Damage elsewhere is never served as good: the broker
+raises an error, or the reader's CRC check does. The batches after it stay readable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafkacore.testing.disk import SimulatedDisk
 FOLDER = Path("/data/flights-0")
 FIRST = FOLDER / "00000000000000000000.log"
 CONFIG = {"segment_bytes": 1000, "index_interval_bytes": 100}
-#: Outside of a batch's CRC, and not to be told from a right one: its offset, the leader's epoch.
+#: Bytes of a batch that its CRC does not cover, the offset and the leader epoch. Damage there is not detected.
 UNCOVERED = {*range(8), *range(12, 16)}
 RECORDS = 40
 FLIPS = dose(500, 10_000)
@@ -40,7 +40,7 @@ def values_of(index: int) -> list[bytes]:
 
 
 def three_batches(compression: Compression) -> tuple[bytes, list[int], SimulatedDisk]:
-    """A segment of a killed broker, where each of its three batches ends, and the disk that it lies on."""
+    """Return a segment of a killed broker, the end positions of its three batches, and its disk."""
     disk = SimulatedDisk()
     log = make_log(open_manager(disk))
     ends = []
@@ -53,7 +53,10 @@ def three_batches(compression: Compression) -> tuple[bytes, list[int], Simulated
 
 
 def check_recovers(disk: SimulatedDisk, data: bytes, batches: int, what: str) -> None:
-    """With ``data`` as its segment the log has just its first batches, twice over, and takes the next one."""
+    """Check that a log with ``data`` as its segment keeps the first batches, and accepts the next one.
+
+    This must also hold after a second start.
+    """
     disk = disk.copy()
     overwrite(disk, FIRST, data)
     log = the_log(open_manager(disk))
@@ -80,7 +83,7 @@ def test_torn_tail_leaves_the_whole_batches_before_it_in_every_codec(compression
         if size % 7 == 0:
             for junk in (bytes(len(data) - size + 100), b"\x02" * 300):
                 torn = data[:size] + junk
-                # What is cut off a batch may have been zeros.
+                # The bytes that are missing may have been zeros.
                 whole = sum(torn[:end] == data[:end] for end in ends)
                 check_recovers(disk, torn, whole, f"{junk[:1]!r} from {size} on")
 
@@ -100,7 +103,7 @@ def test_flipped_bit_in_the_last_batch_cuts_that_batch_in_every_codec(compressio
 
 
 def closed_segments(compression: Compression) -> SimulatedDisk:
-    """A killed broker with several segments, all of it on disk and checkpointed."""
+    """Return the disk of a killed broker with several segments, all below the recovery point."""
     disk = SimulatedDisk()
     manager = open_manager(disk, **CONFIG)
     log = make_log(manager)
@@ -118,13 +121,13 @@ def value_of(index: int) -> bytes:
 
 
 def refused(log: UnifiedLog, offset: int) -> str | None:
-    """Who refuses to give the record at ``offset``; ``None`` if it is given, and right."""
+    """Return which side detects damage at ``offset``, or ``None`` if the record is correct."""
     try:
         found = log.read(offset, 1)
     except CorruptRecordError as error:
         place = (error.topic_partition, error.offset)
-        return "broker" if place == (TP, offset) else f"broker, and says {place}"
-    assert found.next_offset > offset, f"a reader would wait at {offset} for ever"
+        return "broker" if place == (TP, offset) else f"broker, which reports {place}"
+    assert found.next_offset > offset, f"a reader would wait at {offset} forever"
     try:
         records = records_of(found.records)
     except CorruptRecordError:
@@ -151,7 +154,7 @@ def test_damage_in_a_closed_segment_is_refused_and_nothing_else_is_lost(is_live:
 
 
 def refusals_of_a_flip(disk: SimulatedDisk, path: Path, chance: random.Random, is_live: bool) -> list[str]:
-    """Flip a bit of a closed segment, read every record: by whom those of its batch are refused."""
+    """Flip a bit of a closed segment, read every record, and return which side detects the damage."""
     data = bytearray(disk.read_file(path))
     starts, at = [], 0
     while at < len(data):
@@ -170,7 +173,7 @@ def refusals_of_a_flip(disk: SimulatedDisk, path: Path, chance: random.Random, i
     culprit = refusals.pop(damaged)
     assert culprit is not None, f"byte {byte - starts[index]} of the batch at {damaged} was served as good"
     last = int(path.stem) + len(starts) - 1
-    # A batch whose length is wrong hides those behind it in its segment; they are refused, never left out.
+    # A batch with a wrong length hides the later ones of its segment. Reads of them fail and never skip them.
     hidden = {offset for offset, who in refusals.items() if who is not None}
     assert hidden <= set(range(damaged + 1, last + 1))
     assert not hidden or byte - starts[index] in range(8, 27), f"byte {byte - starts[index]} hides {hidden}"
@@ -194,7 +197,7 @@ def test_batch_whose_length_hides_those_behind_it_lets_no_reader_pass_over_them(
     path = [FOLDER / name for name in disk.listdir(FOLDER) if name.endswith(".log")][1]
     base = int(path.stem)
     data = bytearray(disk.read_file(path))
-    # From the fifth batch's header on, the rest of the file is its own: the segment ends with it.
+    # The fifth batch claims the rest of the file, so it becomes the last one of the segment.
     at = 4 * (12 + int.from_bytes(data[8:12], "big"))
     data[at + 8 : at + 12] = (len(data) - at - 12).to_bytes(4, "big")
     end = int([name for name in disk.listdir(FOLDER) if name.endswith(".log")][2].split(".")[0])

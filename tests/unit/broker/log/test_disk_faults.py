@@ -1,4 +1,4 @@
-"""Full disks, failing writes and failing syncs: what a client is told, and what is in the log afterwards."""
+"""Full disks, failing writes and failing syncs: the errors that clients get, and the log afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIG = {"segment_bytes": 600, "index_interval_bytes": 100}
 
 
 def fail_once(disk: SimulatedDisk, verb: str, code: int, after: int = 0, suffix: str = "") -> None:
-    """Let the call of that verb fail that comes after ``after`` others of it."""
+    """Make one call of ``verb`` fail, after ``after`` successful ones."""
     left = [after]
 
     def fault(call: int, called: str, path: Path) -> OSError | None:
@@ -125,7 +125,7 @@ def test_failed_sync_acknowledges_nothing_ever() -> None:
     log.append(batch([b"not synced"]), now_ms=NOW_MS)
     fail_once(disk, "fdatasync", errno.EIO)
     manager.flush_dirty()
-    assert told == [(TP, 1), (TP, 1)], "whoever waits is told to look again"
+    assert told == [(TP, 1), (TP, 1)], "the listener is called for the failed log as well"
     assert log.failure is not None
     manager.flush_dirty()
     assert log.high_watermark == 1
@@ -142,7 +142,7 @@ def test_failed_sync_acknowledges_nothing_ever() -> None:
 def test_batch_whose_sync_has_failed_is_durable_once_a_later_start_acknowledges_it(
     rolls: bool, fails_again: bool
 ) -> None:
-    # Linux calls pages clean that it could not write: a sync that comes later succeeds, and writes nothing.
+    # Linux marks pages as clean even if it failed to write them, so a later sync succeeds without writing.
     config = {"segment_bytes": 250} if rolls else {}
     for seed in range(20):
         disk = SimulatedDisk()

@@ -1,4 +1,4 @@
-"""What ``dump_log_segments`` says of the files of a log."""
+"""The output of ``dump_log_segments`` for the files of a log."""
 
 from __future__ import annotations
 

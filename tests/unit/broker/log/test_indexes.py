@@ -1,4 +1,4 @@
-"""The two indexes, against a search through a list."""
+"""The two indexes, compared with a search in a list."""
 
 from __future__ import annotations
 

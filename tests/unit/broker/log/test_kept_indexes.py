@@ -1,4 +1,4 @@
-"""A start after a kill goes on with the indexes that it finds; after a loss of power it builds them anew."""
+"""Indexes at a start: used as they are after a kill, and rebuilt after a loss of power."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fill(log: UnifiedLog, chance: random.Random, count: int) -> None:
 
 
 def killed(seed: int = 0, checked: int = 60, behind: int = 30) -> SimulatedDisk:
-    """A disk whose broker was killed with ``behind`` batches past its recovery point."""
+    """Return the disk of a broker that was killed with ``behind`` batches above its recovery point."""
     disk = SimulatedDisk()
     manager = open_manager(disk, **CONFIG)
     log = make_log(manager)
@@ -47,7 +47,7 @@ def killed(seed: int = 0, checked: int = 60, behind: int = 30) -> SimulatedDisk:
 
 
 def walked(disk: SimulatedDisk) -> SimulatedDisk:
-    """The same disk, after a start that trusts no index."""
+    """Return a copy of the disk after a start that does not trust any index."""
     disk = disk.copy()
     disk.unlink(Path("/data") / BOOT_FILE)
     open_manager(disk, **CONFIG)
@@ -55,7 +55,7 @@ def walked(disk: SimulatedDisk) -> SimulatedDisk:
 
 
 def count_reads(disk: SimulatedDisk) -> int:
-    """How many reads of the log a start needs."""
+    """Count the reads of the log that a start needs."""
     reads: list[Path] = []
     disk.fault = lambda call, verb, path: reads.append(path) if verb == "pread" else None
     open_manager(disk, **CONFIG)
@@ -69,7 +69,7 @@ def test_kept_indexes_are_those_that_a_walk_builds(seed: int) -> None:
     log = the_log(open_manager(disk, **CONFIG))
     for path in (FIRST, INDEX, TIME_INDEX):
         assert disk.read_file(path) == expected.read_file(path)
-    # The last entry of the time index is also what the segment goes on from.
+    # The segment continues from the last entry of the time index.
     from_walk = the_log(open_manager(expected, **CONFIG))
     assert log.offset_of_max_timestamp() == from_walk.offset_of_max_timestamp()
 
@@ -141,7 +141,7 @@ def test_kill_at_any_call_leaves_indexes_that_can_be_gone_on_with(seed: int) -> 
         with pytest.raises(PowerLossError):
             fill(log, chance, 100)
         disk = disk.kill_process()
-        # Another kill, in the midst of recovery.
+        # Kill the broker again during recovery.
         fatal = disk.call_count + chance.randrange(1, 30)
         disk.fault = lambda call, verb, path, fatal=fatal: PowerLossError() if call >= fatal else None
         try:

@@ -1,4 +1,4 @@
-"""Leader epochs of a log: where each began, what is asked of them, and what a start makes of their file."""
+"""Leader epochs of a log: start offsets, queries, and damaged or missing checkpoint files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafkacore.testing.disk import SimulatedDisk
 
 FOLDER = Path("/data/flights-0")
 FILE = FOLDER / "leader-epoch-checkpoint"
-#: Each batch in a segment of its own.
+#: Configuration by which each batch gets its own segment.
 SMALL = {"segment_bytes": 100}
 
 
@@ -27,7 +27,7 @@ def append(log: UnifiedLog, count: int = 2) -> None:
 
 
 def log_of_epochs(disk: SimulatedDisk, **config: object) -> tuple[LogManager, UnifiedLog]:
-    """Epoch 0 at offset 0, epoch 3 at 2, epoch 7 at 4; the log ends at 6 and all of it is on disk."""
+    """Return a synced log with epoch 0 at offset 0, epoch 3 at 2, epoch 7 at 4, and log end offset 6."""
     manager = open_manager(disk, **config)
     log = make_log(manager)
     append(log)
@@ -130,7 +130,7 @@ def test_epochs_outlive_a_kill_and_a_clean_end() -> None:
     "content",
     [
         *(b"", b"0\n", b"1\n0\n", b"0\n2\n0 0\n", b"0\n2\n3 0\n2 1\n", b"0\n1\nx y\n", b"\xff\n"),
-        # Found by fuzzing: an offset that no log has.
+        # Found by fuzzing: an offset that exceeds 64 bits.
         b"0\n1\n9 9223372036854775808\n",
     ],
 )
@@ -210,7 +210,7 @@ def test_epochs_are_those_of_the_model_whatever_is_done(steps: list[tuple[str, i
         elif what == "begin" and number:
             model.begin_epoch(model.leader_epoch + number)
             cache.assign(model.leader_epoch, model.log_end_offset)
-            # An epoch in which nothing was written is not remembered.
+            # An epoch without records is dropped.
             model.epochs = [entry for entry in model.epochs[:-1] if entry[1] < model.log_end_offset]
             model.epochs.append((cache.latest, model.log_end_offset))
         elif what == "delete":

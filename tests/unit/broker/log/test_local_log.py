@@ -1,4 +1,4 @@
-"""The segments of a log in order: which of them has an offset, and how they come and go."""
+"""The list of segments: search by offset, adding, removing and replacing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path("/flights-0")
 
 
 class Segments:
-    """Segments of three records each, on one disk."""
+    """A log with segments of three records each."""
 
     def __init__(self) -> None:
         disk = SimulatedDisk()

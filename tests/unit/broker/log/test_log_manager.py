@@ -1,4 +1,4 @@
-"""The data folder: topics that outlive the broker, its lock, its files, and what a start finds there."""
+"""The data folder: its lock and files, topics after a restart, and what a start does with damaged files."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_flusher_thread_syncs_tells_and_ends(tmp_path: Path) -> None:
 
 
 class MeetingDisk(HeldDisk):
-    """A held disk on which a sync of a log that begins once :attr:`met` is set waits for others to begin."""
+    """A held disk on which each sync of a log waits for the others to begin, once :attr:`met` is set."""
 
     met: threading.Barrier | None = None
 

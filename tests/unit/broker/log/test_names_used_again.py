@@ -1,5 +1,4 @@
-"""A topic under the name of a deleted one, and log starts that were asked for: nothing of the past comes
-back."""
+"""A topic with the name of a deleted one, and log start offsets: deleted records never come back."""
 
 from __future__ import annotations
 

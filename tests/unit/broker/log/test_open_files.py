@@ -1,4 +1,4 @@
-"""Descriptors of the logs' files: no more than allowed, none closed under whoever uses it, none lost."""
+"""Descriptors of log files: limited in number, never closed while in use, and never leaked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIMIT = 4
 
 
 def some_files(disk: Disk, count: int, folder: Path = Path("/")) -> tuple[OpenFiles, list[LogFile]]:
-    """``count`` files with their number in them, synced."""
+    """Create ``count`` synced files, each with its number as content."""
     files = OpenFiles(disk, LIMIT)
     made = [files.file(folder / str(index), creates=True) for index in range(count)]
     for index, file in enumerate(made):

@@ -1,8 +1,8 @@
-"""Power loss and kills at every call of a workload: reliability goal G2, in small.
+"""Power loss and kills at every call of a small workload: reliability goal G2.
 
-A workload of topics made and deleted, appends, rolls, flushes, retention and restarts runs on a
-simulated disk until the power goes at call k. What was acknowledged before, and nothing else, has to be
-there after the next start.
+The workload creates and deletes topics, appends, rolls, flushes, applies retention and restarts. It runs on a
+simulated disk until the power fails at call k. After the next start, exactly the acknowledged state must be
+there.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ TRIMMED = TopicPartition("trimmed", 0)
 
 @dataclass
 class Acknowledged:
-    """What a client has been told, and so may rely on."""
+    """The state that was acknowledged to clients."""
 
     topics: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
-    #: Topics of which it was not said whether the call had its effect.
+    #: Topics with a call that was neither acknowledged nor failed.
     open: set[str] = field(default_factory=set)
-    #: High watermark of each partition as far as it was told.
+    #: Last high watermark that was reported for each partition.
     end: dict[TopicPartition, int] = field(default_factory=dict)
-    #: Log start that was asked for, and acknowledged.
+    #: Log start offset that was requested last.
     asked_start: int = 0
+    #: Log start offset that was acknowledged last.
     start: int = 0
     sent: dict[TopicPartition, list[bytes]] = field(default_factory=dict)
 
@@ -156,8 +157,7 @@ def check_records(log: UnifiedLog, tp: TopicPartition, sent: list[bytes], known:
         assert known.start <= log.log_start_offset <= known.asked_start
     else:
         assert log.log_start_offset == 0
-    # The batch that was in flight is sent again: it must be in the log once, whether it had come through
-    # or not.
+    # Send the last batch again, as a producer does without an acknowledgement. It must not be duplicated.
     if log.log_end_offset:
         end, last = log.log_end_offset, log.log_end_offset - 2
         again = log.append(batch(sent[last:end], NOW_MS, producer=(3, 0, last)), now_ms=NOW_MS)
@@ -231,7 +231,7 @@ def test_tail_that_a_start_has_cut_at_the_recovery_point_does_not_come_back() ->
     log.append(batch([b"cut"]), now_ms=NOW_MS)
     fd = disk.open(Path("/data") / "kept-0" / "00000000000000000000.log")
     disk.fdatasync(fd)
-    # Not synced: a loss of power may bring the sound byte back.
+    # This write is not synced, so a loss of power may undo the damage.
     disk.pwritev(fd, [b"\xff"], end + 30)
     found = disk.kill_process()
     shown = open_manager(found, flush="os").log(KEPT)
@@ -244,7 +244,7 @@ def test_tail_that_a_start_has_cut_at_the_recovery_point_does_not_come_back() ->
 
 
 def test_simulated_power_loss_takes_what_was_not_synced() -> None:
-    """The tests above are worth nothing on a disk that keeps everything."""
+    """The tests above require a disk that really loses unsynced data."""
     lost = 0
     for seed in range(20):
         disk = SimulatedDisk()
@@ -266,7 +266,7 @@ def append_two(manager: LogManager, producer: tuple[int, int, int]) -> LogAppend
 
 @pytest.mark.behaviour("Broker storage", "producers are known after a restart")
 def test_snapshot_of_lost_batches_does_not_come_back_with_a_second_loss_of_power() -> None:
-    """It would be believed once the log has grown to its offset again, and know nothing of who wrote it."""
+    """It would be used once the log has grown to its offset again, and would lack the real producer."""
     entry = ProducerStateEntry(7, 0, NOW_MS, batches=deque([BatchMetadata(0, 3, 0, 3, NOW_MS)]))
     lost = snapshot_bytes([entry])
     kept = 0
@@ -291,7 +291,7 @@ def test_snapshot_of_lost_batches_does_not_come_back_with_a_second_loss_of_power
 
 
 def test_log_whose_records_were_all_deleted_is_synced_by_a_start() -> None:
-    """Else what it is said to have on disk is torn by a loss of power, and it does not start any more."""
+    """Otherwise a loss of power could tear records below the recovery point, and the log would be offline."""
     for seed in range(40):
         disk = SimulatedDisk()
         manager = open_manager(disk, flush="os")

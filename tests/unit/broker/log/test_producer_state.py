@@ -1,4 +1,4 @@
-"""Idempotent producers: duplicates, gaps, epochs, wrap-around, and the snapshots that outlive a start."""
+"""Idempotent producers: duplicates, gaps, epochs, wrap-around, and snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log is after its files were cut, flipped, emptied or lost: reliability goals G3 and G4."""
+"""Recovery after files were truncated, damaged, emptied or lost: reliability goals G3 and G4."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def overwrite(disk: Disk, path: Path, data: bytes) -> None:
 
 
 def three_batches() -> tuple[SimulatedDisk, list[int]]:
-    """A disk whose broker was killed before any checkpoint, and where each of its three batches ends."""
+    """Return the disk of a broker killed before any checkpoint, and the end positions of its three batches."""
     disk = SimulatedDisk()
     log = make_log(open_manager(disk))
     ends = []
@@ -36,7 +36,7 @@ def three_batches() -> tuple[SimulatedDisk, list[int]]:
 
 
 def recovered(disk: SimulatedDisk, data: bytes) -> int:
-    """Write ``data`` as the segment, start, check that the log is usable; how many batches were kept."""
+    """Start with ``data`` as the segment, check that the log is usable, and count the batches kept."""
     disk = disk.copy()
     overwrite(disk, FIRST, data)
     log = the_log(open_manager(disk))
@@ -61,7 +61,7 @@ def test_segment_cut_at_any_byte_keeps_the_whole_batches_before() -> None:
 def test_any_flipped_bit_of_the_last_batch_keeps_the_batches_before() -> None:
     disk, ends = three_batches()
     data = disk.read_file(FIRST)
-    # Offset and leader epoch are outside the CRC; an offset that still fits cannot be told from a right one.
+    # The CRC does not cover offset and leader epoch, so a wrong but plausible offset is not detected.
     uncovered = {*range(ends[1], ends[1] + 8), *range(ends[1] + 12, ends[1] + 16)}
     for bit in range(ends[1] * 8, len(data) * 8):
         if bit // 8 not in uncovered:
@@ -84,7 +84,7 @@ def test_repeated_batch_behind_the_end_is_cut() -> None:
 
 
 def closed_segments(**config: object) -> tuple[SimulatedDisk, list[LogRecord]]:
-    """A killed broker with several segments, all of it on disk and checkpointed."""
+    """Return the disk of a killed broker with several segments, all below the recovery point."""
     disk = SimulatedDisk()
     manager = open_manager(disk, **(CONFIG | config))
     log = make_log(manager)
@@ -222,10 +222,10 @@ def test_closed_log_is_not_scanned() -> None:
     data[-1] ^= 1
     overwrite(disk, FIRST, bytes(data))
     log = the_log(open_manager(disk))
-    assert log.log_end_offset == 1, "a scan would have cut the batch for its CRC"
+    assert log.log_end_offset == 1, "a scan would have removed the batch because of its CRC"
 
 
-@pytest.mark.behaviour("Broker storage", "the marker of a clean end is gone as soon as it has been read")
+@pytest.mark.behaviour("Broker storage", "the marker of a clean shutdown is removed as soon as it was read")
 def test_marker_is_removed_as_soon_as_it_is_read() -> None:
     disk = SimulatedDisk()
     open_manager(disk).close()

@@ -1,4 +1,4 @@
-"""When a segment ends and the next begins, and when old ones go."""
+"""Rolling of segments, and retention by age and size."""
 
 from __future__ import annotations
 

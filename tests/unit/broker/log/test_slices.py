@@ -1,4 +1,4 @@
-"""Reads that are sent from their file: the same records as a copy has, whatever becomes of the file."""
+"""Reads that return a part of a file: they have the same records as a copy, even if the file is removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH = 4000
 
 
 class WatchedDisk(Disk):
-    """Counts bytes that are read."""
+    """A disk that counts the bytes that are read."""
 
     def __init__(self) -> None:
         self.read_bytes = 0
@@ -37,7 +37,7 @@ def open_manager(folder: Path, disk: Disk | None = None, flush: str = "ack", **c
 
 
 def fill(manager: LogManager, batches: int, seed: int = 0) -> UnifiedLog:
-    """Batches of 61 to 8000 bytes and more, flushed."""
+    """Append batches of random sizes up to a little more than 8000 bytes, and flush them."""
     log = make_log(manager)
     chance = random.Random(seed)
     for index in range(batches):
@@ -47,7 +47,7 @@ def fill(manager: LogManager, batches: int, seed: int = 0) -> UnifiedLog:
 
 
 def through(log: UnifiedLog, max_bytes: int) -> tuple[bytes, int]:
-    """All bytes from the log's start by reads of ``max_bytes``, and how many reads were slices."""
+    """Read the whole log by reads of ``max_bytes``. Return the bytes and the number of slices."""
     offset, found, slices = log.log_start_offset, b"", 0
     while offset < log.high_watermark:
         data = log.read(offset, max_bytes, may_slice=True)
@@ -101,7 +101,7 @@ def test_reader_that_follows_another_looks_only_for_where_to_stop(tmp_path: Path
     disk.read_bytes = 0
     found = log.read(0, 100_000, may_slice=True)
     assert isinstance(found.records, FileSlice)
-    # A window of the index, and the header of the batch behind.
+    # Only a window of the index and the header of the next batch are read.
     assert disk.read_bytes < 5000
 
 
@@ -142,7 +142,7 @@ def slice_of(log: UnifiedLog) -> tuple[FileSlice, bytes]:
 
 
 def open_count(folder: Path) -> int:
-    """Descriptors of this process on files below ``folder``, deleted ones too."""
+    """Count the descriptors of this process for files below ``folder``, including deleted ones."""
     names = (os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.islink(entry.path))
     return sum(name.startswith(str(folder / TOPIC)) for name in names)
 

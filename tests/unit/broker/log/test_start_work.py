@@ -1,4 +1,4 @@
-"""What a start after a kill does to each partition: with thousands of them, each call counts."""
+"""System calls per partition at a start after a kill. With thousands of partitions, each call matters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTITIONS = 5
 
 
 class CountingDisk(Disk):
-    """Counts what is done to the files and folders of partitions."""
+    """A disk that counts operations on the files and folders of partitions."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -42,7 +42,7 @@ class CountingDisk(Disk):
         return super().listdir(path)
 
     def write_file(self, path: Path, data: bytes) -> None:
-        # It cuts its temporary file, which is no partition's.
+        # Do not count the truncation of the temporary file, which does not belong to a partition.
         super().write_file(path, data)
         self.counts["truncate"] -= 1
 
@@ -56,7 +56,7 @@ def test_start_after_a_kill_lists_each_partition_once_and_opens_one_file_of_it(t
         for _ in range(3):
             log.append(memoryview(bytearray(batch(b"a", b"b"))), now_ms=1)
         log.flush()
-    # As a kill leaves it, with the recovery points of the start before.
+    # Copy the folder as a kill would leave it, with the recovery points of the previous start.
     shutil.copytree(tmp_path / "data", tmp_path / "killed")
     made.close()
     disk = CountingDisk()
@@ -65,7 +65,7 @@ def test_start_after_a_kill_lists_each_partition_once_and_opens_one_file_of_it(t
         ends = {log.log_end_offset for log in logs.logs().values()}
         counts = disk.counts.copy()
     assert ends == {6}
-    # Of the files, the one with the batches is opened, and no more is asked for than it has.
+    # Only the .log file of each partition is opened, and no read goes beyond its end.
     assert (counts["list"], counts["open"], counts["room"]) == (PARTITIONS, PARTITIONS, 0)
-    # One of the file that remembers the machine's boot.
+    # One truncation is that of the file with the boot id.
     assert counts["truncate"] <= 1

@@ -1,4 +1,4 @@
-"""Appends, reads, syncs and removals at once, on a real disk."""
+"""Concurrent appends, reads, syncs and removals on a real disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTITIONS = 2
 
 
 def read_to_the_end(log: UnifiedLog) -> None:
-    """Read as a consumer does; what is removed before it comes to it is passed over."""
+    """Read as a consumer does, skipping records that were removed before they could be read."""
     offset = 0
     while offset < APPENDS:
         try:

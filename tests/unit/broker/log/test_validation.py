@@ -1,4 +1,4 @@
-"""What a log refuses from a client, and by which error."""
+"""The batches that a log rejects, and the errors that it raises."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def log_with(**config: object) -> UnifiedLog:
 
 
 def patched(data: memoryview, position: int, form: str, value: int) -> memoryview:
-    """A batch with one field changed and its CRC right."""
+    """Return a batch with one changed field and a correct CRC."""
     changed = bytearray(data)
     struct.pack_into(form, changed, position, value)
     struct.pack_into(">I", changed, 17, crc32c(memoryview(changed)[21:]))
@@ -261,7 +261,7 @@ def test_a_batch_beyond_the_budget_is_left_alone() -> None:
         assert info.last_offset < 64 * 1024 // len(sent)
     end = log.log_end_offset
     assert end == 64 * 1024 // len(sent)
-    # What is not compressed costs nothing of it.
+    # Uncompressed batches do not use the budget.
     assert log.append(records((None, NOW_MS)), now_ms=NOW_MS, budget=budget) is not None
     validated = log.validate(sent, now_ms=NOW_MS)
     assert log.log_end_offset == end + 1
