@@ -72,7 +72,7 @@ def test_members_go_on_in_their_generation_when_the_broker_was_killed(broker: Em
         assert first.committed(place) == 1
         assert [one.group_metadata() for one in members] == before
         assert shares(members) == owned
-    assert "loaded, generation" in broker.log_tail(200)
+    assert "loaded generation" in broker.log_tail(200)
 
 
 def test_static_member_keeps_its_partitions_when_it_and_the_broker_start_anew(broker: EmbeddedBroker) -> None:

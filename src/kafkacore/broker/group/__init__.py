@@ -1,5 +1,5 @@
-"""The group coordinator: members and their generations, committed offsets, and the topic that keeps both.
+"""The group coordinator: group membership, committed offsets, and the topic that stores both.
 
-:mod:`~kafkacore.broker.group.records` are the records of ``__consumer_offsets``,
-:mod:`~kafkacore.broker.group.interfaces` what the parts ask of each other.
+:mod:`~kafkacore.broker.group.records` encodes and decodes the records of ``__consumer_offsets``.
+:mod:`~kafkacore.broker.group.interfaces` defines how the parts of the coordinator use each other.
 """

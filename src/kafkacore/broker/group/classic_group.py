@@ -1,7 +1,6 @@
-"""A classic group: its members, its generation, and the states it may go through.
+"""A group of the classic rebalance protocol: its members, its generation and its state machine.
 
-Members in; which state it is in, who leads it, which protocol wins, whom it waits for, out. Does not know:
-time-outs, the log, requests. Source of the behaviour: Kafka's ``ClassicGroup``.
+The behaviour is that of Kafka's ``ClassicGroup``. Timeouts are handled by the rebalancer.
 
     Empty ──► PreparingRebalance ──► CompletingRebalance ──► Stable
       ▲            │    ▲ ▲                   │                │
@@ -45,14 +44,15 @@ from kafkacore.errors import (
 
 logger = NameLogger(__name__)
 
-#: ``type`` of these groups in ListGroups (KIP-848).
+#: Group type of these groups in ListGroups (KIP-848).
 CLASSIC: Final = "classic"
-#: Characters of a client's name in the id of its member. All of 32 KiB would fit no answer, and no record.
+#: Maximum characters of the client id (or group instance id) that are copied into a generated member id. A
+#: client id of 32 KiB would make the member id too long for a response or a record.
 MAX_NAME_LENGTH: Final = 255
 
 
 class GroupState(Enum):
-    """Named as DescribeGroups and ListGroups say them."""
+    """States of a classic group, with the names that DescribeGroups and ListGroups return."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -61,7 +61,7 @@ class GroupState(Enum):
     DEAD = "Dead"
 
 
-#: State → the states it may be entered from.
+#: Valid previous states of each state.
 _FROM: Final = {
     GroupState.EMPTY: {GroupState.PREPARING_REBALANCE},
     GroupState.PREPARING_REBALANCE: {GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY},
@@ -72,12 +72,14 @@ _FROM: Final = {
 
 
 class ClassicGroup:
-    """A group of the classic protocol. Used by the network thread alone.
+    """A group of the classic protocol. Only the network thread may use it.
 
     Parameters
     ----------
+    group_id:
+        Id of the group.
     wall_ms:
-        The wall's clock, for the time of the last change of state.
+        Function that returns the wall-clock time in milliseconds. It is called at each state transition.
     """
 
     kind = CLASSIC
@@ -92,19 +94,19 @@ class ClassicGroup:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
-        #: Topics of all members' subscriptions; ``None`` where nobody knows.
+        #: Topics that the members subscribe to; ``None`` if they are not known.
         self.subscribed_topics: frozenset[str] | None = None
         self._members: dict[str, ClassicGroupMember] = {}
         self._static: dict[str, str] = {}
         self._awaiting_join_count = 0
         self._votes: Counter[str] = Counter()
-        #: They were given a member id and have not come back with it (KIP-394).
+        #: Ids that were assigned to new members which have not yet rejoined with them (KIP-394).
         self.pending_joins: set[str] = set()
-        #: They have joined this generation and not asked for their assignment.
+        #: Members of this generation that have not yet sent a SyncGroup.
         self.pending_syncs: set[str] = set()
-        #: Somebody has come while the first rebalance waited for more.
+        #: Whether a member has joined during the current delay of the initial rebalance.
         self.new_member_added = False
-        #: What waits on this group in a purgatory.
+        #: Operations of this group in the purgatories: the join, the sync, and one heartbeat per member id.
         self.delayed_join: DelayedOperation | None = None
         self.delayed_sync: DelayedOperation | None = None
         self.sessions: dict[str, DelayedOperation] = {}
@@ -124,7 +126,7 @@ class ClassicGroup:
         self.state_timestamp_ms = self._wall_ms()
 
     def begin_generation(self) -> None:
-        """All who could rejoin have: choose the protocol, and wait for the leader; or be empty."""
+        """Begin the next generation: select a protocol and wait for the leader, or become empty."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self._members else None
         self.subscribed_topics = self.topics_of_members()
@@ -134,22 +136,22 @@ class ClassicGroup:
     # ---- Members --------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Members, those pending not counted."""
+        """Return the number of members, without pending ones."""
         return len(self._members)
 
     def __contains__(self, member_id: str) -> bool:
         return member_id in self._members
 
     def __iter__(self) -> Iterator[ClassicGroupMember]:
-        """The members, in the order in which they came."""
+        """Iterate over the members in the order in which they joined."""
         return iter(self._members.values())
 
     def members(self) -> list[ClassicGroupMember]:
-        """The members as they are now, whatever becomes of them in a loop."""
+        """Return a copy of the list of members, so that a loop over it may remove some."""
         return list(self._members.values())
 
     def member(self, member_id: str) -> ClassicGroupMember:
-        """A member that there is."""
+        """Return the member with this id, which must exist."""
         return self._members[member_id]
 
     def static_member_id(self, group_instance_id: str) -> str | None:
@@ -169,14 +171,14 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """As long as the slowest member may take."""
+        """Longest rebalance timeout of the members, in milliseconds."""
         return max((member.rebalance_timeout_ms for member in self), default=0)
 
     def is_leader(self, member_id: str) -> bool:
         return self.leader_id is not None and self.leader_id == member_id
 
     def add(self, member: ClassicGroupMember, on_joined: OnJoined | None = None) -> None:
-        """A member more; the first one leads. Its protocols were checked by :meth:`supports`."""
+        """Add a member, whose protocols :meth:`supports` has accepted. The first member is the leader."""
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self._static, f"{member.group_instance_id} is a member"
             self._static[member.group_instance_id] = member.member_id
@@ -198,7 +200,7 @@ class ClassicGroup:
         session_timeout_ms: int,
         on_joined: OnJoined | None,
     ) -> None:
-        """A member has joined again; ``None`` if it does not wait for an answer."""
+        """Update a member; ``on_joined`` is ``None`` if it has no JoinGroup that waits for a response."""
         self._votes.subtract(member.protocol_names)
         member.protocols = protocols
         self._votes.update(member.protocol_names)
@@ -210,11 +212,11 @@ class ClassicGroup:
         self._awaiting_join_count += (on_joined is not None) - member.is_awaiting_join
         before, member.on_joined = member.on_joined, on_joined
         if before is not None and on_joined is not None:
-            # It asks again on another connection. Kafka leaves the first question unanswered for ever.
+            # The member has sent a second JoinGroup on another connection. Kafka never answers the first one.
             before(JoinResult(RebalanceInProgressError.errno, member.member_id))
 
     def remove(self, member_id: str) -> None:
-        """A member, or a pending one, less. The oldest of the others leads if it did."""
+        """Remove a member or a pending member. If it was the leader, the oldest other member takes over."""
         member = self._members.pop(member_id, None)
         if member is not None:
             self._votes.subtract(member.protocol_names)
@@ -227,7 +229,7 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static(self, group_instance_id: str, old_id: str, new_id: str) -> ClassicGroupMember:
-        """The static member goes by another id from now on; who used the old one is fenced (KIP-345)."""
+        """Replace the member id of a static member; the client with the old id is fenced (KIP-345)."""
         old = self._members.pop(old_id)
         fenced = FencedInstanceIdError.errno
         self.answer_join(old, JoinResult(fenced, old_id))
@@ -250,7 +252,7 @@ class ClassicGroup:
         return new
 
     def elect_joined_leader(self) -> bool:
-        """See to it that the leader is one who has rejoined; whether there is one."""
+        """Elect a leader that has rejoined, and return whether there is one."""
         leader = self._members.get(self.leader_id) if self.leader_id is not None else None
         if leader is None:
             return False
@@ -260,7 +262,7 @@ class ClassicGroup:
         if heir is None:
             return False
         logger.info(
-            "group %s: leader %s did not rejoin in time, %s leads now",
+            "group %s: leader %s did not rejoin in time, %s is the new leader",
             self.group_id,
             leader.member_id,
             heir.member_id,
@@ -271,7 +273,7 @@ class ClassicGroup:
     # ---- Protocols ------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Whether a member of this type that knows these protocols can join the others."""
+        """Return whether a member with this protocol type and these protocols can join the group."""
         if self.is_in(GroupState.EMPTY):
             return bool(protocol_type) and bool(names)
         return self.protocol_type == protocol_type and any(
@@ -279,12 +281,12 @@ class ClassicGroup:
         )
 
     def select_protocol(self) -> str:
-        """The protocol that most members like best of those that all know."""
+        """Return the protocol with the most votes among those that all members support."""
         candidates = {name for name, count in self._votes.items() if count == len(self._members)}
         return Counter(member.vote(candidates) for member in self).most_common(1)[0][0]
 
     def topics_of_members(self) -> frozenset[str] | None:
-        """What the members of a consumer group subscribe to; ``None`` if that cannot be known."""
+        """Return the topics that the members of a consumer group subscribe to, or ``None`` if unknown."""
         if self.protocol_type != PROTOCOL_TYPE:
             return None
         if not self._members:
@@ -299,28 +301,28 @@ class ClassicGroup:
             )
         except MalformedMessageError as error:
             logger.warning(
-                "group %s: its subscriptions cannot be read, so offsets of its topics do not expire: %s",
+                "group %s: cannot decode its subscriptions, so its committed offsets do not expire: %s",
                 self.group_id,
                 error,
             )
             return None
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member may be reading ``topic``."""
+        """Return whether a member may be consuming ``topic``."""
         if self.subscribed_topics is None:
             return self.protocol_type == PROTOCOL_TYPE
         return topic in self.subscribed_topics
 
     def joined_members(self) -> Sequence[JoinedMember]:
-        """Everybody, with what they say in the chosen protocol; for the leader."""
+        """Return all members with their metadata of the selected protocol, for the leader's response."""
         name = self.protocol_name
-        assert name is not None, f"{self.group_id} has chosen no protocol"
+        assert name is not None, f"{self.group_id} has not selected a protocol"
         return [JoinedMember(one.member_id, one.group_instance_id, one.metadata(name)) for one in self]
 
-    # ---- Answers --------------------------------------------------------------------------------------
+    # ---- Responses ------------------------------------------------------------------------------------
 
     def answer_join(self, member: ClassicGroupMember, result: JoinResult) -> bool:
-        """Answer the JoinGroup that ``member`` waits for, if it does."""
+        """Answer the pending JoinGroup of ``member`` and return whether there was one."""
         on_joined, member.on_joined = member.on_joined, None
         if on_joined is None:
             return False
@@ -330,7 +332,7 @@ class ClassicGroup:
 
     @staticmethod
     def answer_sync(member: ClassicGroupMember, result: SyncResult) -> bool:
-        """Answer the SyncGroup that ``member`` waits for, if it does."""
+        """Answer the pending SyncGroup of ``member`` and return whether there was one."""
         on_synced, member.on_synced = member.on_synced, None
         if on_synced is None:
             return False
@@ -339,13 +341,13 @@ class ClassicGroup:
 
     @staticmethod
     def await_sync(member: ClassicGroupMember, on_synced: OnSynced) -> None:
-        """``member`` waits for its assignment; if it did before, that question is over."""
+        """Let ``member`` wait for its assignment. An earlier pending SyncGroup gets REBALANCE_IN_PROGRESS."""
         before, member.on_synced = member.on_synced, on_synced
         if before is not None:
             before(SyncResult(RebalanceInProgressError.errno))
 
     def current_generation(self, member_id: str, *, skip_assignment: bool = False) -> JoinResult:
-        """What a member of the running generation is answered; the leader hears of the others."""
+        """Return the JoinGroup result of a member of this generation; the leader's lists all members."""
         return JoinResult(
             0,
             member_id,
@@ -361,14 +363,17 @@ class ClassicGroup:
         for member in self:
             member.assignment = NO_ASSIGNMENT
 
-    # ---- Who may do what ------------------------------------------------------------------------------
+    # ---- Validation -----------------------------------------------------------------------------------
 
     def validate_member(self, member_id: str, group_instance_id: str | None, operation: str) -> None:
-        """Raise the error of a request whose sender is no member, or fenced.
+        """Check that the sender of a request is a current member.
 
         Raises
         ------
-        UnknownMemberIdError, FencedInstanceIdError
+        UnknownMemberIdError
+            The group has no such member.
+        FencedInstanceIdError
+            Another member has replaced this static member.
         """
         if group_instance_id is not None:
             known_id = self._static.get(group_instance_id)
@@ -376,7 +381,7 @@ class ClassicGroup:
                 raise UnknownMemberIdError
             if known_id != member_id:
                 logger.info(
-                    "group %s: %s of %s as %s refused: %s has taken its place",
+                    "group %s: rejected %s of member %s: static member %s is now %s",
                     self.group_id,
                     operation,
                     member_id,
@@ -395,12 +400,18 @@ class ClassicGroup:
         *,
         is_transactional: bool = False,
     ) -> None:
-        """Raise the error of a commit that is not allowed; an empty group accepts every commit.
+        """Check that an offset commit is allowed. An empty group accepts a commit without a generation.
 
         Raises
         ------
-        CoordinatorNotAvailableError, UnknownMemberIdError, FencedInstanceIdError, IllegalGenerationError,
+        CoordinatorNotAvailableError
+            The group is dead.
+        UnknownMemberIdError, FencedInstanceIdError
+            As :meth:`validate_member`.
+        IllegalGenerationError
+            The group is in another generation.
         RebalanceInProgressError
+            The members are waiting for their assignments.
         """
         if self.is_in(GroupState.DEAD):
             raise CoordinatorNotAvailableError
@@ -417,29 +428,40 @@ class ClassicGroup:
             raise RebalanceInProgressError
 
     def validate_offset_fetch(self) -> None:
-        """Raises :class:`GroupIdNotFoundError` if the group is dead."""
+        """Raise :class:`GroupIdNotFoundError` if the group is dead."""
         if self.is_in(GroupState.DEAD):
             raise GroupIdNotFoundError(f"Group {self.group_id} is in dead state.")
 
     def validate_offset_delete(self) -> None:
-        """Offsets of a consumer group may go topic by topic while it lives, those of another may not.
+        """Check that offsets of the group may be deleted.
 
         Raises
         ------
-        GroupIdNotFoundError, NonEmptyGroupError
+        GroupIdNotFoundError
+            The group is dead.
+        NonEmptyGroupError
+            The group has members and is not a consumer group.
         """
         self.validate_offset_fetch()
         if not self.is_in(GroupState.EMPTY) and self.protocol_type != PROTOCOL_TYPE:
             raise NonEmptyGroupError
 
     def validate_delete(self) -> None:
-        """Raises :class:`GroupIdNotFoundError` or, if it has members, :class:`NonEmptyGroupError`."""
+        """Check that the group may be deleted.
+
+        Raises
+        ------
+        GroupIdNotFoundError
+            The group is dead.
+        NonEmptyGroupError
+            The group has members.
+        """
         self.validate_offset_fetch()
         if not self.is_in(GroupState.EMPTY):
             raise NonEmptyGroupError
 
     def offset_expiry(self) -> OffsetExpiry | None:
-        """From when its offsets age; ``None`` while they do not (KIP-211)."""
+        """Return from when on the retention time of its offsets counts; ``None`` if it does not (KIP-211)."""
         if self.protocol_type is None:
             return OffsetExpiry(None)
         if self.is_in(GroupState.EMPTY):
@@ -448,6 +470,6 @@ class ClassicGroup:
         return OffsetExpiry(None) if knows_topics and self.is_in(GroupState.STABLE) else None
 
     def new_member_id(self, client_id: str, group_instance_id: str | None, random_bits: int) -> str:
-        """A name for who joins without one: what it calls itself, and something that nobody else has."""
+        """Return a new member id: the client id or group instance id, followed by a random UUID."""
         name = client_id if group_instance_id is None else group_instance_id
         return f"{name[:MAX_NAME_LENGTH]}-{UUID(int=random_bits, version=4)}"

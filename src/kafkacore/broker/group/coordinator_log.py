@@ -1,11 +1,12 @@
-"""``__consumer_offsets`` as the group coordinator's log: it alone appends records and applies them.
+"""The group coordinator's log ``__consumer_offsets``: appends records and applies them to memory.
 
-The state in memory is always that of the log: a record is applied right after its append, at run time and in
-the replay of a partition alike. An append may fail until the high watermark has passed it, so it is
-acknowledged only then. A partition whose log fails, or whose leader changes, is unloaded: its state in memory
-is dropped, and requests that wait for it fail. Used by the network thread alone; a thread of its own loads
-partitions, into memory of its own. The behaviour is that of Kafka's ``CoordinatorRuntime``, without its
-snapshots: a reader waits instead.
+A record is applied right after its append, so the state in memory always equals that of the log. An append
+is acknowledged only when the high watermark has passed it, because it may fail until then. A partition whose
+log fails, or whose leader changes, is unloaded: its state is dropped and waiting requests fail.
+
+Only the network thread uses this module. A separate thread loads partitions into memory of its own. The
+behaviour is that of Kafka's ``CoordinatorRuntime`` without snapshots: a reader waits for the high watermark
+instead.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Groups that become known in one turn of the network thread: a few milliseconds.
+#: Groups to apply in one turn of the network thread after a load. This takes a few milliseconds.
 GROUPS_PER_TURN = 200
-#: Error of an append → the error of the response (``CoordinatorOperationExceptionHelper``).
+#: Maps the error of an append to the error of the response (``CoordinatorOperationExceptionHelper``).
 _CLIENT_ERRORS = {
     UnknownTopicOrPartitionError.errno: CoordinatorNotAvailableError.errno,
     NotEnoughReplicasError.errno: CoordinatorNotAvailableError.errno,
@@ -69,7 +70,7 @@ _CLIENT_ERRORS = {
 
 
 class _Partition:
-    """One partition while it is coordinated here, under one leader epoch."""
+    """A partition of ``__consumer_offsets`` that this broker coordinates, in one leader epoch."""
 
     def __init__(self, topic_partition: TopicPartition, log: UnifiedLog, pending: PendingAppends) -> None:
         self.topic_partition = topic_partition
@@ -78,9 +79,9 @@ class _Partition:
         self.pending = pending
         self.offsets = PartitionOffsets()
         self.is_loading = True
-        #: Its log cannot be read or written, until the next start.
+        #: Whether its log cannot be read or written until the broker restarts.
         self.has_failed = False
-        #: Not coordinated here any more.
+        #: Whether this broker has stopped coordinating it.
         self.is_gone = False
 
 
@@ -90,13 +91,17 @@ class CoordinatorLog:
     Parameters
     ----------
     config:
-        The topic's settings, and ``offsets.commit.timeout.ms``.
-    topics, cluster:
-        Whether the topic is there, and who leads its partitions.
+        Settings of the topic, and ``offsets.commit.timeout.ms``.
+    topics:
+        Catalog in which the topic and its logs are looked up.
+    cluster:
+        State of the cluster, which gives the leaders of the topic's partitions.
     replica_manager:
-        Appends, and tells of high watermarks.
+        Appends records and reports high watermarks.
 
-    ``groups`` is set before anything is asked.
+    Notes
+    -----
+    Set ``groups`` before the first call.
     """
 
     groups: Groups
@@ -117,28 +122,28 @@ class CoordinatorLog:
         self._loader = PartitionLoader(config.offsets_load_buffer_size)
         self._topic_id: UUID | None = None
         self._partitions: list[_Partition | None] = []
-        #: For tests: what :meth:`check` is to raise.
+        #: For tests: the exception that :meth:`check` raises.
         self.refusal: Exception | None = None
-        #: Called with a partition that has just been loaded.
+        #: Called with the number of a partition after it has been loaded.
         self.on_loaded: Callable[[int], None] = lambda _: None
 
-    # ---- Which partition, and whose -------------------------------------------------------------------
+    # ---- Partitions -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to load what there is of the topic. Requests for it are put off meanwhile."""
+        """Begin to load the topic if it exists. Until then, its groups are reported as loading."""
         self._look_at_topic()
 
     def close(self) -> None:
-        """Load nothing more. Returns when no log is being read."""
+        """Cancel all loads and wait until the loader thread has stopped."""
         self._loader.close()
 
     def ensure_topic(self) -> None:
-        """Make the topic if it is missing.
+        """Create the topic if it does not exist.
 
         Raises
         ------
         CoordinatorNotAvailableError
-            It is being made.
+            The topic is being created.
         InvalidPartitionsError, OSError
             As :meth:`TopicCatalog.create`.
         """
@@ -146,39 +151,39 @@ class CoordinatorLog:
             try:
                 self._topics.create_unless_slow(OFFSETS_TOPIC, *offsets_topic_settings(self._config))
             except UnknownTopicOrPartitionError as error:
-                raise CoordinatorNotAvailableError(f"{OFFSETS_TOPIC} is being made") from error
+                raise CoordinatorNotAvailableError(f"topic {OFFSETS_TOPIC} is being created") from error
         self._look_at_topic()
 
     def _look_at_topic(self) -> None:
-        """Notice that the topic has been made, or removed."""
+        """Load or unload partitions if the topic has been created or deleted."""
         topic = self._topics.get(OFFSETS_TOPIC)
         topic_id = None if topic is None else topic.topic_id
         if topic_id == self._topic_id:
             return
-        # First, because who is sent away may come back at once.
+        # First, because a client whose request fails below may retry at once and end up here again.
         self._topic_id = topic_id
         for number in range(len(self._partitions)):
             self._unload(number)
-        # As many as now: a group keeps its partition when the topic is given more.
+        # The count stays the same if partitions are added later, so that a group keeps its partition.
         self._partitions = [None] * (0 if topic is None else topic.partition_count)
         for number in range(len(self._partitions)):
             self._load(number)
 
     def partition_for(self, group_id: str) -> int:
-        """The partition of ``__consumer_offsets`` that a group lives on."""
+        """Return the partition of ``__consumer_offsets`` that stores a group."""
         return partition_for(group_id, len(self._partitions) or self._config.offsets_topic_num_partitions)
 
     def check(self, group_id: str, node_id: int) -> None:
-        """Return if ``node_id`` coordinates the group now; raises as the interface says."""
+        """Check that ``node_id`` coordinates the group now; raise the errors of the interface."""
         if self.refusal is not None:
             raise self.refusal
         self._look_at_topic()
         number = self.partition_for(group_id)
         if not self._partitions:
-            raise NotCoordinatorError(f"there is no {OFFSETS_TOPIC} yet")
+            raise NotCoordinatorError(f"topic {OFFSETS_TOPIC} does not exist yet")
         place = TopicPartition(OFFSETS_TOPIC, number)
         if self._cluster.leader(place) != node_id:
-            raise NotCoordinatorError(f"node {node_id} does not lead {partition_name(place)}")
+            raise NotCoordinatorError(f"node {node_id} is not the leader of {partition_name(place)}")
         partition = self._current(number)
         if partition is None or partition.has_failed:
             raise NotCoordinatorError(f"{partition_name(place)} is offline")
@@ -186,17 +191,17 @@ class CoordinatorLog:
             raise CoordinatorLoadInProgressError(f"{partition_name(place)} is being loaded")
 
     def topic_removed(self) -> None:
-        """The topic may be gone: if so, forget all groups."""
+        """Forget all groups if the topic has been deleted."""
         self._look_at_topic()
 
     def leader_changed(self, topic_partition: TopicPartition) -> None:
-        """A partition has another leader: if it is one of the topic, begin anew from the log."""
+        """Reload a partition that has a new leader, if it belongs to this topic."""
         self._look_at_topic()
         if topic_partition.topic == OFFSETS_TOPIC and topic_partition.partition < len(self._partitions):
             self._current(topic_partition.partition)
 
     def _current(self, number: int) -> _Partition | None:
-        """The partition as it is under the leader of now."""
+        """Return a partition after reloading it if its leader has changed or its log has failed."""
         partition = self._partitions[number]
         if partition is not None and not partition.has_failed:
             if partition.log.failure is not None:
@@ -209,9 +214,9 @@ class CoordinatorLog:
 
     def _active(self, number: int) -> _Partition:
         partition = self._partitions[number]
-        assert partition is not None, "checked before"
-        assert not partition.is_loading, "checked before"
-        assert not partition.has_failed, "checked before"
+        assert partition is not None, "check() has passed"
+        assert not partition.is_loading, "check() has passed"
+        assert not partition.has_failed, "check() has passed"
         return partition
 
     # ---- Load -----------------------------------------------------------------------------------------
@@ -221,7 +226,7 @@ class CoordinatorLog:
         try:
             log = self._topics.log(place)
         except (UnknownTopicOrPartitionError, KafkaStorageError) as error:
-            logger.error("the groups of %s are not available: %s", partition_name(place), error)
+            logger.error("groups of %s are not available: %s", partition_name(place), error)
             return
         pending = PendingAppends(place, log, self._replica_manager.produce_purgatory, self._clock)
         partition = self._partitions[number] = _Partition(place, log, pending)
@@ -237,11 +242,11 @@ class CoordinatorLog:
     def _apply_loaded(
         self, number: int, partition: _Partition, outcome: LoadedPartition | KafkaError
     ) -> None:
-        """Apply the state that the loader has read, on the network thread."""
+        """Apply the state that the loader has read. Runs on the network thread."""
         if partition.is_gone:
             return
         if not isinstance(outcome, LoadedPartition):
-            self._fail(number, f"{partition_name(partition.topic_partition)} cannot be loaded: {outcome}")
+            self._fail(number, f"loading failed: {outcome}")
             return
         partition.offsets = outcome.offsets
         simple = outcome.offsets.groups.keys() - outcome.groups.keys()
@@ -250,7 +255,7 @@ class CoordinatorLog:
     def _apply_groups(
         self, number: int, partition: _Partition, outcome: LoadedPartition, names: Iterator[str]
     ) -> None:
-        """Apply the next groups; a group that is not in ``outcome.groups`` has only offsets."""
+        """Apply the next few groups. A group that is not in ``outcome.groups`` has only offsets."""
         if partition.is_gone:
             return
         some = list(islice(names, GROUPS_PER_TURN))
@@ -266,7 +271,7 @@ class CoordinatorLog:
         self.on_loaded(number)
 
     def _unload(self, number: int) -> None:
-        """Drop a partition; requests that wait for it fail with NOT_COORDINATOR."""
+        """Drop a partition. Requests that wait for it fail with NOT_COORDINATOR."""
         partition, self._partitions[number] = self._partitions[number], None
         if partition is None or partition.is_gone:
             return
@@ -275,10 +280,14 @@ class CoordinatorLog:
         partition.pending.fail(NotCoordinatorError.errno)
 
     def _fail(self, number: int, reason: str) -> None:
-        """Unload a partition until the next start, because its memory may differ from its log."""
+        """Unload a partition until the broker restarts, because its memory may differ from its log."""
         partition = self._partitions[number]
         assert partition is not None
-        logger.error("its groups are not available until the next start: %s", reason)
+        logger.error(
+            "groups of %s are not available until the broker is restarted: %s",
+            partition_name(partition.topic_partition),
+            reason,
+        )
         self._unload(number)
         partition.has_failed = True
         partition.offsets = PartitionOffsets()
@@ -287,11 +296,11 @@ class CoordinatorLog:
     # ---- Append ---------------------------------------------------------------------------------------
 
     def append(self, group_id: str, batch: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
-        """Write one batch to the group's partition, and apply it; as the interface says."""
+        """Append one batch to the group's partition and apply it. See the interface for ``on_safe``."""
         self.append_to(self.partition_for(group_id), batch, on_safe)
 
     def append_to(self, number: int, batch: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
-        """As :meth:`append`, for records of several groups of one partition."""
+        """Append records of several groups of one partition, as :meth:`append` does."""
         partition = self._active(number)
         place = partition.topic_partition
         try:
@@ -306,8 +315,8 @@ class CoordinatorLog:
             for offset, (key, value) in enumerate(batch, info.first_offset):
                 self._apply(partition, key, value, offset)
         except Exception:
-            # Half of the batch may be applied: a bug of ours, which the log must not suffer from.
-            self._fail(number, f"{partition_name(place)}: a record could not be applied")
+            # This is a bug in the coordinator, and part of the batch may have been applied.
+            self._fail(number, "a record could not be applied")
             raise
         timeout_ms = self._config.offsets_commit_timeout_ms
         partition.pending.add(info.last_offset + 1, timeout_ms, self._watched(number, on_safe))
@@ -320,13 +329,13 @@ class CoordinatorLog:
         now_ms = self._clock.wall_ms()
         for key, value in batch:
             place = builder.append(now_ms, key, value)
-            assert place >= 0, "a batch has room for all of its records"
+            assert place >= 0, "the batch is large enough for its records"
         return builder.close()
 
     def _apply(self, partition: _Partition, raw_key: bytes, raw_value: bytes | None, offset: int) -> None:
-        """The one place that changes offsets and groups. (A replay does the same to memory of its own.)"""
+        """Apply a record to offsets or groups. Only this method and the loader's replay change them."""
         key = records.decode_key(raw_key)
-        assert key is not None, "a record of ours"
+        assert key is not None, "the coordinator has written the record"
         if isinstance(key, OffsetCommitKey):
             commit = None if raw_value is None else records.decode_offset_commit(raw_value)
             if commit is not None:
@@ -337,7 +346,7 @@ class CoordinatorLog:
             self.groups.apply_group(key.group, value)
 
     def _watched(self, number: int, on_safe: OnSafe) -> OnSafe:
-        """``on_safe``, which also unloads a partition whose log has failed."""
+        """Wrap ``on_safe`` so that a partition whose log has failed is unloaded first."""
 
         def watched(code: int) -> None:
             partition = self._partitions[number]
@@ -348,7 +357,7 @@ class CoordinatorLog:
         return watched
 
     def when_safe(self, group_id: str, on_safe: OnSafe) -> None:
-        """Call ``on_safe`` once all that is applied to the group's partition cannot be lost."""
+        """Call ``on_safe`` when every record applied to the group's partition so far is safe."""
         number = self.partition_for(group_id)
         partition = self._active(number)
         partition.pending.when_safe(self._config.offsets_commit_timeout_ms, self._watched(number, on_safe))
@@ -356,7 +365,7 @@ class CoordinatorLog:
     # ---- Offsets --------------------------------------------------------------------------------------
 
     def offsets_of(self, number: int) -> PartitionOffsets | None:
-        """The offsets of a partition that is coordinated here and loaded."""
+        """Return the offsets of a partition, or ``None`` if it is not coordinated here or not loaded."""
         partition = self._partitions[number] if number < len(self._partitions) else None
         if partition is None or partition.is_loading or partition.has_failed:
             return None
@@ -364,10 +373,10 @@ class CoordinatorLog:
 
     @property
     def is_loading(self) -> bool:
-        """Whether groups of some partition are still to be known."""
+        """Whether any partition is still being loaded."""
         return any(one is not None and one.is_loading and not one.has_failed for one in self._partitions)
 
     @property
     def partition_count(self) -> int:
-        """Partitions of the topic, 0 if there is none."""
+        """Number of partitions of the topic; 0 if it does not exist."""
         return len(self._partitions)

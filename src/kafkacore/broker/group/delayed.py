@@ -1,8 +1,8 @@
-"""What a group waits for: its members' rejoining, their asking for assignments, and their signs of life.
+"""Delayed operations of a group: waiting for members to join, to sync and to send heartbeats.
 
-Each is an operation of a purgatory, completed once, by the members or by its deadline. Does not know: what
-follows; that is the coordinator's. Source of the behaviour: Kafka's ``DelayedJoin``, ``DelayedSync`` and
-``DelayedHeartbeat``, which later releases call timers of the group.
+Each operation is completed once, by the members or by its deadline; the rebalancer then acts. The behaviour
+is that of ``DelayedJoin``, ``DelayedSync`` and ``DelayedHeartbeat`` of earlier Kafka releases, which newer
+ones replace by timers.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class _GroupOperation(DelayedOperation):
         self.on_failure = self._log_failure
 
     def _log_failure(self, error: Exception) -> None:
-        # One group's trouble is not the broker's.
-        logger.error("group %s: its rebalance could not go on", self.group.group_id, exc_info=error)
+        # An error in one group must not stop the broker.
+        logger.error("group %s: unexpected error during rebalance", self.group.group_id, exc_info=error)
 
     def can_complete(self) -> bool:
-        return False  # Its deadline alone ends it, where a subclass knows no event that does.
+        return False  # By default, only the deadline completes the operation.
 
     def on_complete(self, expired: bool) -> None:
         with self._rebalancer.delayed_responses:
@@ -40,11 +40,11 @@ class _GroupOperation(DelayedOperation):
 
     @abstractmethod
     def go_on(self, expired: bool) -> None:
-        """What follows, once it is over."""
+        """Continue the group's rebalance after the wait."""
 
 
 class DelayedJoin(_GroupOperation):
-    """Until all members have rejoined, at most the group's rebalance time-out."""
+    """Waits until all members have rejoined, at most for the group's rebalance timeout."""
 
     def can_complete(self) -> bool:
         return self.group.has_all_members_joined
@@ -54,12 +54,20 @@ class DelayedJoin(_GroupOperation):
 
 
 class InitialDelayedJoin(_GroupOperation):
-    """Until nobody new has come to a group without members for a while (KIP-134).
+    """Waits for more members to join an empty group before its first rebalance (KIP-134).
 
     Parameters
     ----------
-    delay_ms, remaining_ms:
-        How long it waits, and how much longer it may.
+    deadline_ms:
+        Monotonic time in milliseconds at which the current delay ends.
+    group:
+        The group that is rebalancing.
+    rebalancer:
+        Completes the join after the delay.
+    delay_ms:
+        Length of the current delay in milliseconds.
+    remaining_ms:
+        Maximum milliseconds of further delay if members have joined during the current one.
     """
 
     def __init__(
@@ -79,7 +87,7 @@ class InitialDelayedJoin(_GroupOperation):
 
 
 class DelayedSync(_GroupOperation):
-    """Until all members of a generation have asked for their assignments, at most the rebalance time-out."""
+    """Waits until all members of a generation have sent SyncGroup, at most for the rebalance timeout."""
 
     def __init__(self, deadline_ms: float, group: ClassicGroup, rebalancer: Rebalancer) -> None:
         super().__init__(deadline_ms, group, rebalancer)
@@ -94,7 +102,7 @@ class DelayedSync(_GroupOperation):
 
 
 class DelayedHeartbeat(_GroupOperation):
-    """Until a member's session has run out; a sign of life replaces it by a later one."""
+    """Waits for the session timeout of a member. Each heartbeat replaces it by a new one."""
 
     def __init__(
         self, deadline_ms: float, group: ClassicGroup, rebalancer: Rebalancer, member_id: str

@@ -1,7 +1,7 @@
-"""Answers are given when a group is done with a change, not in its midst.
+"""Queues responses until the current change of a group is complete.
 
-An answer may have the connection's next request handled at once, which may change the same group. Does not
-know: what is answered.
+Sending a response can start the next request of the same connection, and that request may change the group
+again.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ ResultT = TypeVar("ResultT")
 
 
 class DelayedResponses:
-    """Held open (``with``) for as long as a change goes on; what was answered within goes out at its end."""
+    """Context manager that delays responses. Leaving the outermost ``with`` block sends them."""
 
     def __init__(self) -> None:
         self._depth = 0
         self._waiting: deque[Callable[[], None]] = deque()
 
     def later(self, answer: Callable[[ResultT], None]) -> Callable[[ResultT], None]:
-        """``answer``, put off until the change is over."""
+        """Return a function that calls ``answer`` when the change is complete."""
         return lambda result: self._waiting.append(lambda: answer(result))
 
     def __enter__(self) -> DelayedResponses:

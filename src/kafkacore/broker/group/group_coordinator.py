@@ -1,7 +1,7 @@
-"""The coordinator of the groups of the classic protocol, as the handlers of requests see it.
+"""The coordinator of classic groups, as the request handlers use it.
 
-What a request asks of a group in; what it is answered out, at once or by a callback. Does not know: messages,
-connections. Source of the behaviour: Kafka's ``GroupCoordinatorService`` and ``GroupMetadataManager``.
+Requests are answered at once or by a callback. The behaviour is that of Kafka's ``GroupCoordinatorService``
+and ``GroupMetadataManager``.
 """
 
 from __future__ import annotations
@@ -44,14 +44,16 @@ logger = NameLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Syncing:
-    """A SyncGroup as the coordinator sees it; ``on_synced`` answers it.
+    """The fields of a SyncGroup request.
 
     Parameters
     ----------
     protocol_type, protocol_name:
-        What the member takes the group's to be; ``None`` from versions that do not say it.
+        Protocol that the member expects the group to use; ``None`` in request versions without these fields.
     assignments:
-        Member id → assignment, from the leader.
+        Assignment of each member id. Only the leader sends them.
+    on_synced:
+        Called with the response.
     """
 
     group_id: str
@@ -65,7 +67,7 @@ class Syncing:
 
 
 class Leaving(NamedTuple):
-    """One member that is to leave; by its instance id alone if ``member_id`` is empty (KIP-345)."""
+    """A member to remove. An empty ``member_id`` selects it by its group instance id (KIP-345)."""
 
     member_id: str
     group_instance_id: str | None
@@ -73,16 +75,22 @@ class Leaving(NamedTuple):
 
 
 class GroupCoordinator:
-    """Used by the network thread alone. ``node_id`` is everywhere the node that was asked.
+    """Coordinator of the classic groups. Only the network thread may use it.
+
+    In all methods, ``node_id`` is the node that received the request.
 
     Parameters
     ----------
     log:
-        Where groups are written, and which node coordinates which.
+        Log of the group coordinator, which also decides which node coordinates a group.
+    config:
+        Configuration of the broker.
+    clock:
+        Source of the time and of random member ids.
     timer:
-        Of all that waits in the broker.
+        Timer of the broker.
     offset_tombstones:
-        The records that remove all offsets of a group.
+        Returns the tombstones of all committed offsets of a group.
     """
 
     def __init__(
@@ -101,7 +109,7 @@ class GroupCoordinator:
         self._admission = Admission(self.rebalancer, config, clock)
 
     def _check(self, group_id: str, node_id: int) -> None:
-        """Raise an error if the group has no name, or another node than ``node_id`` coordinates it."""
+        """Raise an error if the group id is empty or ``node_id`` does not coordinate the group."""
         if not group_id:
             raise InvalidGroupIdError
         self._log.check(group_id, node_id)
@@ -109,12 +117,12 @@ class GroupCoordinator:
     # ---- Joining --------------------------------------------------------------------------------------
 
     def join(self, joining: Joining, node_id: int) -> None:
-        """Let a member join; answered when the group's next generation begins, or refused.
+        """Handle a JoinGroup. ``on_joined`` is called when the next generation begins, or with an error.
 
         Raises
         ------
         BrokerResponseError
-            It is refused before its group is looked at.
+            The request is invalid, or this node does not coordinate the group. ``on_joined`` is not called.
         """
         self._check(joining.group_id, node_id)
         config = self._config
@@ -136,7 +144,7 @@ class GroupCoordinator:
     def _store_born(self, group: ClassicGroup) -> None:
         def on_safe(code: int) -> None:
             if code and self.registry.get(group.group_id) is group:
-                logger.warning("group %s: it is new and could not be written: error %d", group.group_id, code)
+                logger.warning("group %s: failed to persist the new group: error %d", group.group_id, code)
                 self.registry.remove(group.group_id, code)
 
         self._log.append(group.group_id, [born_record(group)], on_safe)
@@ -144,12 +152,12 @@ class GroupCoordinator:
     # ---- Assignments ----------------------------------------------------------------------------------
 
     def sync(self, syncing: Syncing, node_id: int) -> None:
-        """Hand a member its assignment, as soon as its generation has one.
+        """Handle a SyncGroup. ``on_synced`` is called when the generation has an assignment.
 
         Raises
         ------
         BrokerResponseError
-            The error of the response.
+            The error to return. ``on_synced`` is not called.
         """
         self._check(syncing.group_id, node_id)
         group = self._group_of_member(syncing.group_id, syncing.member_id, syncing.group_instance_id, "sync")
@@ -183,24 +191,24 @@ class GroupCoordinator:
         group.validate_member(member_id, instance_id, operation)
         return group
 
-    # ---- Signs of life --------------------------------------------------------------------------------
+    # ---- Heartbeats -----------------------------------------------------------------------------------
 
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation_id: int, node_id: int
     ) -> None:
-        """A member lives.
+        """Extend the session of a member.
 
         Raises
         ------
         RebalanceInProgressError
-            It lives, and is to join again.
+            The session was extended, and the member must rejoin the group.
         BrokerResponseError
-            It is no member, or none of this generation.
+            The sender is not a member, or belongs to another generation.
         """
         try:
             self._check(group_id, node_id)
         except CoordinatorLoadInProgressError:
-            return  # Its session begins anew when the group has been read.
+            return  # The session restarts when the group has been loaded.
         group = self._group_of_member(group_id, member_id, instance_id, "heartbeat")
         if generation_id != group.generation_id:
             raise IllegalGenerationError
@@ -217,12 +225,24 @@ class GroupCoordinator:
         node_id: int,
         on_left: Callable[[int, list[int]], None],
     ) -> None:
-        """Remove members; ``on_left`` gets the code of the request and of each member, once that is durable.
+        """Remove members from a group.
+
+        Parameters
+        ----------
+        group_id:
+            Id of the group.
+        leaving:
+            The members to remove.
+        node_id:
+            The node that received the request.
+        on_left:
+            Called with the error code of the request and those of the members when the group's state is
+            durable.
 
         Raises
         ------
         BrokerResponseError
-            The error of the request as a whole.
+            The error of the whole request. ``on_left`` is not called.
         """
         self._check(group_id, node_id)
         group = self.registry.get(group_id)
@@ -238,7 +258,7 @@ class GroupCoordinator:
         if self.registry.get(group_id) is group:
             self._log.when_safe(group_id, lambda code: on_left(code, codes))
         else:
-            # The log has failed, and the group is no longer coordinated here.
+            # The log has failed, so this broker no longer coordinates the group.
             on_left(NotCoordinatorError.errno, codes)
 
     def _leave(self, group: ClassicGroup, leaving: Leaving) -> int:
@@ -262,12 +282,19 @@ class GroupCoordinator:
     # ---- Administration -------------------------------------------------------------------------------
 
     def groups(self, node_id: int, states: Collection[str], kinds: Collection[str]) -> list[ClassicGroup]:
-        """The groups that ``node_id`` coordinates; of these states and kinds, if any are named.
+        """Return the groups that ``node_id`` coordinates.
+
+        Parameters
+        ----------
+        node_id:
+            The node that received the request.
+        states, kinds:
+            Names of the states and group types to return, in any case; empty for all.
 
         Raises
         ------
         CoordinatorLoadInProgressError
-            Some of them are not known yet.
+            Some groups have not been loaded yet.
         """
         if self._log.is_loading:
             raise CoordinatorLoadInProgressError
@@ -285,18 +312,18 @@ class GroupCoordinator:
         try:
             self._log.check(group.group_id, node_id)
         except BrokerResponseError:
-            return False  # Another node lists it.
+            return False  # The node that coordinates the group lists it.
         return True
 
     def describe(self, group_id: str, node_id: int) -> ClassicGroup:
-        """One group.
+        """Return the group with this id.
 
         Raises
         ------
         GroupIdNotFoundError
-            There is none of this name.
+            The group does not exist.
         BrokerResponseError
-            It is not coordinated here, or not yet.
+            The group is being loaded or is coordinated by another node.
         """
         self._log.check(group_id, node_id)
         return self.registry.found(group_id)
@@ -304,7 +331,7 @@ class GroupCoordinator:
     def delete(
         self, group_ids: Sequence[str], node_id: int, on_deleted: Callable[[dict[str, int]], None]
     ) -> None:
-        """Delete groups that have no members, with their offsets; ``on_deleted`` gets the code of each."""
+        """Delete empty groups and their offsets. ``on_deleted`` gets the error code of each group."""
         codes: dict[str, int] = {}
 
         def on_safe(group_id: str, code: int) -> None:
@@ -320,6 +347,6 @@ class GroupCoordinator:
                 self.registry.found(group_id).validate_delete()
                 records = [*self._offset_tombstones(group_id), group_metadata_tombstone(group_id)]
                 self._log.append(group_id, records, partial(on_safe, group_id))
-                logger.info("group %s: deleted, with %d offsets", group_id, len(records) - 1)
-            except Exception as error:  # noqa: BLE001 - one group's failure is its own; logged if ours
+                logger.info("group %s: deleted with %d committed offsets", group_id, len(records) - 1)
+            except Exception as error:  # noqa: BLE001 - does not affect other groups; error_code logs it
                 on_safe(group_id, error_code(error))

@@ -1,6 +1,6 @@
-"""A group as its record in ``__consumer_offsets``, and back.
+"""Converts a group to its record in ``__consumer_offsets`` and back.
 
-Does not know: bytes, the log. Source: Kafka's ``GroupCoordinatorRecordHelpers.newGroupMetadataRecord`` and
+The behaviour is that of Kafka's ``GroupCoordinatorRecordHelpers.newGroupMetadataRecord`` and
 ``GroupMetadataManager.replay``.
 """
 
@@ -19,7 +19,7 @@ _Member = GroupMetadataValue.MemberMetadata
 
 
 def record_of(group: ClassicGroup, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
-    """The record of the group as it is, each member with its entry of ``assignments``."""
+    """Return the record of the group's current state, with ``assignments`` by member id."""
     name = group.protocol_name
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
@@ -46,7 +46,7 @@ def record_of(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Coordina
 
 
 def born_record(group: ClassicGroup) -> CoordinatorRecord:
-    """The record of a group that nobody has joined yet."""
+    """Return the record of a new group without members."""
     value = GroupMetadataValue(
         protocol_type="",
         generation=0,
@@ -59,17 +59,17 @@ def born_record(group: ClassicGroup) -> CoordinatorRecord:
 
 
 def group_of(group_id: str, value: GroupMetadataValue, wall_ms: Callable[[], int]) -> ClassicGroup:
-    """The group as it was when its record was written: stable, or empty. Nobody's session runs yet.
+    """Return the group of a record, in the stable or the empty state and without running sessions.
 
     Raises
     ------
     MalformedMessageError
-        It has a member twice.
+        The record has two members with the same member id or group instance id.
     """
     group = ClassicGroup(group_id, wall_ms)
     names = [one for entry in value.members for one in (entry.member_id, entry.group_instance_id) if one]
     if len(set(names)) != len(names):
-        raise MalformedMessageError(f"group {printable(group_id)} has a member twice")
+        raise MalformedMessageError(f"group {printable(group_id)} has a duplicate member")
     protocol_type = value.protocol_type or None
     for entry in value.members:
         group.add(

@@ -1,9 +1,8 @@
-"""What the parts of the group coordinator ask of each other: the log, the offsets and the groups.
+"""Interfaces between the parts of the group coordinator: the log, the committed offsets and the groups.
 
-The log (:class:`CoordinatorLog`) is the only writer of ``__consumer_offsets`` and the only one who changes
-what offsets and groups remember: it appends records and, once they are in the log, applies them, at run time
-as in the replay of a start. Offsets and groups decide which records there are to be. All of it belongs to the
-network thread. Does not know: requests, sockets, files.
+Offsets and groups decide which records to write. The log (:class:`CoordinatorLog`) appends them to
+``__consumer_offsets`` and then applies them to offsets and groups, which do not change in any other way. All
+parts run on the network thread.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple, Protocol
 from kafkacore.broker.group.records import CoordinatorRecord
 from kafkacore.protocol.generated.group_records import GroupMetadataValue
 
-#: ``on_safe`` of an append: called once with 0, or the error code of the response.
+#: Callback of an append. It is called once, with 0 or the error code to return to the client.
 OnSafe = Callable[[int], None]
 
 
@@ -22,127 +21,145 @@ class CoordinatorLog(Protocol):
     """The log of the group coordinator, as groups and offsets see it."""
 
     def partition_for(self, group_id: str) -> int:
-        """The partition of ``__consumer_offsets`` that a group lives on."""
+        """Return the partition of ``__consumer_offsets`` that stores a group."""
 
     def check(self, group_id: str, node_id: int) -> None:
-        """Return if ``node_id`` coordinates the group now.
+        """Check that ``node_id`` coordinates the group now.
 
         Raises
         ------
         NotCoordinatorError
-            Another node leads the group's partition, its log has failed, or there is no topic yet.
+            Another node leads the group's partition, its log has failed, or the topic does not exist.
         CoordinatorLoadInProgressError
-            Its records are being read.
+            The partition is being loaded.
         """
 
     @property
     def is_loading(self) -> bool:
-        """Whether groups of some partition are still to be known."""
+        """Whether any partition is still being loaded."""
 
     def append(self, group_id: str, records: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
-        """Write one batch to the group's partition, and apply it.
+        """Append one batch to the group's partition and apply it.
 
-        When this returns, either the records are applied (:meth:`Groups.apply_group` has been called) and
-        ``on_safe`` comes later or has come; or the log has refused them, nothing is applied, and ``on_safe``
-        has been called with the error. ``on_safe`` is called exactly once, on the network thread, in the
-        order of the appends of a partition: with 0 as soon as the records cannot be lost, else with the code
-        of ``NOT_COORDINATOR`` (the log has failed or the leader has moved: the group is unloaded, see
-        :meth:`Groups.unload`), ``COORDINATOR_NOT_AVAILABLE`` (not safe after ``offsets.commit.timeout.ms``;
-        they may yet become so) or ``UNKNOWN_SERVER_ERROR`` (larger than a batch may be).
+        If the append fails, nothing is applied and ``on_safe`` has been called with the error when this
+        returns. Otherwise the records have been applied.
 
-        ``records`` is not empty, and :meth:`check` has let the group pass in the same turn.
+        Parameters
+        ----------
+        group_id:
+            A group that has passed :meth:`check` in the same turn of the network thread.
+        records:
+            At least one record.
+        on_safe:
+            Called exactly once, on the network thread, in the order of the appends to a partition.
+
+        Notes
+        -----
+        Codes that ``on_safe`` is called with:
+
+        - 0: the high watermark has passed the records, so they cannot be lost.
+        - ``NOT_COORDINATOR``: the log has failed or the leader has changed, and the group has been unloaded.
+        - ``COORDINATOR_NOT_AVAILABLE``: the records were not safe after ``offsets.commit.timeout.ms``. They
+          may still become safe.
+        - ``UNKNOWN_SERVER_ERROR``: the batch is too large.
         """
 
     def when_safe(self, group_id: str, on_safe: OnSafe) -> None:
-        """Call ``on_safe`` once all that has been applied to the group's partition so far cannot be lost.
+        """Call ``on_safe`` when every record applied to the group's partition so far is safe.
 
-        At once, if that is so; as for an append otherwise. An answer that shows offsets or a group's state
-        goes through it, so that nobody sees what a crash could still take back.
+        This may be at once. The error codes are those of :meth:`append`. A response that contains offsets or
+        group state waits for it, so that clients never see state that a crash could undo.
         """
 
 
 class OffsetExpiry(NamedTuple):
-    """When a group's offsets expire: ``offsets.retention.minutes`` after ``since_ms``, or after the commit of
-    each if that is ``None``.
-    """
+    """Start of the retention time ``offsets.retention.minutes`` of a group's offsets."""
 
+    #: Wall-clock time in milliseconds; ``None`` for the time at which each offset was committed.
     since_ms: int | None
 
 
 class Groups(Protocol):
-    """The groups, as the log and the offsets see them. ``group_id`` is known to be coordinated here."""
+    """The groups, as the log and the offsets see them.
 
-    # ---- Asked by the log -----------------------------------------------------------------------------
+    Every ``group_id`` must have passed :meth:`CoordinatorLog.check`, unless a method states otherwise.
+    """
+
+    # ---- Used by the log ------------------------------------------------------------------------------
 
     def apply_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        """A group's record is in the log; ``None`` is its tombstone.
+        """Apply a group's record that has been appended; ``None`` is a tombstone.
 
-        At run time the group is what the record says already, or becomes it. In a replay only the last record
-        of each group comes here.
+        At run time, a group that exists already has the state of the record. A load applies only the last
+        record of each group.
         """
 
     def load(self, group_ids: Sequence[str]) -> None:
-        """A partition's records have all been applied: these groups are coordinated here from now on.
+        """Begin to coordinate groups whose records have all been applied.
 
-        They are those of :meth:`apply_group`, and those that only have offsets (an empty group that has no
-        protocol type, which Kafka calls simple).
+        A group that only has offsets is created as a simple group: it is empty and has no protocol type.
         """
 
     def unload(self, partition: int) -> None:
-        """Forget the groups of a partition, which are no longer coordinated here.
+        """Stop coordinating the groups of a partition, without writing records.
 
-        Answer whoever waits on one of them with ``NOT_COORDINATOR``; write nothing.
+        Waiting requests fail with ``NOT_COORDINATOR``.
         """
 
-    # ---- Asked by the offsets -------------------------------------------------------------------------
+    # ---- Used by the offsets --------------------------------------------------------------------------
 
     def group_ids(self, partition: int) -> Sequence[str]:
-        """The groups of a partition."""
+        """Return the ids of the groups of a partition."""
 
     def exists(self, group_id: str) -> bool:
-        """Whether there is such a group, empty and simple ones included."""
+        """Return whether the group exists, including empty and simple groups."""
 
     def ensure_simple(self, group_id: str) -> None:
-        """There are offsets of a group: let it exist, empty and without a protocol type, if it does not."""
+        """Create a simple group, which is empty and has no protocol type, if the group does not exist."""
 
     def validate_commit(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, version: int
     ) -> None:
-        """Whether this member may commit; a commit also is a sign of life, and keeps its session.
+        """Check that a member may commit offsets, and extend its session as a heartbeat does.
 
         Parameters
         ----------
+        group_id:
+            Id of the group.
+        member_id, instance_id, generation:
+            The committing member, as in the request.
         version:
-            Of OffsetCommit: from 9 on, an unknown group is ``GROUP_ID_NOT_FOUND``.
+            OffsetCommit version. From version 9 on, an unknown group is ``GROUP_ID_NOT_FOUND``.
 
         Raises
         ------
         GroupIdNotFoundError, UnknownMemberIdError, FencedInstanceIdError, IllegalGenerationError,
         RebalanceInProgressError
-            As Kafka's ``OffsetMetadataManager.validateOffsetCommit`` and ``ClassicGroup``'s.
+            As in ``validateOffsetCommit`` of Kafka's ``OffsetMetadataManager`` and ``ClassicGroup``.
         """
 
     def validate_offset_delete(self, group_id: str) -> None:
-        """Whether offsets of the group may be deleted.
+        """Check that offsets of the group may be deleted.
 
         Raises
         ------
         GroupIdNotFoundError
-            There is no such group.
+            The group does not exist.
         NonEmptyGroupError
-            It has members that are no consumers.
+            The group has members and is not a consumer group.
         """
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
-        """Whether a member consumes the topic; true for all topics while that is not known."""
+        """Return whether a member subscribes to the topic; true if the subscriptions are not known."""
 
     def offset_expiry(self, group_id: str) -> OffsetExpiry | None:
-        """From when on the group's offsets age; ``None``: they do not, now."""
+        """Return from when on the retention time of the offsets counts; ``None`` if it does not."""
 
     def removal(self, group_id: str) -> Sequence[CoordinatorRecord]:
-        """The tombstone of the group, whose last offset goes in the same batch; nothing unless it is empty.
+        """Return the tombstone of an empty group, or no record if the group is not empty.
 
-        A simple group has one, too, as in Kafka: it is applied as any other.
+        It is written in the same batch as the tombstone of the group's last offset. As in Kafka, a simple
+        group gets one as well.
         """
 
 
@@ -150,4 +167,4 @@ class Offsets(Protocol):
     """The committed offsets, as the groups see them."""
 
     def removal(self, group_id: str) -> Sequence[CoordinatorRecord]:
-        """Tombstones of all offsets of a group, for one that is deleted."""
+        """Return the tombstones of all offsets of a group that is being deleted."""

@@ -1,7 +1,6 @@
-"""Who may join a group, as what, and whether that takes a rebalance.
+"""Decides whether a JoinGroup is accepted and whether it triggers a rebalance.
 
-One JoinGroup in; its answer, now or when the group is ready, out. Does not know: the message, the log.
-Source of the behaviour: Kafka's ``GroupMetadataManager.classicGroupJoin`` (KIP-62, 345, 394, 800, 814).
+The behaviour is that of Kafka's ``GroupMetadataManager.classicGroupJoin`` (KIP-62, 345, 394, 800, 814).
 """
 
 from __future__ import annotations
@@ -31,16 +30,18 @@ logger = NameLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Joining:
-    """A JoinGroup as the coordinator sees it; ``on_joined`` answers it.
+    """The fields of a JoinGroup request.
 
     Parameters
     ----------
     member_id:
-        Empty if it has none yet.
+        Id of the member; empty if it does not have one yet.
     must_know_its_id:
-        A dynamic member is given an id first and joins with it (version 4, KIP-394).
+        Whether a new dynamic member gets an id first and has to rejoin with it (since version 4, KIP-394).
     may_skip_assignment:
-        A static leader that comes back may skip the assignment (version 9, KIP-814).
+        Whether a static leader that has restarted may skip the assignment (since version 9, KIP-814).
+    on_joined:
+        Called with the response.
     """
 
     group_id: str
@@ -62,7 +63,7 @@ class Joining:
         return frozenset(protocol.name for protocol in self.protocols)
 
     def answered_by(self, on_joined: OnJoined) -> Joining:
-        """The same, with another one to answer."""
+        """Return a copy with another ``on_joined``."""
         return replace(self, on_joined=on_joined)
 
     def refuse(self, error: type[BrokerResponseError] | BrokerResponseError, member_id: str = "") -> None:
@@ -70,12 +71,16 @@ class Joining:
 
 
 class Admission:
-    """Used by the network thread alone.
+    """Admits members to groups. Only the network thread may use it.
 
     Parameters
     ----------
     rebalancer:
-        What happens when somebody has come.
+        Starts or completes the rebalance that a join requires.
+    config:
+        Configuration of the broker, for ``group.max.size``.
+    clock:
+        Source of random member ids.
     """
 
     def __init__(self, rebalancer: Rebalancer, config: BrokerConfig, clock: Clock) -> None:
@@ -84,7 +89,7 @@ class Admission:
         self._clock = clock
 
     def join(self, group: ClassicGroup, joining: Joining) -> None:
-        """Let a member in, or refuse it."""
+        """Add a member to the group, or answer its JoinGroup with an error."""
         member_id = joining.member_id
         if not self._has_room(group, member_id):
             self._rebalancer.end_session(group, member_id)
@@ -104,12 +109,12 @@ class Admission:
         if group.is_in(GroupState.EMPTY, GroupState.DEAD):
             return True
         if group.is_in(GroupState.PREPARING_REBALANCE):
-            # By who has rejoined: the others may be gone, or too many since the limit was lowered.
+            # Only members that have rejoined count: the others may have left, or may exceed a lowered limit.
             is_there = member_id in group and group.member(member_id).is_awaiting_join
             return is_there or group.awaiting_join_count < most
         return member_id in group or len(group) < most
 
-    # ---- Who has no id --------------------------------------------------------------------------------
+    # ---- Joining without a member id ------------------------------------------------------------------
 
     def _join_without_id(self, group: ClassicGroup, joining: Joining) -> None:
         instance_id = joining.group_instance_id
@@ -118,7 +123,7 @@ class Admission:
         known_id = None if instance_id is None else group.static_member_id(instance_id)
         if known_id is not None:
             logger.info(
-                "group %s: static member %s is back, %s takes the place of %s",
+                "group %s: static member %s has rejoined: member id %s replaces %s",
                 group.group_id,
                 instance_id,
                 new_id,
@@ -148,19 +153,20 @@ class Admission:
             group.new_member_added = True
         group.add(member, joining.on_joined)
         logger.info(
-            "group %s: member %s joins from %s (client %s, %s; reason: %s)",
+            "group %s: member %s joined from %s (client id %s, %s; reason: %s)",
             group.group_id,
             member_id,
             joining.client_host,
             joining.client_id,
-            "no static id" if joining.group_instance_id is None else f"static id {joining.group_instance_id}",
+            "dynamic" if joining.group_instance_id is None else f"instance id {joining.group_instance_id}",
             joining.reason,
         )
-        # It sends no heartbeats before it is answered: should it be gone, it must not be waited for forever.
+        # A new member sends no heartbeats until it is answered. Without this limit, the group could wait
+        # forever for a member that has disconnected.
         self._rebalancer.begin_session(group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
-        self._rebalancer.prepare_or_complete(group, f"member {member_id} is new")
+        self._rebalancer.prepare_or_complete(group, f"member {member_id} joined")
 
-    # ---- Who comes by its id --------------------------------------------------------------------------
+    # ---- Joining with a member id ---------------------------------------------------------------------
 
     def _join_by_id(self, group: ClassicGroup, joining: Joining) -> None:
         member_id = joining.member_id
@@ -180,23 +186,25 @@ class Admission:
         if reason is not None:
             self._rejoin(group, member, joining, reason)
         elif group.is_in(GroupState.EMPTY):
-            logger.warning("group %s: member %s rejoins an empty group", group.group_id, member_id)
+            logger.warning(
+                "group %s: member %s rejoined although the group is empty", group.group_id, member_id
+            )
             joining.refuse(UnknownMemberIdError, member_id)
         else:
-            # It may not have heard the answer to its last JoinGroup: the generation goes on.
+            # The member may have missed the response to its last JoinGroup. No rebalance is needed.
             joining.on_joined(group.current_generation(member_id))
 
     @staticmethod
     def _reason_to_rebalance(group: ClassicGroup, member: ClassicGroupMember, joining: Joining) -> str | None:
-        """Why the member's rejoining takes a rebalance; ``None`` if it does not."""
+        """Return why the rejoin requires a rebalance, or ``None`` if it does not."""
         given_reason = f"; reason: {joining.reason}"
         if group.is_in(GroupState.PREPARING_REBALANCE):
-            return f"member {member.member_id} rejoins{given_reason}"
+            return f"member {member.member_id} rejoined{given_reason}"
         if group.is_in(GroupState.STABLE) and group.is_leader(member.member_id):
-            # So the leader has changes assigned that are no member's, as of topics.
-            return f"leader {member.member_id} rejoins{given_reason}"
+            # The leader rejoins to assign changes outside of the group, such as new partitions of a topic.
+            return f"leader {member.member_id} rejoined{given_reason}"
         if not group.is_in(GroupState.EMPTY) and member.protocols != joining.protocols:
-            return f"member {member.member_id} has changed its subscription{given_reason}"
+            return f"member {member.member_id} changed its protocols{given_reason}"
         return None
 
     def _rejoin(self, group: ClassicGroup, member: ClassicGroupMember, joining: Joining, reason: str) -> None:
@@ -213,7 +221,7 @@ class Admission:
             joining.on_joined,
         )
 
-    # ---- Static members that come back ----------------------------------------------------------------
+    # ---- Static members that rejoin -------------------------------------------------------------------
 
     def _replace_static(self, group: ClassicGroup, joining: Joining, old_id: str, new_id: str) -> None:
         assert joining.group_instance_id is not None
@@ -225,15 +233,16 @@ class Admission:
         self._rebalancer.touch(group, member)
         given_reason = f"; reason: {joining.reason}"
         if group.is_in(GroupState.COMPLETING_REBALANCE):
-            # The leader may be assigning to the old id by now.
+            # The leader may be computing an assignment for the old member id.
             self._rebalancer.prepare(
-                group, f"static member {joining.group_instance_id} is back{given_reason}"
+                group, f"static member {joining.group_instance_id} rejoined{given_reason}"
             )
         elif not group.is_in(GroupState.STABLE):
             self._rebalancer.maybe_complete(group)
         elif group.select_protocol() != group.protocol_name:
             self._rebalancer.prepare(
-                group, f"static member {joining.group_instance_id} is back, by another protocol{given_reason}"
+                group,
+                f"static member {joining.group_instance_id} rejoined and changed the protocol{given_reason}",
             )
         else:
             self._keep_generation(group, joining, member, old_id, before, leader_before)
@@ -247,13 +256,13 @@ class Admission:
         before: tuple[tuple[MemberProtocol, ...], int, int],
         leader_before: str,
     ) -> None:
-        """Write the new id down, and answer with the generation that goes on."""
+        """Persist the new member id, and answer with the current generation."""
         generation_id = group.generation_id
 
         def on_safe(error_code: int) -> None:
             is_here = member.member_id in group and group.member(member.member_id) is member
             if not is_here or group.generation_id != generation_id or not group.is_in(GroupState.STABLE):
-                return  # It was answered, or takes part in the rebalance that has begun.
+                return  # The member has been answered, or waits for the rebalance that has started.
             if error_code:
                 self._go_back(group, joining, member, old_id, before)
                 refused = group.current_generation(old_id)._replace(
@@ -265,7 +274,7 @@ class Admission:
                 result = group.current_generation(member.member_id, skip_assignment=skips)
                 group.answer_join(member, result)
             else:
-                # The response names the former leader: a member that is the leader would assign.
+                # Return the old leader id, because a client that finds itself to be the leader would assign.
                 result = group.current_generation(member.member_id)
                 group.answer_join(member, result._replace(leader=leader_before, members=()))
 
@@ -282,9 +291,10 @@ class Admission:
     ) -> None:
         assert joining.group_instance_id is not None
         logger.warning(
-            "group %s: that %s takes the place of %s could not be written, so it does not",
+            "group %s: failed to persist that member %s replaces %s; %s remains the member",
             group.group_id,
             member.member_id,
+            old_id,
             old_id,
         )
         group.update(member, *before, None)

@@ -1,8 +1,8 @@
-"""Replays a partition of ``__consumer_offsets``: a log in, the offsets and groups that it amounts to out.
+"""Loads offsets and groups from a partition of ``__consumer_offsets``, on a thread of its own.
 
-Runs on a thread of its own, on nothing that another thread has. A log that has been compacted gives the same
-as one that has not: of each key the last record counts, and a tombstone is as good as no record. Does not
-know: who coordinates what. Source of the behaviour: Kafka's ``CoordinatorLoaderImpl``.
+The thread shares no state with other threads. Only the last record of each key counts, and a tombstone
+removes the key, so that compaction does not change the result. The behaviour is that of Kafka's
+``CoordinatorLoaderImpl``.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Of a control record's key: version 0, type 1 (type 0 is an abort).
+#: Key of the control record that commits a transaction: version 0, type 1. Type 0 aborts it.
 _COMMIT_MARKER = b"\x00\x00\x00\x01"
 _LEGACY_KIND = records.LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
 _OFFSET_COMMIT_KIND = records.OFFSET_COMMIT.to_bytes(2, "big")
 
 
 class LoadCancelled(Exception):
-    """The broker stops, or the partition is no longer ours: nobody wants the result any more."""
+    """The load was cancelled: the broker is stopping, or the partition is not coordinated here any more."""
 
 
 class LoadedPartition(NamedTuple):
-    """What a partition amounts to."""
+    """Offsets and groups of a partition."""
 
     offsets: PartitionOffsets
     groups: dict[str, GroupMetadataValue]
@@ -45,23 +45,28 @@ class LoadedPartition(NamedTuple):
 
 
 class Replay:
-    """Takes batches in the order of the log.
+    """Reads batches in the order of the log and keeps the last record of each key.
 
-    Of each key the last record is kept as it is, and only what is kept in the end is decoded: most records of
-    a log that has not been compacted lately are commits that a later one replaces. Offsets of a transaction
-    count when its end is read, and only if it was committed; one without an end counts as aborted, because
-    whoever could end it is gone.
+    Records are decoded only at the end, because most commits in a log that has not been compacted recently
+    are overwritten by later ones. Offsets of a transaction count when its commit marker is read. A
+    transaction without a marker counts as aborted, because no producer is left that could complete it.
     """
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self._topic_partition = topic_partition
         self._record_count = 0
-        #: Key → the record's offset, and its value.
+        #: Offset and value of the last record of each key.
         self._last: dict[bytes, tuple[int, bytes | None]] = {}
         self._pending: dict[int, list[tuple[bytes, int, bytes | None]]] = {}
 
     def take(self, batch: RecordBatch) -> None:
-        """Raises CorruptRecordError for bytes that are no records."""
+        """Add the records of a batch.
+
+        Raises
+        ------
+        CorruptRecordError
+            The batch cannot be decoded.
+        """
         if batch.is_control:
             for record in batch:
                 self._end_transaction(batch.producer_id, record.key == _COMMIT_MARKER)
@@ -78,22 +83,22 @@ class Replay:
         held = self._pending.pop(producer_id, [])
         for key, offset, value in held if is_committed else ():
             self._record_count += 1
-            # A commit without a transaction may have come in between.
+            # A later commit outside the transaction takes precedence.
             if offset > self._last.get(key, (-1, None))[0]:
                 self._last[key] = (offset, value)
 
     def finish(self) -> LoadedPartition:
-        """What it amounts to.
+        """Decode the kept records and return the offsets and groups.
 
         Raises
         ------
         CorruptRecordError
-            A record that is none of the group coordinator's, with its offset.
+            A record is not a valid record of the group coordinator. The error has its offset.
         """
         loaded = LoadedPartition(PartitionOffsets(), {}, self._record_count)
         self._rename_legacy_keys()
         last, plain = self._last, PlainCommits(loaded.offsets)
-        # In no order, and without sorting: a million keys are not to hold the interpreter's lock for long.
+        # The order does not matter. Sorting a million keys would hold the GIL for too long.
         while last:
             key, (offset, value) = last.popitem()
             if value is not None and plain.take(key, value, offset):
@@ -102,12 +107,12 @@ class Replay:
                 _apply(loaded, key, value, offset)
             except MalformedMessageError as error:
                 raise CorruptRecordError(
-                    f"no record of the group coordinator: {error}", self._topic_partition, offset
+                    f"not a valid record of the group coordinator: {error}", self._topic_partition, offset
                 ) from error
         return loaded
 
     def _rename_legacy_keys(self) -> None:
-        """The first brokers had other keys for the same offsets; of the two the later record counts."""
+        """Convert the keys that the first Kafka releases wrote; the later record of both keys counts."""
         for legacy in [key for key in self._last if key.startswith(_LEGACY_KIND)]:
             record = self._last.pop(legacy)
             key = _OFFSET_COMMIT_KIND + legacy[len(_LEGACY_KIND) :]
@@ -127,19 +132,19 @@ def _apply(loaded: LoadedPartition, raw_key: bytes, raw_value: bytes | None, off
 def load_partition(
     topic_partition: TopicPartition, log: UnifiedLog, buffer_size_bytes: int, is_cancelled: Callable[[], bool]
 ) -> LoadedPartition:
-    """All of a partition's log as it is now.
+    """Load a partition up to its current log end offset.
 
     Raises
     ------
     LoadCancelled
-        ``is_cancelled`` said so.
+        ``is_cancelled`` has returned true.
     CorruptRecordError
-        A record that is none, with its offset.
+        A record is damaged. The error has its offset.
     KafkaStorageError
         The disk has failed.
     """
     replay = Replay(topic_partition)
-    # What has been appended is safe when this returns, and so can be read.
+    # The flush moves the high watermark to the log end offset, so that all records can be read.
     log.flush()
     end_offset = log.log_end_offset
     next_offset = log.log_start_offset
@@ -149,11 +154,11 @@ def load_partition(
         try:
             read = log.read(next_offset, buffer_size_bytes)
         except OffsetOutOfRangeError:
-            # Somebody has deleted records meanwhile.
+            # A client has deleted records in the meantime.
             next_offset = log.log_start_offset
             continue
         if not len(read.records):
-            # Compaction has left nothing between here and the end.
+            # Compaction has removed all records between here and the end.
             break
         for batch in read_batches(read.records):
             replay.take(batch)
@@ -162,18 +167,23 @@ def load_partition(
 
 
 class LoadJob(NamedTuple):
-    """One partition to load. ``on_loaded`` is called on the loader's thread, with what went wrong if anything
-    did; it is not called if the job was cancelled.
-    """
+    """A partition to load."""
 
     topic_partition: TopicPartition
     log: UnifiedLog
     is_cancelled: Callable[[], bool]
+    #: Called on the loader's thread with the result or the error, unless the job was cancelled.
     on_loaded: Callable[[LoadedPartition | KafkaError], None]
 
 
 class PartitionLoader:
-    """A thread, ``kafka-offsets-loader``, that loads partitions one after the other, while there are any."""
+    """Loads partitions one after the other, on the thread ``kafka-offsets-loader``.
+
+    Parameters
+    ----------
+    buffer_size_bytes:
+        Maximum bytes of each read of a log (``offsets.load.buffer.size``).
+    """
 
     def __init__(self, buffer_size_bytes: int) -> None:
         self._buffer_size_bytes = buffer_size_bytes
@@ -183,7 +193,7 @@ class PartitionLoader:
         self._is_closed = False
 
     def load(self, job: LoadJob) -> None:
-        """Load a partition soon."""
+        """Queue a partition to be loaded. Does nothing after :meth:`close`."""
         with self._lock:
             if self._is_closed:
                 return
@@ -193,7 +203,7 @@ class PartitionLoader:
                 self._thread.start()
 
     def close(self) -> None:
-        """Give up what is not done. Returns when the thread has ended."""
+        """Cancel all jobs and wait until the thread has stopped."""
         with self._lock:
             self._is_closed = True
             self._jobs.clear()
@@ -217,7 +227,7 @@ class PartitionLoader:
             except KafkaError as error:
                 outcome = error
             except Exception as error:
-                logger.exception("loading %s failed", partition_name(job.topic_partition))
+                logger.exception("failed to load %s", partition_name(job.topic_partition))
                 outcome = KafkaError(str(error))
             job.on_loaded(outcome)
 

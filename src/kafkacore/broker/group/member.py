@@ -1,7 +1,6 @@
-"""One member of a classic group, and the two answers it may be waiting for.
+"""A member of a classic group, and the results of its JoinGroup and SyncGroup requests.
 
-What a JoinGroup said of it in; its vote, its subscription and its assignment out. Does not know: the group,
-time, requests. Source of the behaviour: Kafka's ``ClassicGroupMember``.
+The behaviour is that of Kafka's ``ClassicGroupMember``.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ NO_ASSIGNMENT = b""
 
 
 class MemberProtocol(NamedTuple):
-    """A way of assigning that a member knows, and what it says to the leader in it."""
+    """A protocol (assignor) that a member supports, with the member's metadata for the leader."""
 
     name: str
     metadata: bytes
@@ -28,7 +27,7 @@ class JoinedMember(NamedTuple):
 
 
 class JoinResult(NamedTuple):
-    """What a JoinGroup is answered."""
+    """Result of a JoinGroup."""
 
     error_code: int = 0
     member_id: str = ""
@@ -41,7 +40,7 @@ class JoinResult(NamedTuple):
 
 
 class SyncResult(NamedTuple):
-    """What a SyncGroup is answered."""
+    """Result of a SyncGroup."""
 
     error_code: int = 0
     protocol_type: str | None = None
@@ -54,16 +53,28 @@ OnSynced = Callable[[SyncResult], None]
 
 
 class ClassicGroupMember:
-    """A member; its state is changed by the group and by who rebalances it.
+    """A member of a classic group. The group and the rebalancer change its state.
 
     Parameters
     ----------
+    member_id:
+        Id of the member.
+    group_instance_id:
+        Group instance id of a static member; ``None`` for a dynamic member.
+    client_id:
+        Client id of the JoinGroup.
     client_host:
-        As Kafka says it: a slash and the address.
-    rebalance_timeout_ms, session_timeout_ms:
-        How long it may take to rejoin, and to say that it lives.
+        Address of the client after a slash, as in Kafka.
+    rebalance_timeout_ms:
+        Maximum milliseconds that the member may take to rejoin during a rebalance.
+    session_timeout_ms:
+        Milliseconds without a heartbeat after which the member is removed.
+    protocol_type:
+        Protocol type, such as ``consumer``.
     protocols:
-        What it knows, best first.
+        Protocols that the member supports, in order of preference.
+    assignment:
+        Assignment that the leader gave to the member.
     """
 
     __slots__ = (
@@ -102,10 +113,10 @@ class ClassicGroupMember:
         self.protocol_type = protocol_type
         self.protocols = protocols
         self.assignment = assignment
-        #: Answers the JoinGroup, the SyncGroup that it waits for.
+        #: Callbacks of the pending JoinGroup and SyncGroup.
         self.on_joined: OnJoined | None = None
         self.on_synced: OnSynced | None = None
-        #: It has joined and no generation has begun since: it cannot say that it lives yet.
+        #: Whether it has not been in a generation yet. Such a member does not send heartbeats.
         self.is_new = False
 
     @property
@@ -122,7 +133,10 @@ class ClassicGroupMember:
 
     @property
     def is_excused(self) -> bool:
-        """Whether it lives although its session has run out: it waits for us. A new one may have gone."""
+        """Whether it stays a member when its session expires, because it waits for a response.
+
+        A new member does not: it may have disconnected.
+        """
         return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
 
     @property
@@ -130,9 +144,9 @@ class ClassicGroupMember:
         return frozenset(protocol.name for protocol in self.protocols)
 
     def metadata(self, protocol_name: str) -> bytes:
-        """What it says to the leader in a protocol that it knows."""
+        """Return the member's metadata for a protocol that it supports."""
         return next(one.metadata for one in self.protocols if one.name == protocol_name)
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The best of ``candidates``, of which it knows at least one."""
+        """Return the preferred protocol among ``candidates``, of which the member supports at least one."""
         return next(one.name for one in self.protocols if one.name in candidates)

@@ -1,8 +1,7 @@
-"""The rules of committed offsets: who may commit, what is read, what expires and what goes with its topic.
+"""Commits, reads, deletes and expires the offsets of groups.
 
-What requests ask, and the time, in; records for the coordinator's log, and what is to be answered, out. Does
-not know: messages, logs. Used by the network thread alone. Source of the rules: Kafka's
-``OffsetMetadataManager`` and ``OffsetExpirationConditionImpl``.
+The behaviour is that of Kafka's ``OffsetMetadataManager`` and ``OffsetExpirationConditionImpl``. Only the
+network thread uses this module.
 """
 
 from __future__ import annotations
@@ -26,24 +25,26 @@ if TYPE_CHECKING:
 
 logger = NameLogger(__name__)
 
-#: A commit that says nothing of how long it is to be kept.
+#: ``retention_ms`` of a commit that does not set a retention time.
 DEFAULT_RETENTION_MS = -1
 NO_OFFSETS: Mapping[str, TopicOffsets] = {}
 
 
 class Committer(NamedTuple):
-    """Who commits. ``version`` is OffsetCommit's; ``retention_ms`` came with its versions 2 to 4."""
+    """The member or client that commits offsets."""
 
     group_id: str
     member_id: str
     instance_id: str | None
     generation: int
+    #: Version of the OffsetCommit request.
     version: int
+    #: Milliseconds to keep the offsets, in OffsetCommit versions 2 to 4; -1 for the broker's setting.
     retention_ms: int = DEFAULT_RETENTION_MS
 
 
 class OffsetToCommit(NamedTuple):
-    """One partition of a commit; the partition is known to exist."""
+    """Offset of one partition in a commit. The partition exists."""
 
     topic: str
     topic_id: UUID
@@ -58,8 +59,12 @@ class OffsetManager:
 
     Parameters
     ----------
+    config:
+        Configuration of the broker: retention of offsets and maximum size of their metadata.
+    clock:
+        Source of the commit timestamps.
     log:
-        Has the offsets, and is asked to change them.
+        Stores the offsets and writes their records.
     """
 
     def __init__(self, config: BrokerConfig, clock: Clock, log: CoordinatorLog) -> None:
@@ -76,9 +81,19 @@ class OffsetManager:
         offsets: Sequence[OffsetToCommit],
         on_done: Callable[[Sequence[int]], None],
     ) -> None:
-        """Commit offsets of a group; ``on_done`` gets an error code, or 0, for each of them.
+        """Commit offsets of a group.
 
-        Called when what has been committed cannot be lost, or at once if nothing has.
+        Parameters
+        ----------
+        committer:
+            The member or client that commits.
+        node_id:
+            The node that received the request.
+        offsets:
+            Offsets to commit.
+        on_done:
+            Called with the error code of each offset when the committed offsets are durable, or at once if
+            no offset was accepted.
         """
         try:
             self._log.check(committer.group_id, node_id)
@@ -108,7 +123,7 @@ class OffsetManager:
         )
 
     def _may_keep(self, metadata: str | None) -> bool:
-        # Java counts UTF-16 units, of which a character has at most two.
+        # Kafka counts UTF-16 code units, and a character has at most two.
         limit = self._config.offset_metadata_max_bytes
         if metadata is None or 2 * len(metadata) <= limit:
             return True
@@ -122,9 +137,10 @@ class OffsetManager:
         node_id: int,
         on_done: Callable[[int, Mapping[str, TopicOffsets]], None],
     ) -> None:
-        """All offsets of a group as they are now, or an error code.
+        """Read all committed offsets of a group.
 
-        ``on_done`` is called when the offsets are durable. It must not change its argument.
+        ``on_done`` is called with an error code and the offsets when they are durable. It must not modify
+        the mapping.
         """
         try:
             self._log.check(group_id, node_id)
@@ -147,12 +163,19 @@ class OffsetManager:
         partitions: Sequence[tuple[str, int]],
         on_done: Callable[[int, Sequence[int]], None],
     ) -> None:
-        """Forget offsets of topics that the group does not consume.
+        """Delete committed offsets of topics to which the group does not subscribe.
 
         Parameters
         ----------
+        group_id:
+            Id of the group.
+        node_id:
+            The node that received the request.
+        partitions:
+            Topic name and partition of each offset.
         on_done:
-            Called with 0 and a code for each partition, or with the code of an error of the whole.
+            Called with the error code of the request and the code of each partition. If the whole request
+            fails, there may be no codes of partitions.
         """
         groups = self._log.groups
         try:
@@ -177,21 +200,21 @@ class OffsetManager:
             self._log.when_safe(group_id, lambda code: on_done(code, codes))
 
     def removal(self, group_id: str) -> Sequence[CoordinatorRecord]:
-        """Tombstones of all offsets of a group, for one that is deleted."""
+        """Return the tombstones of all offsets of a group that is being deleted."""
         return [
             records.offset_commit_tombstone(group_id, topic, partition)
             for topic, offsets in self._of_group(group_id).items()
             for partition in offsets
         ]
 
-    # ---- What goes by itself --------------------------------------------------------------------------
+    # ---- Expiry ---------------------------------------------------------------------------------------
 
     def expired(self, group_id: str) -> list[CoordinatorRecord]:
-        """Tombstones of the offsets of a group that have expired; of the group as well, if it is done with.
+        """Return tombstones of the expired offsets of a group, and of the group if none is left.
 
-        An offset of a topic that a member consumes never expires. Others do when they are older than
-        ``offsets.retention.minutes``, counted from when the group became empty, or from their commit if it
-        has members or none ever joined; or when the time has come that their commit said.
+        Offsets of topics to which a member subscribes do not expire. Others expire after
+        ``offsets.retention.minutes``. The time counts from when the group became empty, or from the commit if
+        the group has members or never had any. A commit with its own retention time expires at that time.
         """
         groups = self._log.groups
         expiry = groups.offset_expiry(group_id)
@@ -211,7 +234,7 @@ class OffsetManager:
                 if expiry is not None and self._has_expired(offset, expiry.since_ms, now_ms)
             )
         if batch:
-            logger.info("group %s: %d of %d offsets have expired", group_id, len(batch), count)
+            logger.info("group %s: %d of %d committed offsets have expired", group_id, len(batch), count)
         if len(batch) == count:
             batch.extend(groups.removal(group_id))
         return batch
@@ -223,12 +246,14 @@ class OffsetManager:
         return now_ms - base_ms >= self._config.offsets_retention_minutes * 60_000
 
     def of_topics(self, group_id: str, is_orphan: Callable[[str, UUID], bool]) -> list[CoordinatorRecord]:
-        """Tombstones of the offsets of a group for topics that are no more.
+        """Return tombstones of the offsets of a group for topics that have been deleted.
 
         Parameters
         ----------
+        group_id:
+            Id of the group.
         is_orphan:
-            Whether there is no such topic: by the name, and the id that was committed with it.
+            Returns whether the topic with this name and the id stored in the commit has been deleted.
         """
         return [
             records.offset_commit_tombstone(group_id, topic, partition)

@@ -1,8 +1,4 @@
-"""Committed offsets in memory: of the groups of each partition of ``__consumer_offsets``.
-
-Records of offsets in, in the order of the log; offsets by group, topic and partition out. Does not know: the
-rules of commits and of expiry, logs, requests. Source of the shape: Kafka's ``OffsetMetadataManager``.
-"""
+"""Committed offsets in memory, one store for each partition of ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -16,16 +12,16 @@ from kafkacore.protocol.generated.group_records import OffsetCommitKey, OffsetCo
 
 
 class CommittedOffset(NamedTuple):
-    """What a group keeps of a partition. Times are milliseconds since the epoch."""
+    """A committed offset. Times are milliseconds since the epoch."""
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_timestamp: int
-    #: When it expires, for one that was committed with a retention of its own.
+    #: Time at which it expires, if it was committed with a retention time.
     expire_timestamp: int = NO_TIMESTAMP
     topic_id: UUID = ZERO_UUID
-    #: Where its record is in ``__consumer_offsets``.
+    #: Offset of its record in ``__consumer_offsets``.
     record_offset: int = -1
 
 
@@ -35,17 +31,17 @@ _NOTHING: Mapping[str, TopicOffsets] = {}
 
 
 class PartitionOffsets:
-    """The offsets of all groups of one partition of ``__consumer_offsets``. Of one thread at a time."""
+    """Offsets of all groups of one partition of ``__consumer_offsets``. Not thread-safe."""
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupOffsets] = {}
 
     def __len__(self) -> int:
-        """Offsets of all groups."""
+        """Return the number of offsets of all groups."""
         return sum(len(topic) for group in self.groups.values() for topic in group.values())
 
     def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None, record_offset: int) -> None:
-        """A record is in the log: ``value`` is the group's offset from now on; ``None`` removes it."""
+        """Apply a record of the log: set the offset to ``value``, or remove it if ``value`` is ``None``."""
         if value is None:
             self._remove(key)
             return
@@ -61,7 +57,7 @@ class PartitionOffsets:
         self.put(key.group, key.topic, key.partition, committed)
 
     def put(self, group_id: str, topic_name: str, partition: int, committed: CommittedOffset) -> None:
-        """``committed`` is the group's offset from now on."""
+        """Set the committed offset of a partition."""
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = {}
@@ -82,5 +78,5 @@ class PartitionOffsets:
             del self.groups[key.group]
 
     def of_group(self, group_id: str) -> Mapping[str, TopicOffsets]:
-        """Topic → partition → offset."""
+        """Return the offsets of a group by topic and partition."""
         return self.groups.get(group_id, _NOTHING)

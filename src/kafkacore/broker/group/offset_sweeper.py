@@ -1,9 +1,7 @@
-"""Removes what is left of old groups and of deleted topics: by the clock, and when a topic goes.
+"""Removes expired offsets at intervals, and offsets of deleted topics when a topic is deleted.
 
-Time, names of topics and loaded partitions in; tombstones for the coordinator's log out, a few groups in a
-turn of the network thread, so that a million offsets do not hold it up. Does not know: when an offset has
-expired. Source of the behaviour: Kafka's ``GroupCoordinatorShard.cleanupGroupMetadata`` and
-``onTopicsDeleted``.
+Each turn of the network thread handles a few groups, so that a million offsets do not block it. The behaviour
+is that of Kafka's ``GroupCoordinatorShard.cleanupGroupMetadata`` and ``onTopicsDeleted``.
 """
 
 from __future__ import annotations
@@ -29,13 +27,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Groups to handle in one turn of the network thread.
 GROUPS_PER_TURN = 50
-#: A batch of tombstones stays far below ``max.message.bytes``.
+#: Maximum tombstones in a batch, so that it stays far below ``max.message.bytes``.
 RECORDS_PER_BATCH = 1000
 
 
 class _Every(TimerTask):
-    """Sweeps, and is due again an interval later."""
+    """Timer task that sweeps and schedules the next sweep."""
 
     def __init__(self, sweeper: OffsetSweeper) -> None:
         super().__init__()
@@ -46,12 +45,24 @@ class _Every(TimerTask):
 
 
 class OffsetSweeper:
-    """Used by the network thread alone.
+    """Removes old offsets. Only the network thread may use it.
 
     Parameters
     ----------
+    config:
+        Configuration of the broker, for ``offsets.retention.check.interval.ms``.
+    clock:
+        Source of the monotonic time.
+    timer:
+        Timer of the broker.
+    topics:
+        Catalog in which topics are looked up.
+    log:
+        Log of the group coordinator, to which tombstones are written.
+    offsets:
+        Determines which offsets have expired.
     call_soon:
-        Runs something in the next turn of the network thread.
+        Runs a function in the next turn of the network thread.
     """
 
     def __init__(
@@ -72,11 +83,11 @@ class OffsetSweeper:
         self._offsets = offsets
         self._call_soon = call_soon
         self._every = _Every(self)
-        #: Names of topics that have gone and whose offsets are still to be looked for.
+        #: Names of deleted topics whose offsets have not been removed yet.
         self._removed: set[str] = set()
 
     def start(self) -> None:
-        """Look for expired offsets from time to time from now on."""
+        """Schedule the next sweep."""
         interval_ms = self._config.offsets_retention_check_interval_ms
         self._timer.add(self._clock.monotonic_ms() + interval_ms, self._every)
 
@@ -85,11 +96,11 @@ class OffsetSweeper:
         self.start()
 
     def sweep(self) -> None:
-        """Remove what has expired; done some turns later."""
+        """Begin to remove expired offsets. This takes several turns of the network thread."""
         self._visit(range(self._log.partition_count), self._offsets.expired)
 
     def topic_removed(self, topic_partition: TopicPartition) -> None:
-        """A partition of a topic that has been deleted."""
+        """Schedule the removal of the offsets of a deleted topic, given one of its partitions."""
         if topic_partition.topic == OFFSETS_TOPIC:
             self._log.topic_removed()
             return
@@ -107,7 +118,7 @@ class OffsetSweeper:
         )
 
     def partition_loaded(self, number: int) -> None:
-        """A crash may have come between a topic's end and that of its offsets; finish what it was to do."""
+        """Remove offsets of topics that were deleted before a crash could remove their offsets."""
         self._visit(
             [number],
             lambda group_id: self._offsets.of_topics(
@@ -120,7 +131,7 @@ class OffsetSweeper:
         if topic is None:
             return True
         if topic_id == ZERO_UUID:
-            # Of an old record, which does not say. What is committed to a new topic of the name does.
+            # An old record has no topic id. A commit for a new topic of the same name has one.
             return name in removed
         return bool(topic_id != topic.topic_id)
 
@@ -145,10 +156,10 @@ class OffsetSweeper:
 
     def _append(self, number: int, batch: list[CoordinatorRecord]) -> None:
         for start in range(0, len(batch), RECORDS_PER_BATCH):
-            # Each time: an append may find the log failed, and its groups gone.
+            # Check before each batch, because a failed append unloads the partition.
             if self._log.offsets_of(number) is not None:
                 self._log.append_to(number, batch[start : start + RECORDS_PER_BATCH], self._on_safe)
 
     def _on_safe(self, code: int) -> None:
         if code:
-            logger.warning("removing old offsets failed with error %d; it is tried again later", code)
+            logger.warning("failed to remove old committed offsets: error %d; will retry later", code)

@@ -1,8 +1,4 @@
-"""Appends to one partition of ``__consumer_offsets`` that are not safe yet, in the order of the log.
-
-Offsets and callbacks in; each callback called once, when the high watermark has passed its offset, when that
-takes too long, or when it never will. Does not know: what has been appended.
-"""
+"""Appends to a partition of ``__consumer_offsets`` that wait until the high watermark has passed them."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ class _Waiting(NamedTuple):
 
 
 class _Watch(DelayedOperation):
-    """Wakes :class:`PendingAppends` when the first of them can be answered, or is late."""
+    """Completes when the first pending append is safe, has failed or has timed out."""
 
     def __init__(self, deadline_ms: float, pending: PendingAppends) -> None:
         super().__init__(deadline_ms)
@@ -43,12 +39,20 @@ class _Watch(DelayedOperation):
 
 
 class PendingAppends:
-    """Used by the network thread alone.
+    """Calls the callback of each append once, when it is safe, has failed or has timed out.
+
+    Only the network thread may use it.
 
     Parameters
     ----------
+    topic_partition:
+        The partition of ``__consumer_offsets``.
+    log:
+        Log of the partition.
     purgatory:
-        Told of every move of the partition's high watermark, and of its failure.
+        Purgatory that is checked when the partition's high watermark moves or its log fails.
+    clock:
+        Source of the monotonic time.
     """
 
     def __init__(
@@ -70,12 +74,12 @@ class PendingAppends:
         return len(self._waiting)
 
     def add(self, required: int, timeout_ms: float, on_safe: OnSafe) -> None:
-        """Something has been appended that ends before ``required``."""
+        """Wait until the high watermark reaches ``required``, the offset after the appended records."""
         self._last_required = required
         self._wait(timeout_ms, on_safe)
 
     def when_safe(self, timeout_ms: float, on_safe: OnSafe) -> None:
-        """As :meth:`add`, for all that has been added so far."""
+        """Wait until all appends added so far are safe. As with :meth:`add`, this may be at once."""
         self._wait(timeout_ms, on_safe)
 
     def _wait(self, timeout_ms: float, on_safe: OnSafe) -> None:
@@ -92,13 +96,13 @@ class PendingAppends:
             self._purgatory.try_complete_else_watch(watch, (self._topic_partition,))
 
     def has_settled(self) -> bool:
-        """Whether the first that waits need not wait any more."""
+        """Return whether the first pending append can be answered."""
         if not self._waiting or self._log.failure is not None:
             return True
         return self._log.high_watermark >= self._waiting[0].required
 
     def settle(self) -> None:
-        """Call back whoever need not wait any more."""
+        """Call the callbacks of the appends that are safe, have failed or have timed out."""
         self._watch = None
         while self._waiting:
             first = self._waiting[0]
@@ -115,7 +119,7 @@ class PendingAppends:
         self._keep_watch()
 
     def fail(self, code: int) -> None:
-        """Nothing of what waits will be safe as far as anybody here can tell."""
+        """Fail all pending appends with an error code, because their outcome will not be known here."""
         watch, self._watch = self._watch, None
         if watch is not None:
             self._purgatory.cancel(watch)
@@ -128,5 +132,5 @@ def _notify(on_safe: OnSafe, code: int) -> None:
     try:
         on_safe(code)
     except Exception:
-        # The others that wait are not to pay for it.
-        logger.exception("an answer to a write of the group coordinator failed")
+        # An error in one callback must not affect the others.
+        logger.exception("failed to answer a request after a write of the group coordinator")

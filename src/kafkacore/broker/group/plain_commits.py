@@ -1,7 +1,6 @@
-"""Takes in what nearly all records of ``__consumer_offsets`` are: commits as brokers of today write them.
+"""Fast decoder of the most common records of ``__consumer_offsets``: commits in the current format.
 
-Key and value as bytes in, the committed offset where it belongs. Every record that is anything else, or is
-not whole, is left to :mod:`~kafkacore.broker.group.records`, which knows it or refuses it.
+All other records, including malformed ones, are left to :mod:`~kafkacore.broker.group.records`.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from kafkacore.protocol import ZERO_UUID
 _KEY_HEAD = struct.Struct(">hh")
 _LENGTH = struct.Struct(">h")
 _PARTITION = struct.Struct(">i")
-#: Version, offset, leader epoch.
+#: The fields version, offset and leader epoch.
 _VALUE_HEAD = struct.Struct(">hqi")
 _TIMESTAMP = struct.Struct(">q")
-#: One tagged field, of number 0 and 16 bytes: the topic's id.
+#: Header of the tagged fields if the only one is the topic id: one field, tag 0, 16 bytes.
 _TOPIC_ID = b"\x01\x00\x10"
 _NO_TAGS = b"\x00"
-#: From here on a length takes more than one byte.
+#: Smallest varint that takes more than one byte.
 _LONG = 0x80
 
 
 class PlainCommits:
-    """Many records of the same groups and topics: of each name and id one object is kept."""
+    """Adds commits to ``offsets``, with one shared object for each distinct name and topic id."""
 
     def __init__(self, offsets: PartitionOffsets) -> None:
         self._offsets = offsets
@@ -35,7 +34,7 @@ class PlainCommits:
         self._ids: dict[bytes, UUID] = {}
 
     def take(self, key: bytes, value: bytes, record_offset: int) -> bool:
-        """Keep the commit that a record is; false, and nothing kept, if it is none of these."""
+        """Add the commit of a record. Return false, and add nothing, if it is another kind of record."""
         names = self._names
         try:
             kind, group_size = _KEY_HEAD.unpack_from(key)
@@ -44,7 +43,7 @@ class PlainCommits:
             topic_end = group_end + 2 + topic_size
             (partition,) = _PARTITION.unpack_from(key, topic_end)
             version, offset, leader_epoch = _VALUE_HEAD.unpack_from(value)
-            # A compact string says its size plus one; 0 is none.
+            # The length of a compact string is stored plus one; 0 is null.
             size = value[14]
             end = 14 + size
             (timestamp,) = _TIMESTAMP.unpack_from(value, end)

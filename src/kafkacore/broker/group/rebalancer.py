@@ -1,7 +1,6 @@
-"""From one generation of a group to the next: who is waited for, how long, what is written and answered.
+"""Takes a group from one generation to the next: waits for members, persists assignments, answers requests.
 
-Changes of membership in; answers to JoinGroup and SyncGroup, and records of the group, out. Does not know:
-who may join, requests. Source of the behaviour: Kafka's ``GroupMetadataManager``, its classic part.
+The behaviour is that of the classic protocol in Kafka's ``GroupMetadataManager``.
 """
 
 from __future__ import annotations
@@ -26,19 +25,24 @@ if TYPE_CHECKING:
 
 logger = NameLogger(__name__)
 
-#: A new member that waits for its JoinGroup longer than this is taken for gone: it cannot say that it lives.
+#: Milliseconds after which a new member that still waits for its JoinGroup response is removed, because it
+#: cannot send heartbeats before that response.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
 class Rebalancer:
-    """Used by the network thread alone.
+    """Rebalances classic groups. Only the network thread may use it.
 
     Parameters
     ----------
     log:
-        Where groups are written.
+        Log of the group coordinator, to which groups are written.
+    config:
+        Configuration of the broker, for ``group.initial.rebalance.delay.ms``.
+    clock:
+        Source of the monotonic time.
     timer:
-        Of all that waits in the broker.
+        Timer of the broker.
     """
 
     def __init__(self, log: CoordinatorLog, config: BrokerConfig, clock: Clock, timer: Timer) -> None:
@@ -53,17 +57,17 @@ class Rebalancer:
     def _deadline_ms(self, delay_ms: float) -> float:
         return self._clock.monotonic_ms() + delay_ms
 
-    # ---- Signs of life --------------------------------------------------------------------------------
+    # ---- Sessions -------------------------------------------------------------------------------------
 
     def begin_session(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-        """The member, or one who was given this id, lives: its session ends ``timeout_ms`` from now."""
+        """Start or restart the session of a member or pending member; it expires after ``timeout_ms``."""
         self.end_session(group, member_id)
         session = DelayedHeartbeat(self._deadline_ms(timeout_ms), group, self, member_id)
         group.sessions[member_id] = session
         self.heartbeat_purgatory.try_complete_else_watch(session, ())
 
     def touch(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
-        """A sign of life: its session begins anew."""
+        """Restart the session of a member."""
         self.begin_session(group, member.member_id, member.session_timeout_ms)
 
     def end_session(self, group: ClassicGroup, member_id: str) -> None:
@@ -72,13 +76,13 @@ class Rebalancer:
             self.heartbeat_purgatory.cancel(session)
 
     def expire_session(self, group: ClassicGroup, member_id: str) -> None:
-        """A session has run out."""
+        """Remove a member whose session has expired, unless it waits for a response."""
         group.sessions.pop(member_id, None)
         if group.is_in(GroupState.DEAD):
             return
         if member_id in group.pending_joins:
             logger.info(
-                "group %s: %s was given its id and did not come back with it: forgotten",
+                "group %s: removed pending member %s, which did not rejoin with its new id in time",
                 group.group_id,
                 member_id,
             )
@@ -87,19 +91,19 @@ class Rebalancer:
         elif member_id in group and not group.member(member_id).is_excused:
             member = group.member(member_id)
             logger.info(
-                "group %s: member %s has not been heard of for %d ms: removed",
+                "group %s: removed member %s, which sent no heartbeat for %d ms",
                 group.group_id,
                 member_id,
                 NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms,
             )
             self.forget_member(group, member)
             if group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-                self.prepare(group, f"member {member_id} was removed, its session had run out")
+                self.prepare(group, f"the session of member {member_id} expired")
             else:
                 self._complete_if_all_joined(group)
 
     def forget_member(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
-        """Remove a member; a JoinGroup that waits fails with UNKNOWN_MEMBER_ID, so that it joins again."""
+        """Remove a member. Its pending JoinGroup fails with UNKNOWN_MEMBER_ID, so that it rejoins."""
         self.end_session(group, member.member_id)
         group.answer_join(member, JoinResult(UnknownMemberIdError.errno))
         group.remove(member.member_id)
@@ -107,21 +111,24 @@ class Rebalancer:
     # ---- Joining --------------------------------------------------------------------------------------
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
-        """The membership has changed: begin a rebalance, or end the one that goes on if all are there."""
+        """Start a rebalance after a change of membership, or complete the current one if all have joined."""
         if group.can_rebalance:
             self.prepare(group, reason)
         else:
             self.maybe_complete(group)
 
     def prepare(self, group: ClassicGroup, reason: str) -> None:
-        """Begin a rebalance: wait for the members to join again."""
+        """Start a rebalance: wait for the members to rejoin."""
         if group.is_in(GroupState.COMPLETING_REBALANCE):
             self._refuse_assignments(group, RebalanceInProgressError.errno)
         self._stop_waiting_for_syncs(group)
         is_initial = group.is_in(GroupState.EMPTY)
         group.transition_to(GroupState.PREPARING_REBALANCE)
         logger.info(
-            "group %s: rebalance, generation %d ends (%s)", group.group_id, group.generation_id, reason
+            "group %s: preparing to rebalance, old generation %d (reason: %s)",
+            group.group_id,
+            group.generation_id,
+            reason,
         )
         if is_initial:
             delay_ms = self._config.group_initial_rebalance_delay_ms
@@ -135,7 +142,7 @@ class Rebalancer:
         self.join_purgatory.try_complete_else_watch(group.delayed_join, (group.group_id,))
 
     def complete_initial_join(self, waited: InitialDelayedJoin) -> None:
-        """The delay of a first rebalance is over: wait once more if somebody came meanwhile."""
+        """End the delay of an initial rebalance, or extend it if a member has joined in the meantime."""
         group = waited.group
         if not group.new_member_added or waited.remaining_ms == 0:
             self.complete_join(group)
@@ -149,16 +156,16 @@ class Rebalancer:
         self.join_purgatory.try_complete_else_watch(group.delayed_join, (group.group_id,))
 
     def maybe_complete(self, group: ClassicGroup) -> None:
-        """End the joining if nobody is missing; a first rebalance waits for its delay whatever comes."""
+        """Complete the join phase if all members have joined. An initial rebalance always waits its delay."""
         self.join_purgatory.check_and_complete(group.group_id)
 
     def _complete_if_all_joined(self, group: ClassicGroup) -> None:
-        # Even in a first rebalance: that is how Kafka sees it when somebody goes.
+        # As in Kafka, a member that leaves ends the delay of an initial rebalance.
         if group.is_in(GroupState.PREPARING_REBALANCE) and group.has_all_members_joined:
             self.complete_join(group)
 
     def complete_join(self, group: ClassicGroup) -> None:
-        """Nobody else is waited for: the next generation begins with those who are there."""
+        """End the join phase: begin the next generation with the members that have joined."""
         if group.delayed_join is not None:
             self.join_purgatory.cancel(group.delayed_join)
             group.delayed_join = None
@@ -167,17 +174,19 @@ class Rebalancer:
             return
         if len(group) and not group.elect_joined_leader():
             logger.error(
-                "group %s: none of its %d static members has rejoined, waiting on", group.group_id, len(group)
+                "group %s: none of its %d static members has rejoined; waiting for another rebalance timeout",
+                group.group_id,
+                len(group),
             )
             self._wait_for_members(group)
             return
         group.begin_generation()
         if group.is_in(GroupState.EMPTY):
-            logger.info("group %s: empty, generation %d", group.group_id, group.generation_id)
+            logger.info("group %s: now empty in generation %d", group.group_id, group.generation_id)
             self._store_empty(group)
         else:
             logger.info(
-                "group %s: generation %d has %d members, waiting for the assignment of leader %s",
+                "group %s: generation %d has %d members; waiting for the assignment of leader %s",
                 group.group_id,
                 group.generation_id,
                 len(group),
@@ -192,7 +201,7 @@ class Rebalancer:
             self.end_session(group, member.member_id)
         if absent:
             logger.info(
-                "group %s: removed, because they did not rejoin in time: %s",
+                "group %s: removed members that did not rejoin in time: %s",
                 group.group_id,
                 ", ".join(member.member_id for member in absent),
             )
@@ -209,19 +218,19 @@ class Rebalancer:
     # ---- Assignments ----------------------------------------------------------------------------------
 
     def sync_received(self, group: ClassicGroup, member_id: str) -> None:
-        """The member has asked for its assignment."""
+        """Note that a member has sent a SyncGroup."""
         group.pending_syncs.discard(member_id)
         self.sync_purgatory.check_and_complete(group.group_id)
 
     def expire_sync(self, group: ClassicGroup) -> None:
-        """Some members of the generation have not asked for their assignment in time."""
+        """Remove members that have not sent a SyncGroup in time, and start a rebalance."""
         if not group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return
         late = sorted(group.pending_syncs)
         for member_id in late:
             group.remove(member_id)
             self.end_session(group, member_id)
-        self.prepare(group, f"{', '.join(late)} did not ask for an assignment in time")
+        self.prepare(group, f"members did not send SyncGroup in time: {', '.join(late)}")
 
     def _stop_waiting_for_syncs(self, group: ClassicGroup) -> None:
         group.pending_syncs.clear()
@@ -230,11 +239,11 @@ class Rebalancer:
             group.delayed_sync = None
 
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes], leader_id: str) -> None:
-        """The leader has assigned: write it down, and hand it out once it is safe."""
+        """Persist the leader's assignments, and send them to the members when the record is safe."""
         missing = [one.member_id for one in group if one.member_id not in assignments]
         if missing:
             logger.warning(
-                "group %s: leader %s has assigned nothing to %s in generation %d",
+                "group %s: leader %s sent no assignment for members %s in generation %d",
                 group.group_id,
                 leader_id,
                 ", ".join(missing),
@@ -244,12 +253,12 @@ class Rebalancer:
         generation_id = group.generation_id
 
         def on_safe(error_code: int) -> None:
-            # Another member may have joined meanwhile; then this assignment is nobody's.
+            # If another member has joined in the meantime, this assignment is obsolete.
             if not group.is_in(GroupState.COMPLETING_REBALANCE) or group.generation_id != generation_id:
                 return
             if error_code:
                 self._refuse_assignments(group, error_code)
-                self.prepare(group, f"the assignment could not be written: error {error_code}")
+                self.prepare(group, f"failed to persist the assignment: error {error_code}")
             else:
                 self._send_assignments(group, given)
 
@@ -258,7 +267,7 @@ class Rebalancer:
     def _send_assignments(self, group: ClassicGroup, given: Mapping[str, bytes]) -> None:
         group.transition_to(GroupState.STABLE)
         logger.info(
-            "group %s: stable in generation %d, %d members of which %d static",
+            "group %s: stable in generation %d with %d members (%d static)",
             group.group_id,
             group.generation_id,
             len(group),
@@ -269,7 +278,7 @@ class Rebalancer:
         for member in group.members():
             result = SyncResult(0, group.protocol_type, group.protocol_name, member.assignment)
             if group.answer_sync(member, result):
-                # A session that ran out while its member waited for us has not been begun again.
+                # The session may have expired while the member waited for this response.
                 self.touch(group, member)
 
     def _refuse_assignments(self, group: ClassicGroup, error_code: int) -> None:
@@ -281,7 +290,7 @@ class Rebalancer:
     # ---- The log --------------------------------------------------------------------------------------
 
     def store(self, group: ClassicGroup, assignments: Mapping[str, bytes], on_safe: OnSafe) -> None:
-        """Write the group as it is, with these assignments."""
+        """Write a record of the group's current state with these assignments."""
 
         def on_safe_once_open(error_code: int) -> None:
             with self.delayed_responses:
@@ -291,10 +300,10 @@ class Rebalancer:
 
     def _store_empty(self, group: ClassicGroup) -> None:
         def on_safe(error_code: int) -> None:
-            # The generation before comes back if the broker dies now, and ends as its sessions do.
+            # If the broker crashes now, it loads the previous generation, whose sessions then expire.
             if error_code:
                 logger.warning(
-                    "group %s: that it is empty could not be written: error %d", group.group_id, error_code
+                    "group %s: failed to persist the empty group: error %d", group.group_id, error_code
                 )
 
         self.store(group, {}, on_safe)
@@ -302,7 +311,7 @@ class Rebalancer:
     # ---- Its end --------------------------------------------------------------------------------------
 
     def transition_to_dead(self, group: ClassicGroup, error_code: int) -> None:
-        """Make a group dead that this node no longer has: waiting requests fail with ``error_code``."""
+        """Mark a group as dead that this node has removed. Waiting requests fail with ``error_code``."""
         group.transition_to(GroupState.DEAD)
         self._stop_waiting_for_syncs(group)
         if group.delayed_join is not None:

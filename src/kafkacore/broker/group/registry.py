@@ -1,8 +1,4 @@
-"""The groups that are coordinated here, by their id; what the log and the offsets ask of them.
-
-Records of groups in, as they are written and as they are read again; groups out. Does not know: requests,
-who may join. Used by the network thread alone.
-"""
+"""The groups that this broker coordinates, by id. Only the network thread uses this module."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = NameLogger(__name__)
 
-#: From this version of OffsetCommit on, a group that does not exist has an error of its own.
+#: First OffsetCommit version that returns GROUP_ID_NOT_FOUND for a group that does not exist.
 FIRST_COMMIT_VERSION_WITH_NOT_FOUND = 9
 
 
@@ -38,8 +34,14 @@ class GroupRegistry:
 
     Parameters
     ----------
+    rebalancer:
+        Manages the sessions and rebalances of the groups.
     partition_for:
-        The partition of ``__consumer_offsets`` that a group lives on.
+        Returns the partition of ``__consumer_offsets`` that stores a group.
+    config:
+        Configuration of the broker, for ``group.max.size``.
+    clock:
+        Source of the wall-clock time.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class GroupRegistry:
         self._config = config
         self._clock = clock
         self._groups: dict[str, ClassicGroup] = {}
-        # Their ids by partition: all groups are too many to be gone through for each.
+        # Group ids by partition, so that unloading a partition does not have to look at all groups.
         self._of_partition: dict[int, dict[str, None]] = {}
 
     def __len__(self) -> int:
@@ -67,7 +69,7 @@ class GroupRegistry:
         return self._groups.get(group_id)
 
     def known(self, group_id: str) -> ClassicGroup:
-        """A group that there is; raises :class:`UnknownMemberIdError`: without it nobody is its member."""
+        """Return an existing group, or raise :class:`UnknownMemberIdError`, since it has no such member."""
         group = self._groups.get(group_id)
         if group is None:
             raise UnknownMemberIdError(f"Group {group_id} not found.")
@@ -82,14 +84,14 @@ class GroupRegistry:
         return group
 
     def remove(self, group_id: str, error_code: int = NotCoordinatorError.errno) -> None:
-        """Remove a group; requests that wait for it fail with ``error_code``."""
+        """Remove a group. Requests that wait for it fail with ``error_code``."""
         group = self._groups.pop(group_id, None)
         if group is not None:
             del self._of_partition[self._partition_for(group_id)][group_id]
             with self._rebalancer.delayed_responses:
                 self._rebalancer.transition_to_dead(group, error_code)
 
-    # ---- Asked by the log -----------------------------------------------------------------------------
+    # ---- Used by the log ------------------------------------------------------------------------------
 
     def apply_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
         if value is None:
@@ -107,14 +109,15 @@ class GroupRegistry:
         if not len(group):
             return
         logger.info(
-            "group %s: loaded, generation %d with %d members", group.group_id, group.generation_id, len(group)
+            "group %s: loaded generation %d with %d members", group.group_id, group.generation_id, len(group)
         )
         for member in group:
             self._rebalancer.touch(group, member)
         if len(group) > self._config.group_max_size:
-            # The limit was lowered: who rejoins first stays.
+            # group.max.size has been lowered. The members that rejoin first stay.
             self._rebalancer.prepare(
-                group, f"loaded with {len(group)} members, group.max.size is {self._config.group_max_size}"
+                group,
+                f"loaded with {len(group)} members, but group.max.size is {self._config.group_max_size}",
             )
 
     def unload(self, partition: int) -> None:
@@ -126,7 +129,7 @@ class GroupRegistry:
                 )
             self.remove(group_id)
 
-    # ---- Asked by the offsets -------------------------------------------------------------------------
+    # ---- Used by the offsets --------------------------------------------------------------------------
 
     def group_ids(self, partition: int) -> Sequence[str]:
         return list(self._of_partition.get(partition, ()))
@@ -156,7 +159,7 @@ class GroupRegistry:
         self.found(group_id).validate_offset_delete()
 
     def found(self, group_id: str) -> ClassicGroup:
-        """A group that there is; raises :class:`GroupIdNotFoundError`."""
+        """Return an existing group, or raise :class:`GroupIdNotFoundError`."""
         group = self._groups.get(group_id)
         if group is None:
             raise GroupIdNotFoundError(f"Group {group_id} not found.")

@@ -1,7 +1,4 @@
-"""The group coordinator put together: log, groups, offsets and what removes the old ones.
-
-What the broker has in; parts that know each other out. Does not know: what they do.
-"""
+"""Creates and connects the parts of the group coordinator: log, groups, offsets and offset sweeper."""
 
 from __future__ import annotations
 
@@ -23,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class GroupServices:
-    """Used by the network thread alone, after :meth:`start`; :meth:`close` once that thread has ended."""
+    """The parts of the group coordinator.
+
+    After :meth:`start`, only the network thread may use it. Call :meth:`close` after that thread has stopped.
+    """
 
     def __init__(
         self,
@@ -45,15 +45,15 @@ class GroupServices:
         self.log.on_loaded = self._sweeper.partition_loaded
 
     def start(self) -> None:
-        """Begin to load what is known of groups, and to look for old offsets from time to time."""
+        """Begin to load groups, and to remove expired offsets at intervals."""
         self.log.start()
         self._sweeper.start()
 
     def close(self) -> None:
-        """Load nothing more. Returns when no log is being read."""
+        """Cancel all loads and wait until the loader thread has stopped."""
         self.log.close()
 
     def partition_removed(self, topic_partition: TopicPartition) -> None:
-        """A partition of a topic that has been deleted."""
+        """Handle the removal of a partition whose topic has been deleted."""
         self._replica_manager.partition_changed(topic_partition)
         self._sweeper.topic_removed(topic_partition)

@@ -178,7 +178,7 @@ def test_failed_log_takes_back_all_that_was_not_safe(harness: OffsetsHarness) ->
 
 def test_only_the_leader_coordinates(harness: OffsetsHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     harness.log.check("g", NODE)
-    with pytest.raises(NotCoordinatorError, match="does not lead"):
+    with pytest.raises(NotCoordinatorError, match="is not the leader"):
         harness.log.check("g", NODE + 1)
 
 
@@ -186,7 +186,7 @@ def test_without_the_topic_nobody_coordinates(tmp_path: Path) -> None:
     from model.memory_log import MemoryLogManager
 
     harness = OffsetsHarness(tmp_path, MemoryLogManager())
-    with pytest.raises(NotCoordinatorError, match="no __consumer_offsets yet"):
+    with pytest.raises(NotCoordinatorError, match="__consumer_offsets does not exist yet"):
         harness.log.check("g", NODE)
     harness.log.ensure_topic()
     harness.log.check("g", NODE)

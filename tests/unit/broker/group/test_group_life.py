@@ -112,7 +112,7 @@ def test_record_that_has_a_member_twice_is_refused() -> None:
         [member(member_id="a", group_instance_id="i"), member(member_id="b", group_instance_id="i")],
     ):
         value = GroupMetadataValue(protocol_type="consumer", generation=1, protocol="range", members=members)
-        with pytest.raises(MalformedMessageError, match="g has a member twice"):
+        with pytest.raises(MalformedMessageError, match="g has a duplicate member"):
             group_of("g", value, lambda: 0)
 
 
@@ -275,13 +275,13 @@ def test_log_tells_a_groups_life_in_a_line_each(
     harness.pass_ms(SESSION_MS)
     lines = [record.getMessage().replace(member, "M") for record in caplog.records]
     assert lines == [
-        "group flights: member M joins from /127.0.0.1 (client client, no static id; reason: not provided)",
-        "group flights: rebalance, generation 0 ends (member M is new)",
-        "group flights: generation 1 has 1 members, waiting for the assignment of leader M",
-        "group flights: stable in generation 1, 1 members of which 0 static",
-        "group flights: member M has not been heard of for 10000 ms: removed",
-        "group flights: rebalance, generation 1 ends (member M was removed, its session had run out)",
-        "group flights: empty, generation 2",
+        "group flights: member M joined from /127.0.0.1 (client id client, dynamic; reason: not provided)",
+        "group flights: preparing to rebalance, old generation 0 (reason: member M joined)",
+        "group flights: generation 1 has 1 members; waiting for the assignment of leader M",
+        "group flights: stable in generation 1 with 1 members (0 static)",
+        "group flights: removed member M, which sent no heartbeat for 10000 ms",
+        "group flights: preparing to rebalance, old generation 1 (reason: the session of member M expired)",
+        "group flights: now empty in generation 2",
     ]
 
 

@@ -140,9 +140,9 @@ def test_generation_of_every_version_is_read_with_what_it_can_say(version: int) 
 @pytest.mark.parametrize("version", [5, 32767, -1])
 def test_version_of_the_future_is_refused_by_name(version: int) -> None:
     data = struct.pack(">h", version) + bytes(64)
-    with pytest.raises(MalformedMessageError, match=f"OffsetCommitValue of version {version},.* 0 to 4"):
+    with pytest.raises(MalformedMessageError, match=f"version {version} of OffsetCommitValue:.* 0 to 4"):
         records.decode_offset_commit(data)
-    with pytest.raises(MalformedMessageError, match=f"GroupMetadataValue of version {version}"):
+    with pytest.raises(MalformedMessageError, match=f"version {version} of GroupMetadataValue"):
         records.decode_group_metadata(data)
 
 
