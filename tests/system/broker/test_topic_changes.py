@@ -196,7 +196,7 @@ def test_client_whose_answer_cannot_be_made_is_told_so(
     told = scene.create("new", 1)
     assert told.error_code == UnknownError.errno
     scene.check_others_are_served()
-    assert "a change could not be answered" in caplog.text
+    assert "failed to answer a request after its change was done" in caplog.text
 
 
 def test_client_whose_answer_cannot_be_written_down_is_hung_up_on_and_others_are_served(
@@ -208,7 +208,7 @@ def test_client_whose_answer_cannot_be_written_down_is_hung_up_on_and_others_are
     with pytest.raises(AssertionError, match="the broker has hung up"):
         scene.slow.hear()
     scene.check_others_are_served()
-    assert "a change could not be answered" in caplog.text
+    assert "failed to answer a request after its change was done" in caplog.text
 
 
 def test_stop_in_the_midst_leaves_the_topic_whole(tmp_path: Path) -> None:

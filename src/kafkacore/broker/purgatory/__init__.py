@@ -1,4 +1,1 @@
-"""Delayed operations and the timer that completes them.
-
-Does not know: what an operation waits for.
-"""
+"""Delayed operations, the timer that expires them, and the queue of long-running changes."""

@@ -1,9 +1,8 @@
-"""Changes, one after the other, of topics: what is long about them is done on a thread of its own.
+"""Runs changes of topics and of cluster metadata one after the other, with slow work on another thread.
 
-A change in, as a generator; what it gives, or what went wrong, out. The generator runs on the network
-thread and yields what another thread, ``kafka-topics``, is to do meanwhile: to make 10,000 partitions takes
-seconds, in which everybody else is served. Changes of the cluster's metadata are done the same way, by
-another such thread. Does not know: what a topic is.
+A change is a generator. It runs on the network thread and yields functions, which the worker thread runs
+before the generator continues. Creating 10,000 partitions takes seconds, and the network thread serves other
+requests during that time.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from typing import Any, TypeAlias, TypeVar
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-#: What is to be done elsewhere; ``None``: nothing, but let others be served before this goes on.
+#: Function for the worker thread; ``None`` to let the network thread serve other requests first.
 Work = Callable[[], object] | None
 Change = Generator[Work, None, T]
 OnDone: TypeAlias = Callable[[T | Exception], None]
 
 
 def run_here(change: Change[T]) -> T:
-    """Do all of a change here and now."""
+    """Run a whole change on the calling thread and return its result."""
     error: Exception | None = None
     while True:
         try:
@@ -37,15 +36,15 @@ def run_here(change: Change[T]) -> T:
 
 
 class ChangeQueue:
-    """Used by the network thread alone; :meth:`close` once that thread has ended.
+    """Queue of changes. Only the network thread may use it; call :meth:`close` after it has stopped.
 
     Parameters
     ----------
     call_soon:
-        Has the network thread run something; may be called from any thread. Without it there is no other
-        thread, and a change is over when :meth:`submit` returns.
+        Schedules a function on the network thread. It may be called from any thread. If it is ``None``, the
+        queue has no worker thread, and a change is complete when :meth:`submit` returns.
     thread_name:
-        Of the other thread.
+        Name of the worker thread.
     """
 
     def __init__(
@@ -55,15 +54,16 @@ class ChangeQueue:
     ) -> None:
         self._thread_name = thread_name
         self._call_soon = call_soon
-        #: The first is being done.
+        #: Changes that are not complete. The first one is running.
         self._queue: deque[tuple[Change[Any], OnDone[Any]]] = deque()
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def submit(self, change: Change[T], on_done: OnDone[T]) -> None:
-        """Do a change when those before it are done; ``on_done`` gets what it returns, or its exception.
+        """Run a change after the ones before it. ``on_done`` is called with its result or its exception.
 
-        If ``on_done`` raises at what the change returns, it is called with that, to tell whoever has asked.
+        If ``on_done`` raises an exception when it is called with a result, it is called again with that
+        exception.
         """
         if self._call_soon is None:
             self._do_here(change, on_done)
@@ -76,19 +76,19 @@ class ChangeQueue:
         outcome: T | Exception
         try:
             outcome = run_here(change)
-        except Exception as failure:  # noqa: BLE001 - the caller that asked for the change gets it
+        except Exception as failure:  # noqa: BLE001 - passed to the caller
             outcome = failure
         _notify(on_done, outcome)
 
     def _resume(self, error: Exception | None) -> None:
-        """Let the first change go on, and those behind it as far as they need no other thread."""
+        """Continue the first change, and then the following ones until one needs the worker thread."""
         while self._queue:
             change, on_done = self._queue[0]
             try:
                 work = next(change) if error is None else change.throw(error)
             except StopIteration as end:
                 _notify(on_done, end.value)
-            except Exception as failure:  # noqa: BLE001 - the caller that asked for the change gets it
+            except Exception as failure:  # noqa: BLE001 - passed to the caller
                 _notify(on_done, failure)
             else:
                 self._begin(work)
@@ -97,7 +97,7 @@ class ChangeQueue:
             error = None
 
     def _begin(self, work: Work) -> None:
-        assert self._call_soon is not None, "there is another thread"
+        assert self._call_soon is not None, "there is a worker thread"
         if work is None:
             self._call_soon(lambda: self._resume(None))
             return
@@ -107,13 +107,13 @@ class ChangeQueue:
         self._work.put(work)
 
     def _run(self) -> None:
-        assert self._call_soon is not None, "there is another thread"
+        assert self._call_soon is not None, "there is a worker thread"
         while (work := self._work.get()) is not None:
             error = _failure_of(work)
             self._call_soon(lambda error=error: self._resume(error))  # type: ignore[misc]
 
     def close(self) -> None:
-        """Return when the other thread has ended. What it does is done to its end, and nothing behind it."""
+        """Finish the function that is running, drop the rest, and wait for the worker thread to stop."""
         self._work.put(None)
         if self._thread is not None:
             self._thread.join()
@@ -124,8 +124,8 @@ def _notify(on_done: OnDone[T], outcome: T | Exception) -> None:
     try:
         on_done(outcome)
     except Exception as error:
-        # One request that cannot be answered is not the broker.
-        logger.exception("a change could not be answered")
+        # An error in one response must not stop the broker.
+        logger.exception("failed to answer a request after its change was done")
         if not isinstance(outcome, Exception):
             _notify(on_done, error)
 
@@ -134,6 +134,6 @@ def _failure_of(work: Work) -> Exception | None:
     try:
         if work is not None:
             work()
-    except Exception as error:  # noqa: BLE001 - thrown into the change that wanted it
+    except Exception as error:  # noqa: BLE001 - raised in the change
         return error
     return None

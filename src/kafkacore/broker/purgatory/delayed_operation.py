@@ -1,9 +1,7 @@
-"""The purgatory: requests that cannot be answered yet, the keys that may complete them, and their deadlines.
+"""The purgatory holds requests that cannot be answered yet.
 
-An operation and the keys it waits on go in; it comes out once, completed by an event on one of its keys or
-by its deadline, whichever is first. Owned by the network thread alone, so nothing is locked and "once" is a
-flag. Does not know: sockets, logs, what an operation answers. Source of the shape: Kafka's
-``DelayedOperationPurgatory``.
+An operation is completed once, by an event on one of its keys or by its deadline. Only the network thread
+uses a purgatory, so there are no locks. The design is that of Kafka's ``DelayedOperationPurgatory``.
 """
 
 from __future__ import annotations
@@ -15,39 +13,39 @@ from typing import Final, Protocol
 
 from kafkacore.broker.purgatory.timer import Timer, TimerTask
 
-#: The deadline of an operation that only an event completes, or the end of its connection.
+#: Deadline of an operation without a timeout. Only an event completes it, or a closed connection cancels it.
 NEVER_MS: Final = inf
 
 
 class DelayedOperation(TimerTask):
-    """One waiting request. A subclass says when it can be answered, and answers.
+    """A waiting request. A subclass determines when it can be completed and sends the response.
 
     Parameters
     ----------
     deadline_ms:
-        Monotonic time at which it is answered with what there is; :data:`NEVER_MS` for none.
+        Monotonic time in milliseconds at which the operation expires; :data:`NEVER_MS` for no timeout.
     """
 
     def __init__(self, deadline_ms: float) -> None:
         super().__init__()
         self.deadline_ms = deadline_ms
         self.is_completed = False
-        #: The purgatory that keeps it, and the keys it is kept under.
+        #: The purgatory that watches it, and the keys it is watched under.
         self.purgatory: DelayedOperationPurgatory | None = None
         self.keys: tuple[Hashable, ...] = ()
-        #: Called with what went wrong in answering, so that one request's failure stays its own.
+        #: Called with the exception if :meth:`on_complete` fails, so that other requests are not affected.
         self.on_failure: Callable[[Exception], None] | None = None
 
     @abstractmethod
     def can_complete(self) -> bool:
-        """Whether it can be answered now. Must be cheap: it is asked at every event on its keys."""
+        """Return whether it can be completed now. This must be fast, because each event on a key calls it."""
 
     @abstractmethod
     def on_complete(self, expired: bool) -> None:
-        """Answer; called once, unless the operation was cancelled."""
+        """Send the response. Called once, unless the operation is cancelled."""
 
     def force_complete(self, expired: bool) -> bool:
-        """Answer now if nobody has; whether this call did. No purgatory keeps it afterwards."""
+        """Complete the operation now, and return false if it was completed before."""
         if self.is_completed:
             return False
         self.is_completed = True
@@ -62,17 +60,17 @@ class DelayedOperation(TimerTask):
         return True
 
     def run(self) -> None:
-        """Its deadline has come."""
+        """Expire the operation at its deadline."""
         self.force_complete(expired=True)
 
 
 class DelayedOperationPurgatory:
-    """Operations by key; their deadlines are the timer's.
+    """Delayed operations by key.
 
     Parameters
     ----------
     timer:
-        Shared by everything that waits; whoever advances it answers what has reached its deadline.
+        Timer of the broker. It completes the operations that have reached their deadlines.
     """
 
     def __init__(self, timer: Timer) -> None:
@@ -81,7 +79,7 @@ class DelayedOperationPurgatory:
         self._waiting_count = 0
 
     def __len__(self) -> int:
-        """Operations that still wait."""
+        """Return the number of operations that are waiting."""
         return self._waiting_count
 
     @property
@@ -89,14 +87,14 @@ class DelayedOperationPurgatory:
         return len(self._watchers)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> bool:
-        """Complete ``operation`` now if it can be, else keep it for an event on ``keys`` or its deadline."""
+        """Complete ``operation`` if possible and return whether it was; otherwise watch it under ``keys``."""
         if operation.can_complete():
             return operation.force_complete(expired=False)
         self.watch(operation, keys)
         return False
 
     def watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None:
-        """Keep ``operation``, which cannot be completed now, for an event on ``keys`` or its deadline."""
+        """Watch ``operation``, which cannot be completed now, for events on ``keys`` and its deadline."""
         operation.purgatory = self
         operation.keys = tuple(keys)
         self._waiting_count += 1
@@ -106,31 +104,31 @@ class DelayedOperationPurgatory:
             self._timer.add(operation.deadline_ms, operation)
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Something has happened to ``key``: complete what now can be. How many were."""
+        """Complete what can be completed after an event on ``key``; return the number of operations."""
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
         completed = 0
-        # A copy: completing an operation may start another one on the same key.
+        # A copy, because completing an operation may start another one on the same key.
         for operation in list(watchers):
             if not operation.is_completed and operation.can_complete():
                 completed += operation.force_complete(expired=False)
         return completed
 
     def cancel(self, operation: DelayedOperation) -> None:
-        """The asker is gone: forget the operation, never answer. Nothing happens if it is not kept here."""
+        """Drop an operation without completing it, if this purgatory watches it."""
         if operation.purgatory is self:
             operation.is_completed = True
             self.forget(operation)
 
     def forget(self, operation: DelayedOperation) -> None:
-        """Keep an operation no longer, in the timer neither. For :class:`DelayedOperation` alone."""
+        """Stop watching an operation and remove it from the timer. Only this module may call it."""
         operation.purgatory = None
         operation.cancel()
         self._waiting_count -= 1
         for key in operation.keys:
             watchers = self._watchers.get(key)
-            # A key may have been given twice.
+            # ``keys`` may contain the same key twice.
             if watchers is not None:
                 watchers.pop(operation, None)
                 if not watchers:
@@ -138,22 +136,24 @@ class DelayedOperationPurgatory:
 
 
 class PendingPartition(Protocol):
-    """One partition of a Produce that is written and not yet safe."""
+    """A partition of a Produce whose records have been appended."""
 
     def outcome(self) -> int | None:
-        """0 when it is safe, an error code when it never will be, ``None`` while nobody knows."""
+        """Return 0 if the records are safe, an error code if they are lost, ``None`` if neither is known."""
         ...
 
 
 class DelayedProduce(DelayedOperation):
-    """A Produce that waits until everything it wrote is below the high watermark, or lost.
+    """A Produce that waits until the high watermark has passed all its records, or they are lost.
 
     Parameters
     ----------
+    deadline_ms:
+        Monotonic time in milliseconds at which the Produce times out.
     pending:
-        What it wrote.
+        Partitions to which it appended records.
     answer:
-        Called once, when every outcome is known or the deadline has come.
+        Called once, when every outcome is known or the deadline is reached.
     """
 
     def __init__(
@@ -175,10 +175,12 @@ class DelayedFetch(DelayedOperation):
 
     Parameters
     ----------
+    deadline_ms:
+        Monotonic time in milliseconds at which the Fetch is answered with the records that are available.
     is_satisfied:
-        Whether there is enough to answer, or an error that there is no point in waiting with.
+        Returns whether enough bytes or an error can be returned now.
     answer:
-        Called once; reads again, because more may have come since.
+        Called once. It reads again, because more records may have been appended.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The answers to the parts of a request, each of which comes when it may. Does not know: what they say."""
+"""Collects the answers to the parts of a request, which may arrive in any order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ T = TypeVar("T")
 
 
 class ResponseCollector(Generic[T]):
-    """``count`` answers, in the order of the request; ``on_all`` gets them when the last has come."""
+    """Calls ``on_all`` with all answers, in the order of the request, when the last one has arrived.
+
+    Parameters
+    ----------
+    count:
+        Number of parts. If it is 0, ``on_all`` is called at once.
+    on_all:
+        Called once with the list of answers.
+    """
 
     def __init__(self, count: int, on_all: Callable[[list[T]], None]) -> None:
         self._answers: dict[int, T] = {}
@@ -20,11 +28,11 @@ class ResponseCollector(Generic[T]):
             on_all([])
 
     def place(self, index: int) -> Callable[[T], None]:
-        """Where the answer to a part goes, once."""
+        """Return the function to call once with the answer to part ``index``."""
         return partial(self._put, index)
 
     def _put(self, index: int, answer: T) -> None:
-        assert index not in self._answers, f"part {index} is answered twice"
+        assert index not in self._answers, f"part {index} was answered twice"
         self._answers[index] = answer
         if len(self._answers) == self._count:
             self._on_all([self._answers[each] for each in range(self._count)])

@@ -1,12 +1,11 @@
-"""One timer for everything in the broker that waits: a hierarchical timing wheel.
+"""The broker's timer for delayed operations and periodic tasks: a hierarchical timing wheel.
 
-Tasks and deadlines go in; ``advance`` runs those whose time has come, in the order of their milliseconds.
-Adding and cancelling cost the same however many wait. Does not know: clocks, what a task does. Owned by the
-network thread alone. Source of the shape: Kafka's ``SystemTimer`` and ``TimingWheel``.
+Adding and cancelling a task take constant time. Only the network thread uses the timer. The design is that
+of Kafka's ``SystemTimer`` and ``TimingWheel``.
 
-Wheel 0 has 20 slots of one millisecond, wheel 1 has 20 slots of 20, and so on; a task lies in the finest
-wheel that reaches its deadline. A slot that comes due runs its tasks, or moves them to finer wheels, and a
-heap of the slots that hold any (never more than 20 for each wheel) tells which is the next.
+Wheel 0 has 20 slots of 1 ms, wheel 1 has 20 slots of 20 ms, and so on. A task is stored in the finest wheel
+that reaches its deadline. When a slot is due, its tasks run or move to a finer wheel. A heap of the slots
+that have tasks (at most 20 for each wheel) gives the next slot.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ SLOTS_OF_A_WHEEL = 20
 
 
 class TimerTask(ABC):
-    """Something to be done at a time. A subclass says what, in :meth:`run`."""
+    """A task that runs at a deadline. A subclass implements :meth:`run`."""
 
     __slots__ = ("_slot_tasks", "deadline_ms")
 
-    #: Monotonic time at which it is due, as last given to :meth:`Timer.add`.
+    #: Monotonic time in milliseconds at which the task is due, as last passed to :meth:`Timer.add`.
     deadline_ms: float
 
     def __init__(self) -> None:
-        #: The tasks of the slot it lies in; ``None`` while it waits for nothing.
+        #: Tasks of the slot that contains this task; ``None`` if it is not in a timer.
         self._slot_tasks: dict[TimerTask, None] | None = None
 
     @property
     def is_armed(self) -> bool:
-        """Whether it lies in a timer."""
+        """Whether the task is in a timer."""
         return self._slot_tasks is not None
 
     def cancel(self) -> None:
-        """Do not run it. Nothing happens if it has run, or was never added."""
+        """Remove the task from its timer, if it is in one."""
         tasks = self._slot_tasks
         if tasks is not None:
             self._slot_tasks = None
@@ -45,11 +44,11 @@ class TimerTask(ABC):
 
     @abstractmethod
     def run(self) -> None:
-        """Called once for each time it was added, unless it is cancelled or added again before."""
+        """Do the task's work. Called once per :meth:`Timer.add`, unless it is cancelled or added again."""
 
 
 class _Slot:
-    """The tasks of one slot of one wheel, and when the slot begins."""
+    """A slot of a wheel: its tasks and the time at which it begins."""
 
     __slots__ = ("begin_ms", "is_queued", "tasks")
 
@@ -60,38 +59,39 @@ class _Slot:
 
 
 class Timer:
-    """Tasks by deadline, to the millisecond: a fraction is rounded up, so that nothing runs too early.
+    """Timer with a resolution of one millisecond. Fractions are rounded up, so that no task runs too early.
 
     Parameters
     ----------
     now_ms:
-        Time at the start.
+        Monotonic time in milliseconds when the timer is created.
     """
 
     def __init__(self, now_ms: float = 0.0) -> None:
         self._now = floor(now_ms)
         self._wheels: list[list[_Slot]] = []
-        # (begin, tie breaker, slot) of every slot that has had a task since it was last emptied in turn.
+        # Heap of (begin, tie breaker, slot) of the slots that have received a task since they were last due.
         self._queue: list[tuple[int, int, _Slot]] = []
         self._ties = count()
-        # Tasks that were due when they were added: run by the next advance.
+        # Tasks that were due when they were added. The next advance runs them.
         self._overdue: dict[TimerTask, None] = {}
 
     def __len__(self) -> int:
-        """Tasks that wait."""
+        """Return the number of tasks in the timer."""
         return len(self._overdue) + sum(len(slot.tasks) for _, _, slot in self._queue)
 
     def add(self, deadline_ms: float, task: TimerTask) -> None:
-        """Run ``task`` at ``deadline_ms``; one that waits already is moved there."""
+        """Schedule ``task`` for ``deadline_ms``, or move it there if it is in the timer already."""
         if task._slot_tasks is not None:
             task.cancel()
         task.deadline_ms = deadline_ms
         self._place(ceil(deadline_ms), task)
 
     def advance(self, now_ms: float) -> int:
-        """Run what is due at ``now_ms``; how many were. What a task adds that is due at once comes next time.
+        """Run the tasks that are due at ``now_ms`` and return their number.
 
-        A task that raises ends the call; those behind it run at the next.
+        A task added by a running task runs at the next call, even if it is due already. If a task raises an
+        exception, the remaining tasks run at the next call.
         """
         ran = 0
         for _ in range(len(self._overdue)):
@@ -118,9 +118,9 @@ class Timer:
         return ran
 
     def time_to_next_ms(self, now_ms: float) -> float | None:
-        """Milliseconds until :meth:`advance` has work, ``None`` if nothing waits.
+        """Return the milliseconds until :meth:`advance` must be called, or ``None`` if there are no tasks.
 
-        Never later than the earliest deadline, and earlier when tasks are to move to a finer wheel before.
+        This can be earlier than the first deadline, if tasks must move to a finer wheel before.
         """
         if self._overdue:
             return 0.0
@@ -130,7 +130,7 @@ class Timer:
         return max(queue[0][0] - now_ms, 0.0) if queue else None
 
     def _place(self, tick: int, task: TimerTask) -> None:
-        """Put a task that lies nowhere where it belongs."""
+        """Put a task, which is not in the timer, into the slot of its deadline."""
         now = self._now
         if tick <= now:
             task._slot_tasks = self._overdue
@@ -145,8 +145,8 @@ class Timer:
         number = tick // slot_ms
         slot = self._wheels[level][number % SLOTS_OF_A_WHEEL]
         if not slot.is_queued:
-            # One that is queued begins at the same time: those before have come due, the wheel ends before
-            # the next of that place.
+            # A slot that is queued already begins at the same time: earlier uses of the slot have been due,
+            # and later ones are beyond the end of this wheel.
             slot.is_queued = True
             slot.begin_ms = number * slot_ms
             heapq.heappush(self._queue, (slot.begin_ms, next(self._ties), slot))

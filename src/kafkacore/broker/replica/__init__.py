@@ -1,4 +1,1 @@
-"""The partitions of this node: appends, fetches, fetch sessions.
-
-Does not know: sockets, how a message is encoded.
-"""
+"""Appends to partitions, fetches and fetch sessions."""

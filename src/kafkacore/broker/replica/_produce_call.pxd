@@ -1,4 +1,4 @@
-"""A Produce on the wire for Cython callers."""
+"""Cython declarations of ``_produce_call``."""
 
 from libc.stdint cimport int64_t
 

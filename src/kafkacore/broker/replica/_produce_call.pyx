@@ -1,7 +1,7 @@
-"""A Produce on the wire: the request's bytes in, one object per partition out, which is its answer as well.
+"""Decodes Produce requests and encodes their responses.
 
-By hand and not by the generated messages, because this is the request that a broker serves most: half of its
-cost was objects and fields. Held against the generated messages by a test. Does not know: topics, logs.
+One object per partition holds both the request and the response. This code is written by hand, because half
+of the cost of a Produce was spent on the objects of the generated messages. A test compares both.
 """
 
 cimport cython
@@ -21,25 +21,25 @@ cdef enum:
     FIRST_BY_ID = 13
     UUID_SIZE = 16
     UNKNOWN = -1
-    # Fewest bytes of a topic, of a partition.
+    # Minimum bytes of a topic and of a partition.
     MIN_TOPIC_SIZE = 3
     MIN_PARTITION_SIZE = 5
 
 
 @cython.final
 cdef class ProducePartition:
-    """What a Produce brings for one partition, and what became of it.
+    """The records of a Produce for one partition, and their result.
 
     Attributes
     ----------
     index, records:
-        As asked; ``records`` is a view of the request, or ``None``.
+        Fields of the request. ``records`` is a view of the request's bytes, or ``None``.
     error_code, base_offset, log_append_time_ms, log_start_offset, error_message:
-        The answer; -1 and ``None`` for what is not known.
+        Fields of the response; -1 or ``None`` if unknown.
     record_errors:
-        ``(index in the batch, sentence)`` of each record that was refused, ``None`` for none (KIP-467).
+        Index in the batch and error message of each rejected record; ``None`` if there are none (KIP-467).
     current_leader:
-        ``(node, epoch)`` of whom to ask instead, ``None`` if it is this node (KIP-951).
+        Node id and epoch of the current leader; ``None`` if it is not returned (KIP-951).
     """
 
     cdef int write(self, Writer writer, int version) except -1:
@@ -74,26 +74,36 @@ cdef class ProducePartition:
 
 @cython.final
 cdef class ProduceTopic:
-    """One topic of a Produce: ``name`` to version 12, ``topic_id`` (16 bytes) from 13 on, else ``None``."""
+    """A topic of a Produce.
+
+    Attributes
+    ----------
+    name:
+        Name of the topic up to version 12, else ``None``.
+    topic_id:
+        Id of the topic (16 bytes) since version 13, else ``None``.
+    partitions:
+        List of :class:`ProducePartition`.
+    """
 
 
 @cython.final
 cdef class ProduceCall:
-    """A Produce and its answer.
+    """A Produce request and its response.
 
     Attributes
     ----------
     transactional_id, acks, timeout_ms, topics:
-        As asked.
+        Fields of the request.
     throttle_time_ms:
-        Of the answer.
+        Throttle time of the response in milliseconds.
     node_endpoints:
-        ``(node, host, port, rack)`` of the nodes that ``current_leader`` of a partition names, or ``None``.
+        ``(node, host, port, rack)`` of the current leaders that the partitions return, or ``None``.
     """
 
 
 cdef int skip_tags(Cursor cursor, bint compact) except -1:
-    """Pass over the tagged fields with which a part of a message ends, if its version has any."""
+    """Skip the tagged fields at the end of a structure, if its version has them."""
     cdef Py_ssize_t count
     if compact:
         count = cursor.read_unsigned_varint()
@@ -105,7 +115,7 @@ cdef int skip_tags(Cursor cursor, bint compact) except -1:
 cdef Py_ssize_t read_count(Cursor cursor, bint compact, Py_ssize_t least_size, str what) except -1:
     cdef Py_ssize_t count = cursor.read_array_length(compact, least_size)
     if count < 0:
-        raise MalformedMessageError(f"{what} of a Produce is null")
+        raise MalformedMessageError(f"{what} of a Produce request is null")
     return count
 
 
@@ -126,7 +136,7 @@ cdef ProduceTopic read_topic(Cursor cursor, int version, bint compact):
     else:
         topic.name = cursor.read_nullable_string(compact)
         if topic.name is None:
-            raise MalformedMessageError("a topic's name in a Produce is null")
+            raise MalformedMessageError("a topic name of a Produce request is null")
     count = read_count(cursor, compact, MIN_PARTITION_SIZE, "partition_data")
     topic.partitions = [read_partition(cursor, compact) for _ in range(count)]
     skip_tags(cursor, compact)
@@ -134,12 +144,12 @@ cdef ProduceTopic read_topic(Cursor cursor, int version, bint compact):
 
 
 def read_produce(Cursor cursor not None, int version):
-    """The body of a ProduceRequest of version 3 to 13.
+    """Decode the body of a ProduceRequest of version 3 to 13.
 
     Raises
     ------
     MalformedMessageError
-        The bytes are none.
+        The bytes are not a valid ProduceRequest.
     """
     cdef ProduceCall call = ProduceCall.__new__(ProduceCall)
     cdef bint compact = version >= FIRST_FLEXIBLE
@@ -154,7 +164,7 @@ def read_produce(Cursor cursor not None, int version):
 
 
 def encode_produce(ProduceCall call not None, int version, int32_t correlation_id):
-    """The response, header and body, as pieces; as ``protocol.encode_response``."""
+    """Encode the response, header and body, into a list of pieces, like ``protocol.encode_response``."""
     cdef Writer writer = Writer()
     cdef bint compact = version >= FIRST_FLEXIBLE
     cdef ProduceTopic topic

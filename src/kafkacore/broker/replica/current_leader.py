@@ -1,8 +1,4 @@
-"""Which node leads what a client has asked the wrong one for, in the answer to Fetch and Produce (KIP-951).
-
-A partition's answer in; the same with its leader, and where those leaders listen, out. Does not know:
-requests, what a leader is chosen by.
-"""
+"""Current leaders in Fetch and Produce responses, for clients that asked the wrong node (KIP-951)."""
 
 from __future__ import annotations
 
@@ -14,7 +10,13 @@ _ERRORS_WITH_LEADER = (NotLeaderForPartitionError.errno, FencedLeaderEpochError.
 
 
 class CurrentLeaders:
-    """Those that one response names."""
+    """Collects the current leaders that a response returns.
+
+    Parameters
+    ----------
+    cluster:
+        State of the cluster, which gives leaders and their addresses.
+    """
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
@@ -23,14 +25,14 @@ class CurrentLeaders:
     def returned_with(
         self, error_code: int, topic_partition: TopicPartition | None
     ) -> tuple[int, int] | None:
-        """Leader and epoch, if the error is that the node asked is not the leader, or no longer."""
+        """Return leader id and epoch if the error means that this node is not the leader, else ``None``."""
         if error_code not in _ERRORS_WITH_LEADER or topic_partition is None:
             return None
         try:
             leader = self._cluster.leader(topic_partition)
             epoch = self._cluster.leader_epoch(topic_partition)
         except KafkaError:
-            # It has gone meanwhile: the client finds out by itself.
+            # The partition has just been deleted. The client learns this from its next metadata request.
             return NO_LEADER, NO_EPOCH
         node = self._cluster.node(leader)
         if node is not None:
@@ -38,5 +40,5 @@ class CurrentLeaders:
         return leader, epoch
 
     def endpoints(self, listener_name: str) -> list[BrokerNode]:
-        """Where the named leaders listen, for those who came by that listener."""
+        """Return the returned leaders with their advertised addresses of a listener."""
         return [node.for_listener(listener_name) for node in self._nodes.values()]

@@ -1,7 +1,4 @@
-"""What a Fetch asks of partitions and what each answers, between handler, sessions and replica manager.
-
-Does not know: requests' formats, logs, what a session is.
-"""
+"""Data structures for fetches, shared by the Fetch handler, the fetch sessions and the replica manager."""
 
 from __future__ import annotations
 
@@ -17,28 +14,36 @@ NO_OFFSET = -1
 
 
 class FetchParams(NamedTuple):
-    """What a Fetch asks of all its partitions together."""
+    """Parameters of a Fetch that apply to all its partitions."""
 
     node_id: int
     max_wait_ms: float
     min_bytes: int
     max_bytes: int
     read_committed: bool = False
-    #: Whether the asker may read a topic; everybody may where there is nothing to ask.
+    #: Returns whether the client may read a topic; ``None`` if it may read all of them.
     may_read: Callable[[str], bool] | None = None
 
 
 class FetchPartition:
-    """What a Fetch asks of one partition.
+    """A partition of a Fetch request.
 
     Parameters
     ----------
     name:
-        Of the topic; ``None`` if it is asked for by an id that no topic has.
+        Name of the topic; ``None`` if no topic has the requested id.
     topic_id:
-        As the request has it; zero in versions that name topics.
-    current_leader_epoch, last_fetched_epoch:
-        What the client knows; -1 if it does not say.
+        Topic id in the request; zero in versions that use topic names.
+    partition:
+        Number of the partition.
+    fetch_offset:
+        Offset of the first record to return.
+    max_bytes:
+        Maximum bytes to return for the partition.
+    current_leader_epoch:
+        Leader epoch that the client knows; -1 if the request has none.
+    last_fetched_epoch:
+        Leader epoch of the last record that the client has fetched; -1 if the request has none.
     """
 
     __slots__ = (
@@ -71,26 +76,26 @@ class FetchPartition:
 
     @property
     def name(self) -> str:
-        """Of the topic, as far as it is known."""
+        """Name of the topic; empty if it is not known."""
         return "" if self.topic_partition is None else self.topic_partition.topic
 
 
 class FetchPartitionResult(NamedTuple):
-    """What one partition answers. ``records`` are whole batches as they lie in the log."""
+    """Result of a fetch from one partition. ``records`` are whole batches as stored in the log."""
 
     error: int = 0
     high_watermark: int = NO_OFFSET
     last_stable_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
-    #: Bytes, or what the network can send in their place; it has a length.
+    #: Bytes, or an object with a length that the network layer can send, such as a slice of a file.
     records: Any = NO_RECORDS
-    #: Epoch and its end offset, where the log and what the client has read part.
+    #: Epoch and end offset up to which the log and the records that the client has read agree.
     diverging_epoch: tuple[int, int] | None = None
-    #: There is something to read at the offset, whether or not the limits let any of it through.
+    #: Whether there are records at the offset, even if the limits did not allow to return any.
     is_readable: bool = False
-    #: The log that was read; it counts the bytes sent.
+    #: The log that was read. It counts the bytes sent.
     log: Any = None
-    #: The offset behind the records; the offset asked for if there are none.
+    #: Offset after the records; the fetch offset if there are none.
     next_offset: int = NO_OFFSET
 
 
@@ -98,12 +103,12 @@ PartitionResults = list[tuple[FetchPartition, FetchPartitionResult]]
 
 
 class FetchContext(Protocol):
-    """Which partitions a Fetch is for."""
+    """The partitions of a Fetch."""
 
     def partitions(self) -> Iterable[FetchPartition]:
-        """Those to look at, in the order in which they are to be served."""
+        """Return the partitions to read, in the order in which to serve them."""
         ...
 
     def keys(self) -> Iterable[Hashable]:
-        """What something has to happen to before there is a point in looking again."""
+        """Return the purgatory keys whose events can complete the fetch."""
         ...

@@ -32,39 +32,44 @@ from kafkacore.structs import INT32_MAX, TopicPartition
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
-#: A session that was used less long ago is not evicted, nor one that is younger, but for a replica's.
+#: Minimum milliseconds since a session was last used, or created, before another session may evict it. A
+#: session of a replica may evict a younger one of a consumer.
 MIN_EVICTION_MS = 120_000.0
-#: Partitions that a fetch looks at beside those that something is known of.
+#: Number of partitions without a notification that each fetch checks.
 CHECKED_IN_TURN = 4
 
-#: Partitions of all sessions, a third of a KiB each. Kafka bounds the sessions alone; one may be of 100,000
-#: partitions that there are not, or that the client may not read.
+#: Maximum number of partitions in all sessions; each takes about 340 bytes. Kafka limits only the number of
+#: sessions, but a session may have 100,000 partitions that do not exist or that the client may not read.
 MAX_PARTITIONS = 250_000
 
-#: Topic by id, or by name, and partition.
+#: Topic id or topic name, and partition.
 PartitionKey = tuple[UUID | str, int]
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the request that follows one of ``epoch``."""
+    """Return the epoch of the next request after a request with ``epoch``."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == INT32_MAX else epoch + 1
 
 
 class FetchAsk(NamedTuple):
-    """What a Fetch says of its session.
+    """The fields of a Fetch request that concern its session.
 
     Parameters
     ----------
     node_id:
-        The node that is asked; each has sessions of its own.
-    partitions, forgotten:
-        All that it asks for, or what is new in an incremental fetch, and what is no longer asked for.
+        The node that received the request. Each node has its own sessions.
+    session_id, epoch:
+        Id and epoch of the session in the request.
+    partitions:
+        All partitions of a full fetch; added or changed partitions of an incremental fetch.
+    forgotten:
+        Partitions to remove from the session.
     uses_topic_ids:
-        Its version names topics by id.
+        Whether the request identifies topics by id.
     is_replica:
-        It is from another broker, whose sessions come first.
+        Whether the request is from another broker, whose sessions have priority.
     """
 
     node_id: int
@@ -89,20 +94,20 @@ class CachedPartition:
         self.log_start_offset = NO_OFFSET
 
     def update(self, asked: FetchPartition) -> None:
-        """The client asks for something else of it."""
+        """Set the values of the client's new request."""
         self.asked.fetch_offset = asked.fetch_offset
         self.asked.max_bytes = asked.max_bytes
         self.asked.current_leader_epoch = asked.current_leader_epoch
         self.asked.last_fetched_epoch = asked.last_fetched_epoch
 
     def partition_changed(self) -> Hashable:
-        """Something has happened to it."""
+        """Let the next fetch check this partition; return the session, which is a purgatory key."""
         self.session.to_check[self.asked] = self
         return self.session
 
 
 class FetchSession:
-    """What one client asks one node for."""
+    """The partitions that one client fetches from one node."""
 
     def __init__(self, session_id: int, ask: FetchAsk, now_ms: float) -> None:
         self.id = session_id
@@ -113,9 +118,9 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.partitions: dict[PartitionKey, CachedPartition] = {}
-        #: Those that may have something to say, in the order in which they are served; by what is asked.
+        #: Partitions that the next fetch checks, in the order in which to serve them.
         self.to_check: dict[FetchPartition, CachedPartition] = {}
-        #: Place among those that may be evicted; ``None`` while it may not be.
+        #: Keys in the two eviction lists; ``None`` while the session may not be evicted.
         self.evictable_by_all: EvictableKey | None = None
         self.evictable_by_privileged: EvictableKey | None = None
         self._in_turn: list[CachedPartition] = []
@@ -131,7 +136,7 @@ class FetchSession:
 
 
 class EvictableKey(NamedTuple):
-    """Sessions with the smaller key go first."""
+    """Sort key of the sessions that may be evicted; the smallest key is evicted first."""
 
     is_privileged: bool
     size: int
@@ -139,7 +144,7 @@ class EvictableKey(NamedTuple):
 
 
 class SessionlessContext:
-    """A fetch that is to be forgotten: every partition is answered."""
+    """A fetch without a session. The response contains every partition."""
 
     def __init__(self, partitions: Iterable[FetchPartition]) -> None:
         self._partitions = list(partitions)
@@ -151,17 +156,17 @@ class SessionlessContext:
         return [p.topic_partition for p in self._partitions if p.topic_partition is not None]
 
     def update_and_generate(self, results: PartitionResults) -> PartitionResults:
-        """Return the results that the response has, and update the session with them."""
+        """Update the session with the results, and return those that the response contains."""
         return results
 
     @property
     def session_id(self) -> int:
-        """The session of the response; :meth:`update_and_generate` begins that of a full fetch."""
+        """Session id of the response. A full fetch gets one in :meth:`update_and_generate`."""
         return NO_SESSION
 
 
 class FullContext:
-    """The first fetch of a session: every partition is answered, and the session begins with that."""
+    """The first fetch of a session. The response contains every partition and creates the session."""
 
     def __init__(self, manager: FetchManager, ask: FetchAsk) -> None:
         self._partitions = list(ask.partitions.values())
@@ -185,7 +190,7 @@ class FullContext:
 
 
 class IncrementalContext:
-    """A later fetch of a session: what has changed is looked at, and what is new is answered."""
+    """A later fetch of a session. The response contains the partitions that have changed."""
 
     def __init__(self, session: FetchSession, manager: FetchManager) -> None:
         self._session = session
@@ -203,15 +208,17 @@ class IncrementalContext:
         return [self._session]
 
     def update_and_generate(self, results: PartitionResults) -> PartitionResults:
-        """As :meth:`SessionlessContext.update_and_generate`.
+        """Update the session with the results, and return those that the response contains.
 
         Raises
         ------
         InvalidFetchSessionEpochError
-            The same request has come again while this one waited.
+            The client has sent another request of this session while this one waited.
         """
         if self._session.epoch != self._epoch:
-            raise InvalidFetchSessionEpochError(f"fetch session {self._session.id} has gone on")
+            raise InvalidFetchSessionEpochError(
+                f"fetch session {self._session.id} is at epoch {self._session.epoch}, not {self._epoch}"
+            )
         to_check = self._session.to_check
         included: PartitionResults = []
         for partition, result in results:
@@ -225,13 +232,13 @@ class IncrementalContext:
             )
             if is_new:
                 included.append((partition, result))
-            # So that a response has the partition again when the error is over.
+            # After an error, a later response must contain the partition again even if nothing else changed.
             cached.high_watermark = NO_OFFSET if result.error else result.high_watermark
             cached.log_start_offset = result.log_start_offset
             if not (result.error or result.is_readable or result.diverging_epoch is not None):
                 del to_check[partition]
             elif len(result.records):
-                # The others first, the next time.
+                # Move the partition to the end, so that the next fetch serves the others first.
                 del to_check[partition]
                 to_check[partition] = cached
         return included
@@ -242,16 +249,18 @@ class IncrementalContext:
 
 
 class FetchManager:
-    """The sessions of all nodes.
+    """The fetch sessions of all nodes.
 
     Parameters
     ----------
     replica_manager:
-        Tells of events on partitions.
+        Notifies sessions of events on their partitions.
     name_of:
-        The name of the topic with an id, if there is one.
+        Returns the name of the topic with an id, or ``None``.
+    clock:
+        Source of the monotonic time and of random session ids.
     max_sessions:
-        ``max.incremental.fetch.session.cache.slots``.
+        Maximum number of sessions (``max.incremental.fetch.session.cache.slots``).
     """
 
     def __init__(
@@ -265,43 +274,48 @@ class FetchManager:
         self._name_of = name_of
         self._clock = clock
         self._max_sessions = max_sessions
-        # The one that was used longest ago first.
+        # Least recently used first.
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self._evictable_by_all: list[EvictableKey] = []
         self._evictable_by_privileged: list[EvictableKey] = []
-        #: Partitions of all sessions, and sessions that had to make way.
+        #: Number of partitions in all sessions, and number of evicted sessions.
         self.partition_count = 0
         self.eviction_count = 0
 
     def __len__(self) -> int:
-        """Sessions there are."""
+        """Return the number of sessions."""
         return len(self._sessions)
 
     # ---- Requests -------------------------------------------------------------------------------------
 
     def new_context(self, ask: FetchAsk) -> SessionlessContext | FullContext | IncrementalContext:
-        """What a request asks for.
+        """Return the context of a Fetch request.
 
         Raises
         ------
-        FetchSessionIdNotFoundError, InvalidFetchSessionEpochError, FetchSessionTopicIdError
-            The session is not there, or not where the client thinks: it begins a new one then.
+        FetchSessionIdNotFoundError
+            The session does not exist, or the cache is too full for its new partitions.
+        InvalidFetchSessionEpochError
+            The session is at another epoch.
+        FetchSessionTopicIdError
+            The session identifies topics by name and the request by id, or vice versa.
         """
         if ask.epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            # A session that is named in a full fetch is over.
+            # A full fetch with a session id closes that session.
             session = self._find(ask)
             if session is not None:
                 self.remove(session)
             return SessionlessContext(ask.partitions.values()) if ask.epoch < 0 else FullContext(self, ask)
         session = self._find(ask)
         if session is None:
-            raise FetchSessionIdNotFoundError(f"there is no fetch session {ask.session_id}")
+            raise FetchSessionIdNotFoundError(f"fetch session {ask.session_id} does not exist")
         if session.epoch != ask.epoch:
             raise InvalidFetchSessionEpochError(
                 f"fetch session {session.id} is at epoch {session.epoch}, not {ask.epoch}"
             )
         if session.uses_topic_ids != ask.uses_topic_ids:
-            raise FetchSessionTopicIdError(f"fetch session {session.id} names topics in the other way")
+            kind = "id" if session.uses_topic_ids else "name"
+            raise FetchSessionTopicIdError(f"fetch session {session.id} identifies topics by {kind}")
         self._update(session, ask)
         if not session.partitions:
             self.remove(session)
@@ -320,7 +334,10 @@ class FetchManager:
             added = sum(key not in session.partitions for key in ask.partitions)
             if added and not self._has_room(added, session.last_used_ms):
                 self.remove(session)
-                raise FetchSessionIdNotFoundError(f"no room for what is new in fetch session {session.id}")
+                raise FetchSessionIdNotFoundError(
+                    f"fetch session {session.id} was closed: the session cache is too full for "
+                    f"{added} more partitions"
+                )
         for key, asked in ask.partitions.items():
             partition = session.partitions.get(key)
             if partition is None:
@@ -347,7 +364,7 @@ class FetchManager:
             self._replica_manager.unwatch(partition.asked.topic_partition, partition)
 
     def resolve(self, partition: CachedPartition) -> None:
-        """A topic of that id may have been made since."""
+        """Look up the topic of a partition again, because one with its id may have been created."""
         asked = partition.asked
         name = self._name_of(asked.topic_id)
         if name is not None:
@@ -357,7 +374,7 @@ class FetchManager:
     # ---- Sessions -------------------------------------------------------------------------------------
 
     def begin(self, ask: FetchAsk, results: PartitionResults) -> int:
-        """Create a session whose client gets ``results``; return its id, or 0 if the cache is full."""
+        """Create a session from a full fetch and its results; return its id, or 0 if the cache is full."""
         now_ms = self._clock.monotonic_ms()
         if not self._has_room(len(results), now_ms):
             return NO_SESSION
@@ -381,7 +398,7 @@ class FetchManager:
                 return session_id
 
     def _has_room(self, count: int, now_ms: float) -> bool:
-        """Whether so many more partitions can be remembered; sessions that are not used any more make way."""
+        """Return whether ``count`` more partitions fit, after evicting unused sessions if necessary."""
         while self.partition_count + count > MAX_PARTITIONS:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or now_ms - oldest.last_used_ms <= MIN_EVICTION_MS:
@@ -391,7 +408,7 @@ class FetchManager:
         return True
 
     def _make_room(self, ask: FetchAsk, size: int, now_ms: float) -> bool:
-        """Whether a session has made way for a new one of ``size`` partitions."""
+        """Evict a session for a new one with ``size`` partitions, and return whether that was possible."""
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))
@@ -405,7 +422,7 @@ class FetchManager:
         return True
 
     def _touch(self, session: FetchSession) -> None:
-        """It has been used, and may have another size."""
+        """Update the time of last use and the eviction keys of a session."""
         now_ms = session.last_used_ms = self._clock.monotonic_ms()
         self._sessions.move_to_end(session.id)
         is_old = now_ms - session.created_ms > MIN_EVICTION_MS
@@ -424,20 +441,20 @@ class FetchManager:
         session.evictable_by_privileged, session.evictable_by_all = by_privileged, by_all
 
     def remove(self, session: FetchSession) -> None:
-        """A session is over."""
+        """Close a session."""
         del self._sessions[session.id]
         self._set_evictable(session, None, None)
         for partition in session.partitions.values():
             self._forget(partition)
 
     def remove_node(self, node_id: int) -> None:
-        """A node has stopped: it begins again without sessions."""
+        """Close all sessions of a node that has stopped."""
         for session in [s for s in self._sessions.values() if s.node_id == node_id]:
             self.remove(session)
 
 
 def _move(keys: list[EvictableKey], old: EvictableKey | None, new: EvictableKey | None) -> None:
-    """Replace ``old`` by ``new`` in a sorted list."""
+    """Replace ``old`` with ``new`` in a sorted list."""
     if old == new:
         return
     if old is not None:

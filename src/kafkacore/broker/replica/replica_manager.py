@@ -1,8 +1,6 @@
-"""Appends to and reads from the partitions of this broker, and the requests that wait on them.
+"""Appends to and reads from partitions, and completes the requests that wait for them.
 
-Partition, offset and record bytes in; offsets, record bytes and completed requests out. Does not know:
-requests' formats, sockets, files. Source of the behaviour: Kafka's ``ReplicaManager``, for
-partitions with one replica.
+The behaviour is that of Kafka's ``ReplicaManager`` for partitions with one replica.
 """
 
 from __future__ import annotations
@@ -47,23 +45,26 @@ class PartitionWatcher(Protocol):
     """An object that is notified of each change of a partition."""
 
     def partition_changed(self) -> Hashable:
-        """Note it; returns the key of the fetch purgatory to look at."""
+        """Note the change, and return the key of the fetch purgatory to check."""
         ...
 
 
 class ReplicaManager:
-    """Used by the network thread alone, but for :meth:`on_high_watermark`.
+    """Reads from and appends to the partitions of this broker.
+
+    Only the network thread may use it, but :meth:`on_high_watermark` and :meth:`call_soon` may be called from
+    any thread.
 
     Parameters
     ----------
     cluster:
-        Finds the log of a partition for the node that leads it.
+        State of the cluster, which gives the log of a partition to its leader.
     clock:
-        Time of appends.
+        Source of the time of appends.
     timer:
-        Of the requests that wait.
+        Timer of the broker, for the requests that wait.
     wakeup:
-        Ends the network thread's wait; called from the log's flusher thread.
+        Wakes the network thread. It is called from other threads.
     """
 
     def __init__(self, cluster: ClusterState, clock: Clock, timer: Timer, wakeup: Callable[[], None]) -> None:
@@ -72,10 +73,9 @@ class ReplicaManager:
         self._wakeup = wakeup
         self.produce_purgatory = DelayedOperationPurgatory(timer)
         self.fetch_purgatory = DelayedOperationPurgatory(timer)
-        # Appended to by the flusher thread and emptied by the network thread; deque's own operations are
-        # atomic.
+        # The flusher thread appends and the network thread removes; the operations of a deque are atomic.
         self._changed: deque[TopicPartition] = deque()
-        # What has been taken from there and is to be looked for in the purgatories.
+        # Keys of the changed partitions, for which the purgatories have not been checked yet.
         self._keys: dict[Hashable, None] = {}
         self._watchers: dict[TopicPartition, dict[PartitionWatcher, None]] = {}
         self._tasks: deque[Callable[[], None]] = deque()
@@ -83,25 +83,27 @@ class ReplicaManager:
     # ---- Events ---------------------------------------------------------------------------------------
 
     def on_high_watermark(self, topic_partition: TopicPartition, high_watermark: int) -> None:
-        """The log's flusher has moved a high watermark. Any thread; completes nothing itself."""
+        """Note that the high watermark of a partition has moved. May be called from any thread."""
         self._changed.append(topic_partition)
         self._wakeup()
 
     def partition_changed(self, topic_partition: TopicPartition) -> None:
-        """A partition has grown, gone, or has another leader. Network thread; whoever waits on it is looked
-        at soon."""
+        """Note that a partition has grown, was deleted or has a new leader.
+
+        The next :meth:`complete_delayed` checks the requests that wait for it.
+        """
         self._changed.append(topic_partition)
 
     def call_soon(self, task: Callable[[], None]) -> None:
-        """Have the network thread run ``task``, in its next turn at the earliest. Any thread.
+        """Run ``task`` on the network thread, in its next turn at the earliest. Any thread may call this.
 
-        What is too long for one turn calls for the next one at its end.
+        A long task must divide its work and call this again for the next part.
         """
         self._tasks.append(task)
         self._wakeup()
 
     def watch(self, topic_partition: TopicPartition, watcher: PartitionWatcher) -> None:
-        """Tell ``watcher`` of every event on a partition, until :meth:`unwatch`."""
+        """Notify ``watcher`` of every change of a partition until :meth:`unwatch`."""
         self._watchers.setdefault(topic_partition, {})[watcher] = None
 
     def unwatch(self, topic_partition: TopicPartition, watcher: PartitionWatcher) -> None:
@@ -115,7 +117,7 @@ class ReplicaManager:
         return bool(self._changed or self._keys or self._tasks)
 
     def _take_events(self) -> None:
-        """Tell the watchers what has happened; completes nothing yet."""
+        """Collect the keys of changed partitions and notify their watchers. Completes no request."""
         changed = self._changed
         while changed:
             for topic_partition in {changed.popleft() for _ in range(len(changed))}:
@@ -124,8 +126,12 @@ class ReplicaManager:
                     self._keys[watcher.partition_changed()] = None
 
     def complete_delayed(self) -> int:
-        """Run the tasks, and answer the requests that the events since the last call have made answerable;
-        how many.
+        """Run the tasks and complete the requests that wait for changes since the last call.
+
+        Returns
+        -------
+        int
+            Number of completed requests.
         """
         for _ in range(len(self._tasks)):
             self._tasks.popleft()()
@@ -148,8 +154,9 @@ class ReplicaManager:
 
         Raises
         ------
-        NotLeaderForPartitionError, CorruptRecordError, …
-            As the cluster or the log refuses it; nothing has been appended then.
+        BrokerResponseError
+            The error of the response, such as ``NOT_LEADER_OR_FOLLOWER`` or ``CORRUPT_MESSAGE``. Nothing has
+            been appended.
         """
         log = self._cluster.led_log(topic_partition, node_id)
         info = log.append(records, now_ms=self._clock.wall_ms())
@@ -158,10 +165,10 @@ class ReplicaManager:
     def append_within(
         self, topic_partition: TopicPartition, records: memoryview, node_id: int, budget: ValidationBudget
     ) -> tuple[UnifiedLog, LogAppendInfo | None]:
-        """As :meth:`append`, if the validation of the batch costs no more than ``budget``.
+        """Append one batch like :meth:`append`, if its validation does not exceed ``budget``.
 
-        Else ``None`` is returned with the log, and another thread has to validate the batch for
-        :meth:`append_validated`.
+        Otherwise return ``None`` with the log. The caller then validates the batch on another thread and
+        calls :meth:`append_validated`.
         """
         log = self._cluster.led_log(topic_partition, node_id)
         info = log.append(records, now_ms=self._clock.wall_ms(), budget=budget)
@@ -170,12 +177,14 @@ class ReplicaManager:
     def append_validated(
         self, topic_partition: TopicPartition, log: UnifiedLog, batch: ValidatedBatch, node_id: int
     ) -> LogAppendInfo:
-        """Append what ``log.validate`` has returned on another thread; raises as :meth:`append`.
+        """Append a batch that ``log.validate`` has returned on another thread.
 
         Raises
         ------
         UnknownTopicOrPartitionError
-            The topic has been deleted meanwhile, even if there is another one of that name.
+            The topic has been deleted in the meantime, even if a new topic has the same name.
+        BrokerResponseError
+            As :meth:`append`.
         """
         if self._cluster.led_log(topic_partition, node_id) is not log:
             raise UnknownTopicOrPartitionError(f"{partition_name(topic_partition)} was deleted")
@@ -193,10 +202,13 @@ class ReplicaManager:
     def fetch_messages(
         self, params: FetchParams, context: FetchContext, respond: Callable[[PartitionResults], None]
     ) -> DelayedFetch | None:
-        """Read, and ``respond`` with what there is, once it is enough or the wait is over.
+        """Read, and call ``respond`` when ``min_bytes`` are available or ``max_wait_ms`` is over.
 
-        At once if nothing is to be waited for: there is enough, an error, a log that parts from what the
-        client has read. Then ``None`` is returned, else what the fetch waits in.
+        Returns
+        -------
+        DelayedFetch or None
+            The waiting fetch; ``None`` if ``respond`` has been called at once. That is the case if there are
+            enough bytes, an error, or a diverging epoch, or if the fetch must not wait.
         """
 
         def answer(results: PartitionResults) -> None:
@@ -206,7 +218,7 @@ class ReplicaManager:
             respond(results)
 
         now_ms = self._clock.monotonic_ms()
-        # What has happened before this fetch is not what it waits for.
+        # Collect earlier changes now, so that they do not count as events for this fetch.
         self._take_events()
         partitions = list(context.partitions())
         results = self.read(params, partitions)
@@ -222,15 +234,15 @@ class ReplicaManager:
             lambda: self.is_satisfied(params, context, seen),
             lambda: answer(self.read(params, list(context.partitions()))),
         )
-        # It has been looked at just now.
+        # The partitions have just been read, so the fetch cannot be completed yet.
         self.fetch_purgatory.watch(operation, context.keys())
         return operation
 
     def read(self, params: FetchParams, partitions: list[FetchPartition]) -> PartitionResults:
-        """Read from each partition in turn until ``max_bytes`` are gathered (``readFromLog``).
+        """Read from each partition in turn until ``max_bytes`` have been read (Kafka's ``readFromLog``).
 
-        The first partition that has something gives at least one batch, however large it is, so that a
-        consumer whose limits are too small still gets on (KIP-74).
+        The first partition with records returns at least one batch of any size, so that a consumer makes
+        progress even if its limits are too small (KIP-74).
         """
         results = []
         remaining = params.max_bytes
@@ -260,7 +272,7 @@ class ReplicaManager:
                     max_offset=limit,
                     may_slice=True,
                 )
-        except Exception as error:  # noqa: BLE001 - is of one partition; error_code logs surprises
+        except Exception as error:  # noqa: BLE001 - affects one partition; error_code logs it
             return FetchPartitionResult(error=error_code(error))
         return FetchPartitionResult(
             0,
@@ -277,28 +289,39 @@ class ReplicaManager:
     def _readable(
         self, params: FetchParams, partition: FetchPartition
     ) -> tuple[UnifiedLog, int, tuple[int, int] | None]:
-        """The log, the offset before which a consumer may read, where the log parts from what he has read.
+        """Check a fetch from a partition, and find out what may be read.
 
-        Raises the error of the response.
+        Returns
+        -------
+        tuple
+            The log; the offset before which the consumer may read; the diverging epoch and its end offset, or
+            ``None``.
+
+        Raises
+        ------
+        BrokerResponseError
+            The error of the response.
         """
         topic_partition = partition.topic_partition
         if topic_partition is None:
             raise UnknownTopicIdError(f"No topic has the id {partition.topic_id}")
         if params.may_read is not None and not params.may_read(topic_partition.topic):
-            raise TopicAuthorizationFailedError(f"{topic_partition.topic} may not be read")
+            raise TopicAuthorizationFailedError(f"not authorized to read topic '{topic_partition.topic}'")
         log = self._cluster.led_log(topic_partition, params.node_id, partition.current_leader_epoch)
         if partition.topic_id != ZERO_UUID and partition.topic_id != self._cluster.topic_id(topic_partition):
-            raise InconsistentTopicIdError(f"{topic_partition.topic} has another id than the fetch session")
+            raise InconsistentTopicIdError(
+                f"topic '{topic_partition.topic}' has another id than in the fetch session"
+            )
         offset = partition.fetch_offset
         diverging_epoch = None
         if partition.last_fetched_epoch != NO_EPOCH:
             diverging_epoch = _diverging_epoch(log, partition)
-        # Most offsets are below the high watermark, which is read without a call.
+        # Compare with the high watermark first: reading it is faster, and most offsets are below it.
         is_beyond_end = offset > log.high_watermark and offset > log.log_end_offset
         if offset < log.log_start_offset or (diverging_epoch is None and is_beyond_end):
             raise OffsetOutOfRangeError(
-                f"offset {offset} of {partition_name(topic_partition)} is outside "
-                f"{log.log_start_offset}..{log.log_end_offset}"
+                f"offset {offset} of {partition_name(topic_partition)} is out of range: the log has offsets "
+                f"from {log.log_start_offset} to {log.log_end_offset}"
             )
         limit = log.last_stable_offset if params.read_committed else log.high_watermark
         return log, limit, diverging_epoch
@@ -306,15 +329,16 @@ class ReplicaManager:
     def is_satisfied(
         self, params: FetchParams, context: FetchContext, seen: dict[TopicPartition, Seen]
     ) -> bool:
-        """Whether a Fetch that waits can be answered: ``min_bytes`` are there, or an error.
+        """Return whether a waiting fetch can be answered: ``min_bytes`` are available, or there is an error.
 
-        Nothing is read for that: a log knows where its batches end. ``seen``: what was found so far.
+        The bytes are computed from positions in the log, usually without reading. ``seen`` has the sizes and
+        positions found so far.
         """
         available = 0
         for partition in context.partitions():
             try:
                 log, limit, diverging_epoch = self._readable(params, partition)
-            except Exception:  # noqa: BLE001 - the read that answers returns and logs it
+            except Exception:  # noqa: BLE001 - the final read returns and logs it
                 return True
             if diverging_epoch is not None:
                 return True
@@ -333,29 +357,29 @@ class ReplicaManager:
         log: UnifiedLog,
         seen: dict[TopicPartition, Seen],
     ) -> int:
-        """Bytes of a partition that a fetch would get, as :class:`DelayedFetch` of Kafka counts them."""
-        assert partition.topic_partition is not None, "it has a log"
+        """Return the bytes of a partition that a fetch would get, as Kafka's ``DelayedFetch`` counts them."""
+        assert partition.topic_partition is not None, "the partition has a log"
         before, end = seen.get(partition.topic_partition), log.high_watermark_metadata
         if before is None:
-            # Batches were appended while it was read.
+            # The first read did not reach the high watermark, because batches were appended meanwhile.
             results = [(partition, self._read_one(params, partition, params.max_bytes, True))]
             seen.update(_seen_of(results))
             return params.min_bytes if results[0][1].error else len(results[0][1].records)
         if end.segment is not before.end.segment:
-            # A read does not go on into the next one.
+            # The log has a new segment, and a read ends at the end of a segment.
             return params.min_bytes
         return min(before.size + end.position - before.end.position, max(partition.max_bytes, before.size))
 
 
 class Seen(NamedTuple):
-    """What there was of a partition when it was read: its bytes, and where they ended."""
+    """Bytes that a read of a partition returned, and the position in the log where they end."""
 
     size: int
     end: LogOffsetMetadata
 
 
 def _seen_of(results: PartitionResults) -> dict[TopicPartition, Seen]:
-    """Of the partitions that were read to their end."""
+    """Return size and end position of the partitions that were read up to the high watermark."""
     seen = {}
     for partition, result in results:
         if partition.topic_partition is not None and result.log is not None:
@@ -366,7 +390,7 @@ def _seen_of(results: PartitionResults) -> dict[TopicPartition, Seen]:
 
 
 def is_worth_answering(results: PartitionResults, min_bytes: int) -> bool:
-    """Whether there are ``min_bytes``, or something that the client should know at once."""
+    """Return whether there are ``min_bytes``, an error or a diverging epoch."""
     available = 0
     for _, result in results:
         if result.error or result.diverging_epoch is not None:
@@ -376,11 +400,11 @@ def is_worth_answering(results: PartitionResults, min_bytes: int) -> bool:
 
 
 def _diverging_epoch(log: UnifiedLog, partition: FetchPartition) -> tuple[int, int] | None:
-    """Where the log ends in the epoch that the client has read last, if that is not where he goes on."""
+    """Return the epoch and end offset at which the log diverges from the client's, or ``None``."""
     epoch, end_offset = log.end_offset_for_epoch(partition.last_fetched_epoch)
     if epoch == NO_EPOCH or end_offset == NO_OFFSET:
         raise OffsetOutOfRangeError(
-            f"the end of leader epoch {partition.last_fetched_epoch} of "
+            f"the end offset of leader epoch {partition.last_fetched_epoch} of "
             f"{partition.name}-{partition.partition} is not known"
         )
     if epoch < partition.last_fetched_epoch or end_offset < partition.fetch_offset:
