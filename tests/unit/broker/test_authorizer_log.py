@@ -52,7 +52,7 @@ def test_what_a_client_asks_for_and_may_not_is_said_and_what_it_is_not_shown_is_
         said(log)
         assert ask_for(broker, "t", "t\nERROR x") == [29, 29]
         assert said(log) == [
-            f"denied: 'User:ANONYMOUS' at 127.0.0.1 asked by Metadata for DESCRIBE on topic {name}: "
+            f"denied: 'User:ANONYMOUS' at 127.0.0.1: Metadata requires DESCRIBE on topic {name}: "
             "no ACL allows it"
             for name in ("'t'", "'t\\nERROR x'")
         ]
@@ -62,7 +62,7 @@ def test_what_a_client_asks_for_and_may_not_is_said_and_what_it_is_not_shown_is_
         wanted = CreateTopicsRequest.CreatableTopic(name="new", num_partitions=1, replication_factor=1)
         broker.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1000))
         assert said(log) == [
-            "denied: 'User:ANONYMOUS' at 127.0.0.1 asked by CreateTopics for CREATE on topic 'new': no ACL "
+            "denied: 'User:ANONYMOUS' at 127.0.0.1: CreateTopics requires CREATE on topic 'new': no ACL "
             "allows it"
         ]
         broker.context = RequestContext("1", 1, "127.0.0.1", principal=KafkaPrincipal.user("admin"))
@@ -88,8 +88,8 @@ def test_denials_have_few_lines_however_many_they_are(log: pytest.LogCaptureFixt
         clock.advance(WINDOW_MS)
         denials.add(request_of("eve\r\nINFO"), Granted(), READ, TOPIC, "t")
         assert said(log) == [
-            "80 more denials in 10 s, which were the same or too many",
-            "denied: 'User:eve\\r\\nINFO' at 192.0.2.7 asked by API 1 for READ on topic 't': nobody has "
+            "suppressed 80 further authorization denials in 10 s",
+            "denied: 'User:eve\\r\\nINFO' at 192.0.2.7: API 1 requires READ on topic 't': nobody has "
             "granted it",
         ]
         clock.advance(WINDOW_MS)
@@ -103,7 +103,7 @@ def test_same_denial_is_said_once_in_a_while(log: pytest.LogCaptureFixture) -> N
     assert len(said(log)) == 1
     clock.advance(WINDOW_MS)
     denials.add(request_of("eve"), Granted(), READ, TOPIC, "t")
-    assert said(log)[0].startswith("4 more denials")
+    assert said(log)[0].startswith("suppressed 4 further")
 
 
 def test_entry_that_denies_is_named_and_makes_no_line_of_its_own(

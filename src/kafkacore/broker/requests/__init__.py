@@ -1,4 +1,1 @@
-"""What handlers of several APIs share: the request, its error answers, authorization, work on another thread.
-
-Does not know: any single API, sockets.
-"""
+"""Code that the handlers of several APIs share: the request, authorization, and work on another thread."""

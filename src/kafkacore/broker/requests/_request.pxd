@@ -1,4 +1,4 @@
-"""Request and RequestContext for Cython callers."""
+"""Cython declarations of ``Request`` and ``RequestContext``."""
 
 from libc.stdint cimport int32_t
 
@@ -8,12 +8,12 @@ cdef class RequestContext:
     cdef readonly str listener_name
     cdef readonly str security_protocol
     cdef readonly int node_id
-    # Whom it has shown itself to be: a KafkaPrincipal.
+    # The authenticated KafkaPrincipal.
     cdef public object principal
-    # What the client calls itself in ApiVersions (KIP-511).
+    # Name and version of the client software, from ApiVersions (KIP-511).
     cdef public str software_name
     cdef public str software_version
-    # What it called itself in its last request.
+    # Client id of the last request.
     cdef public str client_id
 
 cdef class Request:
@@ -23,16 +23,16 @@ cdef class Request:
     cdef readonly int32_t correlation_id
     cdef readonly str client_id
     cdef readonly object message
-    # What it waits for in a purgatory, so that a closed connection can call it off.
+    # The delayed operation that the request waits in; a closed connection cancels it.
     cdef public object operation
-    # When its handling began, when it began to wait (0: it has not), and whom its answer is told.
+    # When its handling began, when it began to wait (0 if it has not), and the statistics of its API.
     cdef public double began_ms
     cdef public double waits_since_ms
     cdef public object stats
-    # Bytes of its frame; who counts it until that has been done, or nobody; the pause after its answer.
+    # Bytes of its frame; the quotas that have not counted it yet, or None; throttle time after the response.
     cdef public Py_ssize_t size
     cdef public object quotas
     cdef public double throttle_ms
-    # An interceptor may put its own in their place.
+    # An interceptor may replace these functions.
     cdef public object encode
     cdef public object on_response

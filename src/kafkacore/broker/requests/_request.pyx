@@ -1,14 +1,11 @@
-"""One request on its way through the broker, and the connection that it came from.
-
-Does not know: sockets, what any API does.
-"""
+"""A request that the broker handles, and the connection that it came from."""
 
 cimport cython
 from libc.stdint cimport int32_t
 
 from kafkacore.security.principal import ANONYMOUS
 
-# Instead of an answer: close the connection.
+# Passed to on_response instead of a response: close the connection.
 HANG_UP = object()
 
 
@@ -16,33 +13,36 @@ class AnsweredLater:
     """The type of :data:`ANSWERED_LATER`."""
 
 
-# Returned by a handler that answers later, by ``request.respond``.
+# Returned by a handler that calls ``request.respond`` later.
 ANSWERED_LATER = AnsweredLater()
 
 
 class CloseConnectionError(Exception):
-    """The only answer left is to hang up: an error on acks=0, or a request that cannot be answered."""
+    """The connection must be closed: a Produce with acks=0 has failed, or a request cannot be answered."""
 
 
 @cython.final
 cdef class RequestContext:
-    """Where requests come from: one connection, as the handlers see it.
+    """The connection of a request, as the handlers see it.
 
     Parameters
     ----------
     connection_id:
-        Unique as long as the broker runs.
+        Id that is unique for the lifetime of the broker.
     node_id:
-        The node on whose listener it was accepted.
+        Node whose listener accepted the connection.
     host:
-        The client's address.
+        Address of the client.
     listener_name, security_protocol:
-        The listener that it came by, and what is spoken there (``SASL_SSL``).
+        Name and security protocol (such as ``SASL_SSL``) of the listener.
+    principal:
+        Principal of the client.
 
     Attributes
     ----------
     principal:
-        Who the client is: :data:`ANONYMOUS` unless its listener asks. It is known before its first request.
+        Principal of the client; :data:`ANONYMOUS` if its listener does not authenticate clients. It is set
+        before the first request.
     """
 
     def __init__(
@@ -61,26 +61,26 @@ cdef class RequestContext:
 @cython.freelist(64)
 @cython.final
 cdef class Request:
-    """A decoded request that waits for its answer.
+    """A decoded request.
 
     Parameters
     ----------
     context:
-        Where it came from.
+        Connection that it came from.
     api_key, version, correlation_id, client_id:
-        Its header.
+        Fields of its header.
     message:
-        Its body: the message object of that API.
+        Its body, a message object of the API.
     encode:
-        ``(response, version, correlation_id)`` → pieces of the response's frame.
+        Encodes a response: takes the response, version and correlation id, and returns the frame in pieces.
     on_response:
-        Called once with the request and those pieces; ``None`` when there is nothing to send (acks=0),
-        :data:`HANG_UP` when there is nothing more to say.
+        Called once with the request and the pieces of the response. The pieces are ``None`` if nothing is to
+        be sent (acks=0), and :data:`HANG_UP` to close the connection.
     """
 
     @classmethod
     def __class_getitem__(cls, message_class):
-        """``Request[FetchRequest]``, for annotations alone."""
+        """Return the class itself, so that annotations may use ``Request[FetchRequest]``."""
         return cls
 
     def __init__(
@@ -98,14 +98,14 @@ cdef class Request:
 
     @property
     def node_id(self):
-        """The node that was asked."""
+        """Node that received the request."""
         return self.context.node_id
 
     def respond(self, response):
-        """Answer. ``None``: there is nothing to send, go on with the connection's next request.
+        """Send the response; ``None`` sends nothing and continues with the connection's next request.
 
-        An answer that cannot be written down raises, and its client is hung up on: whoever answers late
-        knows of no connection, and the client would wait for nothing.
+        If the response cannot be encoded, the exception is raised and the connection is closed. Otherwise the
+        client would wait for a response that never comes.
         """
         self.operation = None
         try:

@@ -1,8 +1,7 @@
-"""May this client do that? What a handler asks before it touches data.
+"""Authorization checks that the request handlers make, as in Kafka's ``AuthHelper``.
 
-Without an authorizer everybody may do everything, which costs one comparison. A resource that may not be
-described is not looked for, so that a response does not show whether it exists. ``services.authorizer`` has
-the rules. The shape is that of Kafka's ``AuthHelper``.
+Without an authorizer, everything is allowed. A handler does not look up a resource that the client may not
+describe, so that the response does not reveal whether it exists.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 #: The name of the one resource of type ``CLUSTER``.
 CLUSTER_NAME: Final = "kafka-cluster"
 
-#: What can be done with a resource of each type, as in Kafka's ``AclEntry``.
+#: Operations that each resource type supports, as in Kafka's ``AclEntry``.
 SUPPORTED_OPERATIONS: Final = {
     ResourceType.TOPIC: frozenset(
         {
@@ -75,8 +74,8 @@ _ERRORS: Final[dict[ResourceType, type[AuthorizationError]]] = {
     ResourceType.CLUSTER: ClusterAuthorizationFailedError,
     ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailedError,
 }
-#: Whose a resource of requests about configuration is, by its number there: brokers (4), their loggers (8)
-#: and client metrics (16) are the cluster's.
+#: Resource type to check for each resource type of a configuration request. Brokers (4), broker loggers (8)
+#: and client metrics (16) belong to the cluster.
 _CONFIGURED: Final[dict[int, ResourceType]] = {
     2: ResourceType.TOPIC,
     4: ResourceType.CLUSTER,
@@ -87,30 +86,30 @@ _CONFIGURED: Final[dict[int, ResourceType]] = {
 
 
 class Authorizer(Protocol):
-    """Who may do what. Asked on the network thread, so it answers from memory."""
+    """Decides what clients may do. It runs on the network thread, so it must not block."""
 
     def authorize(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
     ) -> bool:
-        """Whether the client of ``context`` may do that to the resource."""
+        """Return whether the client of ``context`` may perform the operation on the resource."""
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether there is any resource of the type that it may do that to."""
+        """Return whether the client may perform the operation on any resource of the type."""
 
     def why_denied(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
     ) -> str:
-        """By what :meth:`authorize` has denied that, for a line of the log: short, names escaped."""
+        """Return a short reason for the log why :meth:`authorize` has denied that, with escaped names."""
 
 
 class AuthorizationServices(Protocol):
-    """What these questions need of the broker."""
+    """The parts of the broker that authorization checks use."""
 
     @property
     def authorizer(self) -> Authorizer | None:
-        """``None`` where everybody may do everything."""
+        """The authorizer; ``None`` if everything is allowed."""
 
     @property
     def authorizer_log(self) -> AuthorizerLog: ...
@@ -125,13 +124,21 @@ def allowed(
     *,
     is_asked_for: bool = True,
 ) -> bool:
-    """Whether the client may do that to one resource.
+    """Return whether the client may perform an operation on a resource.
 
     Parameters
     ----------
+    request:
+        The client's request.
+    services:
+        Parts of the broker that the check uses.
+    operation:
+        Operation to check.
+    resource_type, name:
+        The resource.
     is_asked_for:
-        Whether the client has asked for that: then a denial is logged. Otherwise there is another way to what
-        it has asked for, or it is not shown what it has not named.
+        Whether to log a denial. False if the client did not name this resource, or if another permission may
+        allow the request.
     """
     authorizer = services.authorizer
     if authorizer is None or authorizer.authorize(request.context, operation, resource_type, name):
@@ -144,7 +151,7 @@ def allowed(
 def allowed_on_cluster(
     request: Request, services: AuthorizationServices, operation: ACLOperation, *, is_asked_for: bool = True
 ) -> bool:
-    """As :func:`allowed`, of the cluster."""
+    """Return whether the client may perform an operation on the cluster, like :func:`allowed`."""
     return allowed(
         request, services, operation, ResourceType.CLUSTER, CLUSTER_NAME, is_asked_for=is_asked_for
     )
@@ -153,7 +160,10 @@ def allowed_on_cluster(
 def allowed_on_any(
     request: Request, services: AuthorizationServices, operation: ACLOperation, resource_type: ResourceType
 ) -> bool:
-    """Whether the client may do that to any resource of a type, existing or not (KIP-679)."""
+    """Return whether the client may perform an operation on any resource of a type (KIP-679).
+
+    The resource need not exist.
+    """
     authorizer = services.authorizer
     return authorizer is None or authorizer.authorize_by_resource_type(
         request.context, operation, resource_type
@@ -169,7 +179,10 @@ def allowed_names(
     *,
     is_asked_for: bool = True,
 ) -> set[str]:
-    """Those of some resources that the client may do that to; ``is_asked_for`` as of :func:`allowed`."""
+    """Return the names of the resources on which the client may perform an operation.
+
+    ``is_asked_for`` is that of :func:`allowed`.
+    """
     if services.authorizer is None:
         return set(names)
     return {
@@ -187,18 +200,27 @@ def require(
     name: str,
     topic_id: UUID | bytes | None = None,
 ) -> None:
-    """Return if the client may do that to one resource.
+    """Check that the client may perform an operation on a resource.
 
     Parameters
     ----------
+    request:
+        The client's request.
+    services:
+        Parts of the broker that the check uses.
+    operation:
+        Operation to check.
+    resource_type, name:
+        The resource.
     topic_id:
-        The topic's id, if the client asks by id: the error must not have the name, which it may not know.
+        Id of the topic, if the request identifies it by id. The error then contains the id and not the name,
+        which the client may not be allowed to know.
 
     Raises
     ------
     TopicAuthorizationFailedError, GroupAuthorizationFailedError, ClusterAuthorizationFailedError,
     TransactionalIdAuthorizationFailedError
-        By the resource's type; the response has it.
+        The client is not authorized. The type depends on the resource type.
     """
     if allowed(request, services, operation, resource_type, name):
         return
@@ -212,31 +234,33 @@ def require(
 
 
 def require_cluster(request: Request, services: AuthorizationServices, operation: ACLOperation) -> None:
-    """As :func:`require`, of the cluster."""
+    """Check that the client may perform an operation on the cluster, like :func:`require`."""
     require(request, services, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def require_acls(request: Request, services: AuthorizationServices, operation: ACLOperation) -> None:
-    """As :func:`require_cluster`, of its access control entries.
+    """Check that the client may perform an operation on the cluster's ACLs.
 
     Raises
     ------
+    ClusterAuthorizationFailedError
+        The client is not authorized.
     SecurityDisabledError
-        Nobody obeys them.
+        The broker has no authorizer, so ACLs have no effect.
     """
     require_cluster(request, services, operation)
     if services.authorizer is None:
         raise SecurityDisabledError(
-            "No Authorizer is configured: set authorizer.class.name in the broker's configuration."
+            "No Authorizer is configured. Set authorizer.class.name in the broker's configuration."
         )
 
 
 def require_configs(
     request: Request, services: AuthorizationServices, operation: ACLOperation, kind: int, name: str
 ) -> None:
-    """As :func:`require`, of what ``kind`` and ``name`` mean in a request about configuration.
+    """Check that the client may perform an operation on the resource of a configuration request.
 
-    A kind that nobody knows is let through, to be refused as such.
+    An unknown ``kind`` passes the check, and the handler rejects it.
     """
     resource_type = _CONFIGURED.get(kind)
     if resource_type is not None:
@@ -245,19 +269,21 @@ def require_configs(
 
 
 def require_idempotent_write(request: Request, services: AuthorizationServices) -> None:
-    """Return if the client may be an idempotent producer: of the cluster, or of any topic (KIP-679).
+    """Check that the client may be an idempotent producer (KIP-679).
+
+    It needs IDEMPOTENT_WRITE on the cluster or WRITE on any topic.
 
     Raises
     ------
     ClusterAuthorizationFailedError
-        It may write to no topic.
+        The client is not authorized.
     """
     on_cluster = ACLOperation.IDEMPOTENT_WRITE
     if not (
         allowed_on_cluster(request, services, on_cluster, is_asked_for=False)
         or allowed_on_any(request, services, ACLOperation.WRITE, ResourceType.TOPIC)
     ):
-        assert services.authorizer is not None, "without one everything is allowed"
+        assert services.authorizer is not None, "without an authorizer, everything is allowed"
         services.authorizer_log.add(
             request, services.authorizer, on_cluster, ResourceType.CLUSTER, CLUSTER_NAME
         )
@@ -269,7 +295,7 @@ def require_idempotent_write(request: Request, services: AuthorizationServices) 
 def authorized_operations(
     request: Request, services: AuthorizationServices, resource_type: ResourceType, name: str
 ) -> int:
-    """All that the client may do to a resource, as a bit field: operation n is bit n (KIP-430)."""
+    """Return the operations that the client may perform on a resource, as a bit field (KIP-430)."""
     return bit_field(
         operation
         for operation in SUPPORTED_OPERATIONS[resource_type]
@@ -278,12 +304,12 @@ def authorized_operations(
 
 
 def cluster_operations(request: Request, services: AuthorizationServices) -> int:
-    """As :func:`authorized_operations`, of the cluster; none for whoever may not describe it."""
+    """Return the operations that the client may perform on the cluster; 0 if it may not describe it."""
     if not allowed_on_cluster(request, services, ACLOperation.DESCRIBE, is_asked_for=False):
         return 0
     return authorized_operations(request, services, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def bit_field(operations: Iterable[ACLOperation]) -> int:
-    """Operation n is bit n."""
+    """Encode operations as a bit field in which bit n is operation n."""
     return sum(1 << operation for operation in set(operations))

@@ -1,7 +1,6 @@
-"""What the log says of denials: who may not do what to which resource, once in a while.
+"""Logs authorization denials, like Kafka's ``kafka.authorizer.logger``.
 
-A denied question in; a line out, escaped, and a bounded number of lines: a client that is denied has no say
-in how much of the disk the log takes. Does not know: who may do what. Kafka's is ``kafka.authorizer.logger``.
+The number of lines is limited, so that a client cannot fill the disk with denials.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ if TYPE_CHECKING:
     from kafkacore.broker.requests._request import Request
     from kafkacore.broker.requests.authorization import Authorizer
 
-#: Of its own, so that it can be sent elsewhere or silenced.
+#: A separate logger, so that denials can be logged elsewhere or disabled.
 logger = logging.getLogger("kafkacore.broker.authorizer")
 
-#: So many lines in so long, each denial once; the rest is counted.
+#: Maximum lines in each window of ``WINDOW_MS`` milliseconds. A denial is logged once per window; further
+#: ones are only counted.
 MAX_LINES: Final = 20
 WINDOW_MS: Final = 10_000.0
 
@@ -29,7 +29,7 @@ _Denial = tuple[str, str, ACLOperation, ResourceType, str]
 
 
 class AuthorizerLog:
-    """Used by the network thread alone."""
+    """Log of authorization denials. Only the network thread may use it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -45,8 +45,9 @@ class AuthorizerLog:
         resource_type: ResourceType,
         name: str,
     ) -> None:
-        """Say that the client of ``request`` may not do that, and by what; ``authorizer`` is asked for that
-        only when there is a line for it.
+        """Log that the client of ``request`` may not perform an operation, unless the limit is reached.
+
+        The reason comes from ``authorizer``.
         """
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._began_ms >= WINDOW_MS:
@@ -62,7 +63,7 @@ class AuthorizerLog:
         kind = resource_type.name.lower().replace("_", " ")
         rule = authorizer.why_denied(context, operation, resource_type, name)
         logger.info(
-            "denied: %s at %s asked by %s for %s on %s %s: %s",
+            "denied: %s at %s: %s requires %s on %s %s: %s",
             shown(principal),
             host,
             api,
@@ -85,6 +86,6 @@ class AuthorizerLog:
     def _begin_window(self, now_ms: float) -> None:
         if self._left_out:
             seconds = (now_ms - self._began_ms) / 1000
-            logger.info("%d more denials in %.0f s, which were the same or too many", self._left_out, seconds)
+            logger.info("suppressed %d further authorization denials in %.0f s", self._left_out, seconds)
         self._began_ms, self._left_out = now_ms, 0
         self._said.clear()

@@ -1,8 +1,8 @@
-"""Requests whose work takes long: another thread does it, and the network thread continues with the result.
+"""Requests with long-running work, which a separate thread does.
 
 The work is a generator, as for a change of topics. It runs on the network thread and yields functions that
-the thread ``kafka-long-work`` calls, for one request after the other. A connection has one request in work,
-so there are never more of them than connections, and ``queued.max.request.bytes`` counts their bytes.
+the thread ``kafka-long-work`` runs, one request after the other. A connection has at most one such request,
+and ``queued.max.request.bytes`` limits the bytes of all of them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ ResponseT = TypeVar("ResponseT")
 
 
 class LongWorkServices(Protocol):
-    """What a request whose work takes long needs of the broker."""
+    """The parts of the broker that requests with long-running work use."""
 
     @property
     def long_work(self) -> ChangeQueue:
-        """Does on another thread what would keep the network thread for long."""
+        """Queue of work that would block the network thread for too long."""
 
 
 class LongOperation(DelayedOperation):
-    """What a request waits in while another thread works for it; its deadline never comes."""
+    """Operation of a request whose work runs on another thread. It never expires."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -45,15 +45,16 @@ class LongOperation(DelayedOperation):
         return False
 
     def on_complete(self, expired: bool) -> None:
-        """Do nothing: :func:`answer_after` answers."""
+        """Do nothing, because :func:`answer_after` sends the response."""
 
 
 def answer_after(
     request: Request[RequestT], services: LongWorkServices, work: Change[ResponseT | AnsweredLater]
 ) -> AnsweredLater:
-    """Answer ``request`` with what ``work`` returns, which may be ``ANSWERED_LATER`` again.
+    """Run ``work``, and send what it returns as the response to ``request``.
 
-    If it raises, the connection is closed.
+    If it returns ``ANSWERED_LATER``, it sends the response itself. If it raises an exception, the connection
+    is closed.
     """
 
     def on_done(outcome: ResponseT | AnsweredLater | Exception) -> None:
@@ -62,7 +63,7 @@ def answer_after(
                 logger.warning("closing %s: %s", request.context.connection_id, ascii(str(outcome))[1:-1])
             else:
                 logger.error(
-                    "closing %s: a request of it could not be handled",
+                    "closing %s: unexpected error while handling a request",
                     request.context.connection_id,
                     exc_info=outcome,
                 )

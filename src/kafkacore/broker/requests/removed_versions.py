@@ -1,7 +1,6 @@
-"""Requests in versions that Kafka 4 has removed, put into the words of those that it still has, and back.
+"""Converts requests of versions that Kafka 4 has removed to current messages, and responses back.
 
-An old request's bytes in, today's message out; today's response in, the old one's pieces out. Does not know:
-logs, sockets. What clients of Kafka 0.8 to 0.10 need to read by partition: Fetch 0 to 3 and ListOffsets 0.
+Clients of Kafka 0.8 to 0.10 use Fetch versions 0 to 3 and ListOffsets version 0 to read from partitions.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 def decode_fetch(cursor: Cursor, version: int) -> FetchRequest:
-    """A FetchRequest of any version."""
+    """Decode a FetchRequest of any version."""
     if version >= FetchRequest.MIN_VERSION:
         return FetchRequest.decode(cursor, version)
     old = OldFetchRequest.decode(cursor, version)
@@ -42,7 +41,7 @@ def decode_fetch(cursor: Cursor, version: int) -> FetchRequest:
 
 
 def encode_fetch(response: FetchResponse, version: int, correlation_id: int) -> list[bytes | memoryview]:
-    """A FetchResponse for a client of any version; its records are in the format that it knows."""
+    """Encode a FetchResponse of any version. Its records must have a format that the client supports."""
     if version >= FetchResponse.MIN_VERSION:
         return encode_response(response, version, correlation_id)
     old = OldFetchResponse(
@@ -67,7 +66,7 @@ def encode_fetch(response: FetchResponse, version: int, correlation_id: int) -> 
 
 
 def decode_list_offsets(cursor: Cursor, version: int) -> ListOffsetsRequest:
-    """A ListOffsetsRequest of any version."""
+    """Decode a ListOffsetsRequest of any version."""
     if version >= ListOffsetsRequest.MIN_VERSION:
         return ListOffsetsRequest.decode(cursor, version)
     old = OldListOffsetsRequest.decode(cursor, version)
@@ -91,7 +90,7 @@ def decode_list_offsets(cursor: Cursor, version: int) -> ListOffsetsRequest:
 def encode_list_offsets(
     response: ListOffsetsResponse, version: int, correlation_id: int
 ) -> list[bytes | memoryview]:
-    """A ListOffsetsResponse for a client of any version; to the oldest, no offset is an empty list."""
+    """Encode a ListOffsetsResponse of any version. In version 0, an unknown offset is an empty list."""
     if version >= ListOffsetsResponse.MIN_VERSION:
         return encode_response(response, version, correlation_id)
     old = OldListOffsetsResponse(
