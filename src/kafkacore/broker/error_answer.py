@@ -1,7 +1,4 @@
-"""The error of a response: Kafka's code and a sentence for an exception.
-
-Does not know: requests, where the exception came from.
-"""
+"""Kafka's error code and error message for an exception."""
 
 from __future__ import annotations
 
@@ -12,28 +9,28 @@ from kafkacore.errors import BrokerResponseError, KafkaStorageError, UnknownErro
 
 logger = logging.getLogger(__name__)
 
-#: A name in it may be as long as a field can be, and then the sentence would not fit the answer's.
+#: Maximum characters of an error message. A message with a very long name would not fit into the field.
 MAX_MESSAGE_LENGTH = 1000
 
 
 def error_code(error: Exception) -> int:
-    """Return the code of ``error``. An unexpected exception is logged with its traceback."""
+    """Return the error code of an exception. An unexpected exception is logged with its traceback."""
     if isinstance(error, BrokerResponseError):
         return error.errno
     if isinstance(error, OSError):
-        logger.error("storage failed: %s", error)
+        logger.error("storage error: %s", error)
         return KafkaStorageError.errno
     logger.error("unexpected error while handling a request", exc_info=error)
     return UnknownError.errno
 
 
 def error_message(error: Exception) -> str:
-    """The sentence for the client: the error's own, else the name of its code. Nothing of our inside."""
+    """Return the error message for the client, without internal details."""
     if isinstance(error, BrokerResponseError):
         text = str(error.args[0]) if error.args and error.args[0] else error.message
         return text if len(text) <= MAX_MESSAGE_LENGTH else text[:MAX_MESSAGE_LENGTH] + "…"
     if isinstance(error, OSError):
         if error.errno in DISK_FULL:
-            return "The broker's disk is full; make room on it and try again."
-        return "The broker's disk refuses; its log says why."
+            return "The broker's disk is full. Free some space and try again."
+        return "The broker's disk has failed. See the broker's log for the cause."
     return UnknownError.message

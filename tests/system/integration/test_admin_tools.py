@@ -190,7 +190,7 @@ def test_leader_election_tool_finds_every_partition_led_as_it_should_be(brokers:
         (
             CONFIGS,
             ("--describe", "--entity-type", "broker-loggers", "--entity-name", "1"),
-            "Unsupported resource type 8: topics (2) and brokers (4) have configuration here.",
+            "Unsupported resource type 8: this broker supports topics (2) and brokers (4).",
         ),
         (
             CONFIGS,

@@ -154,9 +154,9 @@ def test_epoch_that_the_log_does_not_know_is_out_of_range(broker: BrokerHarness)
 @pytest.mark.parametrize(
     ("node_id", "epoch", "sentence"),
     [
-        (OTHER.node_id, -1, "node 2 does not lead t-0"),
-        (1, 0, "leader epoch 0 of t-0 is over, it is 1"),
-        (1, 2, "leader epoch 2 of t-0 is not known, it is 1"),
+        (OTHER.node_id, -1, "node 2 is not the leader of t-0"),
+        (1, 0, "leader epoch 0 of t-0 is older than the current leader epoch 1"),
+        (1, 2, "leader epoch 2 of t-0 is newer than the current leader epoch 1"),
     ],
 )
 def test_refusal_names_the_partition_as_people_write_it(

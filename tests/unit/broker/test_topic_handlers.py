@@ -131,8 +131,8 @@ def test_metadata_says_storage_error_when_the_topic_cannot_be_made(broker: Broke
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
-        (errno.ENOSPC, "The broker's disk is full; make room on it and try again."),
-        (errno.EIO, "The broker's disk refuses; its log says why."),
+        (errno.ENOSPC, "The broker's disk is full. Free some space and try again."),
+        (errno.EIO, "The broker's disk has failed. See the broker's log for the cause."),
     ],
 )
 def test_create_topics_says_what_is_wrong_with_the_disk(

@@ -1,4 +1,1 @@
-"""The catalog of topics and its changes.
-
-Does not know: requests, groups.
-"""
+"""The topic catalog, topic and broker configuration, and the leaders of partitions."""

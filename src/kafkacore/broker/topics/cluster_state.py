@@ -1,8 +1,7 @@
-"""Which nodes there are, and which of them leads each partition.
+"""The nodes of the cluster, and the leader and replicas of each partition.
 
-Node and partition in; the partition's log, or the reason why this node has none, out. Does not know:
-requests, sockets, what is in a log. Every node is this process: a node is a listener and a number, and all
-of them share the logs. Source of the rules: Kafka's ``MetadataCache`` and ``Partition``.
+All nodes run in this process and share the logs; a node is only an id and its listeners. The behaviour is
+that of Kafka's ``MetadataCache`` and ``Partition``.
 """
 
 from __future__ import annotations
@@ -27,10 +26,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: A client that does not say which leader epoch it knows.
+#: Leader epoch in a request from a client that does not know it.
 NO_EPOCH = -1
+#: Leader of a partition without a leader.
 NO_LEADER = -1
-#: Replicas of a topic whose maker does not say how many (``default.replication.factor``).
+#: Replication factor of a topic that is created without one (``default.replication.factor``).
 DEFAULT_REPLICATION_FACTOR = 1
 
 
@@ -45,7 +45,7 @@ class NodeListener(NamedTuple):
 
 
 class BrokerNode(NamedTuple):
-    """A node as clients see it: host and port are the advertised ones of its first listener."""
+    """A node as clients see it. Host and port are the advertised ones of its first listener."""
 
     node_id: int
     host: str
@@ -54,7 +54,7 @@ class BrokerNode(NamedTuple):
     listeners: tuple[NodeListener, ...] = ()
 
     def for_listener(self, listener_name: str) -> BrokerNode:
-        """Return the node with the advertised address of the listener of that name."""
+        """Return the node with the advertised address of the named listener."""
         for listener in self.listeners:
             if listener.name == listener_name:
                 return self._replace(host=listener.advertised_host, port=listener.advertised_port)
@@ -62,18 +62,18 @@ class BrokerNode(NamedTuple):
 
 
 class ClusterState:
-    """Used by the network thread alone.
+    """State of the cluster. Only the network thread may use it.
 
-    With one node all of it is a constant. With several, a partition is led by the first of its replicas that
-    is up when it is first asked for, and by another only after :meth:`move_leader`, :meth:`stop_node` or
-    :meth:`start_node`; each change begins an epoch of its log.
+    With a single node, that node leads all partitions. With several, the first available replica becomes the
+    leader when it is first needed. Only :meth:`reassign`, :meth:`move_leader`, :meth:`stop_node` and
+    :meth:`start_node` change the leader, and each change starts a new leader epoch.
 
     Parameters
     ----------
     topics:
-        Finds the log of a partition.
+        Catalog in which topics and the logs of partitions are looked up.
     nodes:
-        At least one, all of them up; the first is the controller.
+        The nodes, of which there must be at least one. All are up, and the first one is the controller.
     """
 
     def __init__(self, topics: TopicCatalog, nodes: Sequence[BrokerNode]) -> None:
@@ -84,39 +84,39 @@ class ClusterState:
         self._leaders: dict[TopicPartition, int] = {}
         self._replicas: dict[TopicPartition, list[int]] = {}
         self.controller_id = nodes[0].node_id
-        #: Called with each partition whose leader has changed, after the change.
+        #: Called with a partition after its leader has changed.
         self.on_moved: list[Callable[[TopicPartition], None]] = []
-        #: Called with each node that has stopped.
+        #: Called with the id of a node that has stopped.
         self.on_stopped: list[Callable[[int], None]] = []
-        #: For tests: what :meth:`led_log` is to raise for a partition, ``None`` for nothing.
+        #: For tests: returns the exception that :meth:`led_log` raises for a partition, or ``None``.
         self.refusal: Callable[[TopicPartition], Exception | None] | None = None
 
     def nodes(self) -> list[BrokerNode]:
-        """Return the nodes that are up, by their number."""
+        """Return the nodes that are up, sorted by id."""
         return [self._up[node_id] for node_id in sorted(self._up)]
 
     def alive_nodes(self, listener_name: str) -> list[BrokerNode]:
-        """Return the nodes that are up, with the advertised addresses of the listener of that name."""
+        """Return the nodes that are up, with the advertised addresses of the named listener."""
         return [node.for_listener(listener_name) for node in self.nodes()]
 
     def node_ids(self) -> list[int]:
-        """All of them, up or not."""
+        """Return the ids of all nodes, up or down."""
         return sorted(self._all)
 
     def node(self, node_id: int) -> BrokerNode | None:
-        """The node of that number if it is up."""
+        """Return the node with this id, or ``None`` if it is not up."""
         return self._up.get(node_id)
 
     def known_node(self, node_id: int) -> BrokerNode:
-        """The node of that number, up or not."""
+        """Return the node with this id, up or down."""
         return self._all[node_id]
 
     # ---- Partitions -----------------------------------------------------------------------------------
 
     def place(self, topic: str, replicas: Sequence[Sequence[int]], first_partition: int = 0) -> None:
-        """Say which nodes have the partitions of a topic, each's preferred leader first.
+        """Set the replicas of partitions of a topic, the preferred leader first.
 
-        A partition of which nothing is said is on every node.
+        A partition without an assignment has a replica on every node.
         """
         for partition, nodes in enumerate(replicas, first_partition):
             self._replicas[TopicPartition(topic, partition)] = list(nodes)
@@ -124,14 +124,14 @@ class ClusterState:
     def place_new(
         self, topic: str, partitions: range, replication_factor: int, assigned: Sequence[Sequence[int]]
     ) -> None:
-        """Say which nodes are to have new partitions: as ``assigned``, evenly if nothing is."""
+        """Set the replicas of new partitions to ``assigned``, or distribute them evenly if it is empty."""
         if self._only is None:
             replicas = assigned or self.spread(topic, partitions, replication_factor)
             self.place(topic, replicas, partitions.start)
 
     def spread(self, topic: str, partitions: Iterable[int], replication_factor: int) -> list[list[int]]:
-        """Replicas for partitions, ``replication_factor`` for each, so that every node leads as many."""
-        # As Kafka, on nodes that are up if they are enough.
+        """Return an even assignment of partitions with ``replication_factor`` replicas each."""
+        # As in Kafka, use the nodes that are up, if there are enough of them.
         nodes = sorted(self._up) if replication_factor <= len(self._up) else self.node_ids()
         start = sum(topic.encode())
         return [
@@ -140,31 +140,34 @@ class ClusterState:
         ]
 
     def check_replicas(self, replicas: Sequence[Sequence[int]]) -> None:
-        """Refuse an assignment that cannot be.
+        """Check a replica assignment.
 
         Raises
         ------
         InvalidReplicationAssignmentError
-            It names no node, one twice or one that is not there, or partitions differ in their number.
+            A partition has no replica, a duplicate node or an unknown node, or the partitions have different
+            numbers of replicas.
         """
         for nodes in replicas:
             unknown = sorted(set(nodes) - set(self._all))
             if not nodes or len(set(nodes)) != len(nodes) or len(nodes) != len(replicas[0]):
                 raise InvalidReplicationAssignmentError(
-                    f"{list(nodes)} must be as many nodes as of the first partition, at least one, none twice"
+                    f"invalid replicas {list(nodes)}: each partition needs at least one replica, without "
+                    f"duplicates, and as many as the first partition"
                 )
             if unknown:
                 raise InvalidReplicationAssignmentError(
-                    f"{list(nodes)} names the unknown node {unknown[0]}; there are {self.node_ids()}"
+                    f"invalid replicas {list(nodes)}: node {unknown[0]} does not exist, the nodes are "
+                    f"{self.node_ids()}"
                 )
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """The partition is gone."""
+        """Remove a deleted partition."""
         self._leaders.pop(topic_partition, None)
         self._replicas.pop(topic_partition, None)
 
     def replicas(self, topic_partition: TopicPartition) -> list[int]:
-        """The nodes that have a partition, up or not; its preferred leader first."""
+        """Return the ids of the replicas of a partition, up or down, the preferred leader first."""
         if self._only is not None:
             return [self._only]
         placed = self._replicas.get(topic_partition)
@@ -174,11 +177,11 @@ class ClusterState:
         return placed
 
     def in_sync(self, topic_partition: TopicPartition) -> list[int]:
-        """Those of its replicas that are up: they share the log, so none of them lags."""
+        """Return the replicas of a partition that are up. They share the log, so all of them are in sync."""
         return [node for node in self.replicas(topic_partition) if node in self._up]
 
     def leader(self, topic_partition: TopicPartition) -> int:
-        """The node that leads a partition; :data:`NO_LEADER` while none does."""
+        """Return the id of the leader of a partition, or :data:`NO_LEADER`."""
         if self._only is not None:
             return self._only
         leader = self._leaders.get(topic_partition)
@@ -192,10 +195,10 @@ class ClusterState:
     # ---- Changes --------------------------------------------------------------------------------------
 
     def reassign(self, topic_partition: TopicPartition, nodes: Sequence[int]) -> None:
-        """Let ``nodes`` be the replicas of a partition that exists, its preferred leader first.
+        """Change the replicas of an existing partition to ``nodes``, the preferred leader first.
 
-        All nodes share the log, so nothing is copied and the change is complete on return. As in Kafka, a
-        leader that remains a replica stays the leader.
+        All nodes share the log, so the change is complete on return without copying. As in Kafka, a leader
+        that remains a replica stays the leader.
 
         Raises
         ------
@@ -211,7 +214,7 @@ class ClusterState:
             self._lead(topic_partition, self._elected(topic_partition))
 
     def move_leader(self, topic_partition: TopicPartition, node_id: int) -> None:
-        """Let ``node_id``, which is up, lead a partition; it becomes one of its replicas if it is none.
+        """Make ``node_id``, which must be up, the leader of a partition, and a replica if necessary.
 
         Raises
         ------
@@ -231,12 +234,14 @@ class ClusterState:
             log = self._topics.log(topic_partition)
             log.begin_epoch(log.leader_epoch + 1)
         except KafkaStorageError as error:
-            logger.warning("%s has a new leader and no log: %s", partition_name(topic_partition), error)
+            logger.warning(
+                "%s has a new leader, but its log is offline: %s", partition_name(topic_partition), error
+            )
         for moved in self.on_moved:
             moved(topic_partition)
 
     def stop_node(self, node_id: int) -> None:
-        """A node is gone: what it led is led by another of its replicas, or by none."""
+        """Stop a node: its partitions get another leader, or none if no other replica is up."""
         self._settle_leaders()
         del self._up[node_id]
         if self.controller_id == node_id and self._up:
@@ -247,7 +252,7 @@ class ClusterState:
             stopped(node_id)
 
     def start_node(self, node_id: int) -> None:
-        """A node is back: it leads what had no leader and has a replica on it."""
+        """Start a node: it becomes the leader of the partitions without one of which it has a replica."""
         self._up[node_id] = self._all[node_id]
         if self.controller_id not in self._up:
             self.controller_id = node_id
@@ -256,36 +261,36 @@ class ClusterState:
                 self._lead(topic_partition, node_id)
 
     def _settle_leaders(self) -> None:
-        """Have a leader for every partition, so that none is elected without an epoch later."""
+        """Elect missing leaders while all replicas are up; a later election would need a new epoch."""
         for name in self._topics.names():
             topic = self._topics.get(name)
-            assert topic is not None, "it has just been named"
+            assert topic is not None, "names() has returned it"
             for partition in range(topic.partition_count):
                 self.leader(TopicPartition(name, partition))
 
     # ---- Logs -----------------------------------------------------------------------------------------
 
     def leader_epoch(self, topic_partition: TopicPartition) -> int:
-        """How often the leader of a partition has changed; :data:`NO_EPOCH` if its log is offline."""
+        """Return the leader epoch of a partition, or :data:`NO_EPOCH` if its log is offline."""
         try:
             return self._topics.log(topic_partition).leader_epoch
         except KafkaStorageError:
             return NO_EPOCH
 
     def topic_id(self, topic_partition: TopicPartition) -> UUID | None:
-        """The id of a partition's topic; ``None`` if there is none."""
+        """Return the id of a partition's topic, or ``None`` if the topic does not exist."""
         topic = self._topics.get(topic_partition.topic)
         return None if topic is None else topic.topic_id
 
     def hosted_log(self, topic_partition: TopicPartition, node_id: int) -> UnifiedLog:
-        """The log of a partition that ``node_id`` has a replica of, whether it leads it or not.
+        """Return the log of a partition for ``node_id``, which must have a replica of it.
 
         Raises
         ------
         UnknownTopicOrPartitionError, KafkaStorageError
             As :meth:`TopicCatalog.log`.
         NotLeaderForPartitionError
-            The node has no replica of it.
+            The node has no replica of the partition.
         """
         log = self._topics.log(topic_partition)
         if node_id not in self.replicas(topic_partition):
@@ -297,21 +302,27 @@ class ClusterState:
     def led_log(
         self, topic_partition: TopicPartition, node_id: int, current_leader_epoch: int = NO_EPOCH
     ) -> UnifiedLog:
-        """The log of a partition that ``node_id`` leads.
+        """Return the log of a partition for ``node_id``, which must be its leader.
 
         Parameters
         ----------
+        topic_partition:
+            The partition.
+        node_id:
+            The node that received the request.
         current_leader_epoch:
-            What the client knows; :data:`NO_EPOCH` if it does not say (KIP-320).
+            Leader epoch that the client knows; :data:`NO_EPOCH` if the request has none (KIP-320).
 
         Raises
         ------
         UnknownTopicOrPartitionError, KafkaStorageError
             As :meth:`TopicCatalog.log`.
         NotLeaderForPartitionError
-            Another node leads it, or none.
-        FencedLeaderEpochError, UnknownLeaderEpochError
-            The client's epoch is older, newer.
+            The node is not the leader.
+        FencedLeaderEpochError
+            The client's epoch is older than the leader epoch.
+        UnknownLeaderEpochError
+            The client's epoch is newer than the leader epoch.
         """
         if self.refusal is not None and (refused := self.refusal(topic_partition)) is not None:
             raise refused
@@ -320,13 +331,15 @@ class ClusterState:
             name = partition_name(topic_partition)
             if current_leader_epoch < log.leader_epoch:
                 raise FencedLeaderEpochError(
-                    f"leader epoch {current_leader_epoch} of {name} is over, it is {log.leader_epoch}"
+                    f"leader epoch {current_leader_epoch} of {name} is older than the current leader epoch "
+                    f"{log.leader_epoch}"
                 )
             raise UnknownLeaderEpochError(
-                f"leader epoch {current_leader_epoch} of {name} is not known, it is {log.leader_epoch}"
+                f"leader epoch {current_leader_epoch} of {name} is newer than the current leader epoch "
+                f"{log.leader_epoch}"
             )
         if self.leader(topic_partition) != node_id:
             raise NotLeaderForPartitionError(
-                f"node {node_id} does not lead {partition_name(topic_partition)}"
+                f"node {node_id} is not the leader of {partition_name(topic_partition)}"
             )
         return log

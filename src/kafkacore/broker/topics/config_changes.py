@@ -1,8 +1,7 @@
-"""Changes of topics' and brokers' configuration: what the two requests that alter them have in common.
+"""Changes of topic and broker configuration, for AlterConfigs and IncrementalAlterConfigs.
 
-A resource and its new configuration, or single changes of it, in; the change made, or why not, out. Does not
-know: requests' formats. Source of the rules: Kafka's ``ConfigAdminManager``,
-``ConfigurationControlManager`` and ``ControllerConfigurationValidator``.
+The behaviour is that of Kafka's ``ConfigAdminManager``, ``ConfigurationControlManager`` and
+``ControllerConfigurationValidator``.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class ResourceType(IntEnum):
-    """What has configuration, by Kafka's numbers; others are not served."""
+    """Supported resource types of configuration requests, with Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to a key (KIP-339)."""
+    """Operations of IncrementalAlterConfigs (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -43,7 +42,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """One key's change; ``operation`` as it came."""
+    """Change of one key. ``operation`` is the unchecked value of the request."""
 
     name: str
     operation: int
@@ -51,7 +50,20 @@ class Change(NamedTuple):
 
 
 def check_request(names: Iterable[str], null_names: Iterable[str]) -> None:
-    """:class:`InvalidRequestError` if a key comes twice, or comes without the value that it needs."""
+    """Check the keys of a request.
+
+    Parameters
+    ----------
+    names:
+        Names of all keys in the request.
+    null_names:
+        Names of the keys that need a value and have none.
+
+    Raises
+    ------
+    InvalidRequestError
+        A key is duplicated, or has no value.
+    """
     if any(count > 1 for count in Counter(names).values()):
         raise InvalidRequestError("Error due to duplicate config keys")
     without_value = ", ".join(null_names)
@@ -68,12 +80,25 @@ def replace_configs(
     node_id: int,
     services: ConfigServices,
 ) -> None:
-    """Let ``configs`` be all that is set for a resource; durable and in force on return.
+    """Replace all configuration values of a resource. The new values are durable and in effect on return.
+
+    Parameters
+    ----------
+    kind, name:
+        Type and name of the resource.
+    configs:
+        The new values; all other keys get their defaults.
+    validate_only:
+        Whether to check the values without changing them.
+    node_id:
+        The node that received the request.
+    services:
+        Parts of the broker that store configuration.
 
     Raises
     ------
     InvalidRequestError, InvalidConfigurationError, InvalidTopicError, UnknownTopicOrPartitionError
-        As Kafka refuses it; nothing has changed.
+        The change is invalid, as in Kafka. Nothing has changed.
     """
     if kind == ResourceType.TOPIC:
         _check_topic_name(name)
@@ -97,7 +122,7 @@ def change_configs(
     node_id: int,
     services: ConfigServices,
 ) -> None:
-    """Make single changes to what is set for a resource; as :func:`replace_configs`."""
+    """Change single configuration values of a resource, like :func:`replace_configs`."""
     if kind == ResourceType.TOPIC:
         topic = services.topics.get(name)
         configs = {} if topic is None else dict(topic.configs)
@@ -110,12 +135,12 @@ def change_configs(
 
 def _apply(change: Change, configs: dict[str, str], kind: int) -> None:
     if change.operation == Operation.SET:
-        assert change.value is not None, "checked before"
+        assert change.value is not None, "check_request() has passed"
         configs[change.name] = change.value
     elif change.operation == Operation.DELETE:
         configs.pop(change.name, None)
     elif change.operation in (Operation.APPEND, Operation.SUBTRACT):
-        assert change.value is not None, "checked before"
+        assert change.value is not None, "check_request() has passed"
         is_topic = kind == ResourceType.TOPIC
         key = (TOPIC_CONFIG if is_topic else BROKER_SYNONYMS | KEPT_KEYS).get(change.name)
         if key is None or key.type is not SettingType.LIST:
@@ -133,17 +158,17 @@ def _apply(change: Change, configs: dict[str, str], kind: int) -> None:
 
 
 def broker_node(kind: int, name: str, node_id: int) -> int | None:
-    """Which node a broker resource means, ``None`` for all of them.
+    """Return the node of a broker resource, or ``None`` for all nodes.
 
     Raises
     ------
     InvalidRequestError
-        It is no resource that is served, or not the node that was asked.
+        The resource type is not supported, or the resource is not the node that received the request.
     """
     if kind != ResourceType.BROKER:
         raise InvalidRequestError(
-            f"Unsupported resource type {kind}: topics ({ResourceType.TOPIC:d}) and brokers "
-            f"({ResourceType.BROKER:d}) have configuration here."
+            f"Unsupported resource type {kind}: this broker supports topics ({ResourceType.TOPIC:d}) and "
+            f"brokers ({ResourceType.BROKER:d})."
         )
     if not name:
         return None
@@ -152,13 +177,15 @@ def broker_node(kind: int, name: str, node_id: int) -> int | None:
     except ValueError:
         raise InvalidRequestError(f"Broker id must be an integer, but it is: {name}") from None
     if named != node_id:
-        raise InvalidRequestError(f"Unexpected broker id, expected {node_id} or none, but received {name}")
+        raise InvalidRequestError(
+            f"Unexpected broker id {name}: expected {node_id}, or an empty name for all brokers"
+        )
     return named
 
 
 def _check_topic_name(name: str) -> None:
     if not name:
-        raise InvalidRequestError("There is no configuration of all topics: name one.")
+        raise InvalidRequestError("The topic name is empty: there are no defaults for all topics.")
     topic_names.validate(name)
 
 

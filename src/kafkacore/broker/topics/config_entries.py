@@ -1,7 +1,4 @@
-"""The entries of DescribeConfigs and CreateTopics: value, type, source and synonyms of each key.
-
-The rules are those of Kafka's ``ConfigHelper``.
-"""
+"""Configuration entries of DescribeConfigs and CreateTopics responses, as in Kafka's ``ConfigHelper``."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ConfigServices(AuthorizationServices, Protocol):
-    """What configuration is read from, and changed in."""
+    """The parts of the broker that store configuration."""
 
     @property
     def cluster(self) -> ClusterState: ...
@@ -42,18 +39,19 @@ class ConfigServices(AuthorizationServices, Protocol):
 
 
 _KEYS: Final = table(*BROKER_KEYS)
-#: Kafka takes several of them, this broker one.
+#: Keys with a list of values in Kafka. This broker uses only one value.
 _LISTS: Final = frozenset({"advertised.listeners", "listeners", "log.dirs"})
 
 
 class ConfigEntry(NamedTuple):
-    """One value in force; ``synonyms`` are all given for it, strongest first."""
+    """A configuration key with its effective value."""
 
     name: str
     value: str | None
     source: ConfigSource
     type: SettingType
     read_only: bool
+    #: All values that are set for the key, in order of precedence.
     synonyms: tuple[Synonym, ...]
     documentation: str | None
     #: Whether the value is a secret, which is never returned.
@@ -63,7 +61,7 @@ class ConfigEntry(NamedTuple):
 def topic_entries(
     configs: Mapping[str, str], services: ConfigServices, node_id: int
 ) -> Iterator[ConfigEntry]:
-    """Every key of a topic that sets ``configs`` itself, as ``node_id`` sees it."""
+    """Return the entries of all topic keys on ``node_id``, for a topic with its own values ``configs``."""
     hidden = [key for key in HIDDEN_TOPIC_CONFIG.values() if key.name in configs]
     for key in (*TOPIC_CONFIG.values(), *hidden):
         given = []
@@ -76,11 +74,11 @@ def topic_entries(
 
 
 def broker_entries(services: ConfigServices, node_id: int) -> Iterator[ConfigEntry]:
-    """Every property of a broker, those that set topics' defaults included."""
+    """Return the entries of all broker properties, including those that set defaults of topics."""
     config = services.dynamic_configs.current
     values = property_values(config) | {"node.id": str(node_id)}
     node = services.cluster.node(node_id)
-    assert node is not None, "the node that was asked is up"
+    assert node is not None, "the node that received the request is up"
     values |= {
         "broker.rack": node.rack,
         "advertised.listeners": ",".join(
@@ -106,7 +104,7 @@ def broker_entries(services: ConfigServices, node_id: int) -> Iterator[ConfigEnt
 
 
 def _listener_values(config: BrokerConfig) -> dict[str, str | None]:
-    """What is said of all listeners, or not, and of each; nothing that is secret."""
+    """Return the listener properties with their values or defaults, without secrets."""
     values = {name: key.default for name, key in LISTENER_KEYS.items() if name not in _KEYS}
     for name, value in config.listener_properties.items():
         values[name] = None if is_secret(name) else str(value)
@@ -114,7 +112,7 @@ def _listener_values(config: BrokerConfig) -> dict[str, str | None]:
 
 
 def default_entries(services: ConfigServices) -> Iterator[ConfigEntry]:
-    """What has been given for all brokers at run time (a broker resource without a name)."""
+    """Return the values that were set at run time for all brokers (broker resource with an empty name)."""
     for name, value in services.dynamic_configs.of(None).items():
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER
         given = (Synonym(name, value, source),)
@@ -122,7 +120,7 @@ def default_entries(services: ConfigServices) -> Iterator[ConfigEntry]:
 
 
 def property_type(name: str) -> SettingType:
-    """How the value of a broker's property is to be read."""
+    """Return the type of a broker property."""
     kept = kept_key(name)
     if kept is not None:
         return kept.type
@@ -140,7 +138,7 @@ def _documentation(name: str) -> str:
     if kept_key(name) is not None:
         return why_kept(name)
     if name.startswith(USER_PREFIX):
-        return "The password of a user."
+        return "Password of the user whose name follows the prefix."
     of_listener = listener_key(name) if name not in _KEYS else None
     if of_listener is not None:
         return of_listener.documentation

@@ -1,7 +1,4 @@
-"""Topics that are the broker's own: which they are, and what they are made with.
-
-Does not know: what is in them. Source: Kafka's ``Topic`` and ``GroupCoordinatorService``.
-"""
+"""Names and settings of the internal topics, as in Kafka's ``Topic`` and ``GroupCoordinatorService``."""
 
 from __future__ import annotations
 
@@ -14,17 +11,17 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 SHARE_GROUPS_TOPIC: Final = "__share_group_state"
 INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
-#: What Kafka's controllers keep the cluster's state in, which is no topic of clients.
+#: Name of the log in which Kafka's controllers store the cluster's state. Clients cannot use it as a topic.
 CLUSTER_METADATA: Final = "__cluster_metadata"
 
 
 def is_internal(name: str | None) -> bool:
-    """Whether Metadata says ``is_internal`` of a topic, and clients may not produce to it."""
+    """Return whether a topic is internal. Clients may not produce to internal topics."""
     return name in INTERNAL_TOPICS
 
 
 def offsets_topic_settings(config: BrokerConfig) -> tuple[int, dict[str, str]]:
-    """Partitions and configs of ``__consumer_offsets`` when it is made."""
+    """Return the number of partitions and the configuration with which to create ``__consumer_offsets``."""
     return config.offsets_topic_num_partitions, {
         "cleanup.policy": "compact",
         "compression.type": "producer",

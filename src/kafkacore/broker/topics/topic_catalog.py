@@ -1,7 +1,6 @@
-"""The topics of this broker by name and by id, and the rules for making and removing one.
+"""The topics of this broker by name and by id, and the operations that create, change and delete them.
 
-Requests' wishes in, topics of the log manager out. Does not know: requests' formats, records, sockets.
-Source of the rules: Kafka's ``ReplicationControlManager`` (create, delete) and ``Topic``.
+The behaviour is that of Kafka's ``ReplicationControlManager`` and ``Topic``.
 """
 
 from __future__ import annotations
@@ -42,27 +41,28 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Partitions that a topic may have to be made at once, where somebody waits for it: a few milliseconds.
+#: Maximum partitions of a topic that is created on the network thread, which takes a few milliseconds.
 MAX_CREATED_AT_ONCE = 50
-#: Removed partitions that the network thread reports to others in one turn.
+#: Removed partitions of which the network thread notifies the listeners in one turn.
 FORGOTTEN_PER_TURN = 200
 
 
 def _nothing(*_: object) -> None:
-    """Nobody wants to know."""
+    """Default of the callbacks: do nothing."""
 
 
 class TopicCatalog:
-    """Used by the network thread alone.
+    """Catalog of topics. Only the network thread may use it.
 
     Parameters
     ----------
     log_manager:
-        Keeps the topics; what it has at start is what the catalog has.
+        Stores the topics and their logs.
     config:
-        Number of partitions of an auto-created topic, defaults of topic configs, limits. May be replaced.
+        Defaults of topic configuration, limits, and settings of auto-created topics. May be replaced at run
+        time.
     clock:
-        Source of the random topic ids.
+        Source of random topic ids.
     """
 
     def __init__(
@@ -74,41 +74,42 @@ class TopicCatalog:
         self._log_manager = log_manager
         self.config = config
         self._clock = clock
-        #: Called with each partition of a deleted topic, so that whoever waits on it is answered.
+        #: Called with each partition of a deleted topic, so that waiting requests can be answered.
         self.on_removed: list[Callable[[TopicPartition], None]] = []
-        #: Who does what takes long; here and now if nobody says otherwise.
+        #: Queue of changes. The default queue has no worker thread and completes each change at once.
         self.changes = ChangeQueue()
-        # As they were after the last change: another thread may be in the midst of the next.
+        # Topics after the last complete change. The worker thread may be making the next one.
         self._topics = log_manager.topics()
         self._names_by_id = {topic.topic_id.bytes: name for name, topic in self._topics.items()}
         self._partition_count = sum(topic.partition_count for topic in self._topics.values())
-        # Names of topics that are to be made, of those whose partitions are being made or removed, and only
-        # of the latter.
+        # Names of topics that are waiting to be created or being created.
         self._to_be_made: set[str] = set()
+        # Names of topics whose partitions are being created or deleted.
         self._changing: set[str] = set()
+        # Names of topics that are being deleted.
         self._going: set[str] = set()
 
     def names(self) -> list[str]:
-        """Every topic's name, in alphabetical order."""
+        """Return the names of all topics in alphabetical order."""
         return sorted(self._topics)
 
     def get(self, name: str) -> TopicState | None:
-        """The topic of that name, or ``None``."""
+        """Return the topic with this name, or ``None``."""
         return self._topics.get(name)
 
     def name_of(self, topic_id: UUID) -> str | None:
-        """The name of the topic with that id, or ``None``."""
+        """Return the name of the topic with this id, or ``None``."""
         return self._names_by_id.get(topic_id.bytes)
 
     def log(self, topic_partition: TopicPartition) -> UnifiedLog:
-        """The log of a partition.
+        """Return the log of a partition.
 
         Raises
         ------
         UnknownTopicOrPartitionError
-            There is none.
+            The partition does not exist.
         KafkaStorageError
-            Its disk has failed.
+            The log is offline.
         """
         log = self._log_manager.log(topic_partition)
         if log is None:
@@ -120,15 +121,27 @@ class TopicCatalog:
         return log
 
     def disk_space(self) -> DiskSpace:
-        """What the volume that holds the logs has room for; ``OSError`` if it does not say."""
+        """Return the size and the free space of the file system of the logs.
+
+        Raises
+        ------
+        OSError
+            The file system does not report them.
+        """
         return self._log_manager.disk_space()
 
     def effective_configs(self, topic: TopicState) -> dict[str, str]:
-        """Every config key of ``topic`` with the value in force."""
+        """Return the effective value of every configuration key of ``topic``."""
         return self.config.topic_defaults() | dict(topic.configs)
 
     def check_new(self, name: str, partition_count: int, configs: Mapping[str, str | None]) -> dict[str, str]:
-        """Raise what speaks against making this topic; its checked configs if nothing does."""
+        """Check that a topic can be created, and return its checked configuration.
+
+        Raises
+        ------
+        InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError
+            The topic cannot be created.
+        """
         topic_names.validate(name)
         if name in self._topics or name in self._changing:
             raise TopicAlreadyExistsError(f"Topic '{name}' already exists.")
@@ -144,7 +157,8 @@ class TopicCatalog:
         limit = self.config.max_partitions
         if added > limit - self._partition_count:
             raise InvalidPartitionsError(
-                f"{added} more partitions exceed this broker's limit of {limit} (max.partitions)"
+                f"adding {added} partitions would exceed this broker's limit of {limit} partitions "
+                f"(max.partitions)"
             )
 
     def create(
@@ -154,14 +168,14 @@ class TopicCatalog:
         configs: Mapping[str, str | None],
         on_checked: Callable[[], None] = _nothing,
     ) -> TopicState:
-        """Make a topic here and now, durable when this returns; for few partitions.
+        """Create a topic with few partitions on the calling thread. It is durable on return.
 
         ``on_checked`` is called as by :meth:`create_soon`.
 
         Raises
         ------
         InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError
-            As Kafka's controller refuses it.
+            The topic cannot be created, as in Kafka.
         """
         return run_here(self._creating(name, partition_count, configs, on_checked))
 
@@ -173,14 +187,20 @@ class TopicCatalog:
         on_done: Callable[[TopicState | Exception], None],
         on_checked: Callable[[], None] = _nothing,
     ) -> None:
-        """Make a topic while others are served. Until all of it is made, nobody knows it.
+        """Create a topic without blocking the network thread. It becomes visible when it is complete.
 
         Parameters
         ----------
+        name:
+            Name of the topic.
+        partition_count:
+            Number of partitions.
+        configs:
+            Configuration values of the topic.
         on_done:
-            Called with the topic, durable then, or with what :meth:`create` raises.
+            Called with the topic when it is durable, or with an exception that :meth:`create` raises.
         on_checked:
-            Called when nothing speaks against it any more, before it is made.
+            Called after the checks and before the topic is created.
         """
         if name in self._to_be_made:
             on_done(TopicAlreadyExistsError(f"Topic '{name}' already exists."))
@@ -225,7 +245,7 @@ class TopicCatalog:
         make: Callable[[], object],
         on_failure: Callable[[], object] = _nothing,
     ) -> Change[None]:
-        """Have ``partitions`` made. They count at once, so that nobody else may take the same room."""
+        """Create partitions. They count at once, so that concurrent changes cannot exceed the limit."""
         self._partition_count += len(partitions)
         try:
             with self._change_of(name):
@@ -238,7 +258,7 @@ class TopicCatalog:
 
     @contextmanager
     def _change_of(self, name: str) -> Iterator[None]:
-        """While a topic's partitions are made or removed, perhaps by another thread."""
+        """Mark a topic as changing while the worker thread creates or deletes its partitions."""
         self._changing.add(name)
         try:
             yield
@@ -247,14 +267,14 @@ class TopicCatalog:
             self._look()
 
     def _look(self) -> None:
-        """Take over what there is, but for a topic that is being removed: its logs may be gone."""
+        """Update the topics from the log manager, except those being deleted: their logs may be gone."""
         topics = self._log_manager.topics()
         if self._going & topics.keys():
             topics = {name: topic for name, topic in topics.items() if name not in self._going}
         self._topics = topics
 
     def _forget(self, name: str, partitions: range) -> Change[None]:
-        """Partitions are no more, or have not come to be: tell those who know of them, some at a time."""
+        """Notify the listeners, a few at a time, of partitions that were deleted or could not be created."""
         for count, partition in enumerate(partitions):
             for removed in self.on_removed:
                 removed(TopicPartition(name, partition))
@@ -268,14 +288,14 @@ class TopicCatalog:
                 return topic_id
 
     def check_growth(self, name: str, partition_count: int) -> range:
-        """The partitions that a topic lacks to have ``partition_count``.
+        """Return the partitions that must be added for a topic to have ``partition_count``.
 
         Raises
         ------
         UnknownTopicOrPartitionError
-            There is no such topic.
+            The topic does not exist.
         InvalidPartitionsError
-            Not more than it has, or more than this broker may have.
+            The topic already has as many partitions, or the broker's limit would be exceeded.
         """
         topic = self.get(name)
         if topic is None:
@@ -296,14 +316,20 @@ class TopicCatalog:
         on_done: Callable[[Exception | None], None],
         on_checked: Callable[[range], None] = _nothing,
     ) -> None:
-        """Give a topic ``partition_count`` partitions while others are served; the new come all at once.
+        """Add partitions to a topic without blocking the network thread. They become visible together.
 
         Parameters
         ----------
+        name:
+            Name of the topic.
+        partition_count:
+            New number of partitions.
         on_done:
-            Called when they are durable, or with what :meth:`check_growth` raises or the disk says.
+            Called with ``None`` when the partitions are durable, or with an exception: one that
+            :meth:`check_growth` raises, or an ``OSError``.
         on_checked:
-            Called with the new partitions when nothing speaks against them any more; may raise what does.
+            Called with the new partitions after the checks and before they are created. It may raise an
+            exception to reject them.
         """
         self.changes.submit(self._growing(name, partition_count, on_checked), on_done)
 
@@ -314,22 +340,22 @@ class TopicCatalog:
             name, added, lambda: self._log_manager.create_partitions(name, partition_count)
         )
         logger.info(
-            "topic %s has %d partitions now",
+            "topic %s now has %d partitions",
             name,
             partition_count,
             extra=event("topic_grown", topic=name, partitions=partition_count),
         )
 
     def replace_configs(self, name: str, configs: Mapping[str, str]) -> None:
-        """Let ``configs``, checked, be all that is set for a topic that there is; durable on return."""
+        """Replace the configuration of an existing topic with checked values. It is durable on return."""
         self._log_manager.update_topic_configs(name, configs)
         self._look()
 
     def delete_soon(self, name: str, on_done: Callable[[TopicState | Exception], None]) -> None:
-        """Remove a topic and its records while others are served; one that is being made, when it is.
+        """Delete a topic and its records without blocking the network thread.
 
-        ``on_done`` is called with it when it is gone for good and everybody knows, or with what speaks
-        against it.
+        ``on_done`` is called with the topic when it has been deleted and all listeners have been notified, or
+        with an exception. A topic that is being created is deleted afterwards.
         """
         self.changes.submit(self._deleting(name), on_done)
 
@@ -351,22 +377,26 @@ class TopicCatalog:
         return topic
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
-        """Let a partition begin at ``before_offset``, durable on return; where it begins now.
+        """Delete the records of a partition before an offset, and return the new log start offset.
+
+        The log start offset is durable on return.
 
         Raises
         ------
-        OffsetOutOfRangeError, KafkaStorageError, OSError
-            As the log refuses it.
+        OffsetOutOfRangeError
+            The offset is outside the log.
+        KafkaStorageError, OSError
+            The disk has failed.
         """
         return self._log_manager.delete_records(topic_partition, before_offset)
 
     def name_of_bytes(self, topic_id: bytes) -> str:
-        """As :meth:`name_of`, of an id as it travels: 16 bytes.
+        """Return the name of the topic with an id of 16 bytes.
 
         Raises
         ------
         UnknownTopicIdError
-            No topic has it.
+            No topic has this id.
         """
         found = self._names_by_id.get(topic_id)
         if found is None:
@@ -376,15 +406,23 @@ class TopicCatalog:
     def auto_create(
         self, names: Iterable[str], place: Callable[[str, range], None] = _nothing
     ) -> dict[str, int]:
-        """Make those of ``names`` that are missing, with ``num.partitions``; name → code of a refusal.
+        """Create the missing topics among ``names`` with ``num.partitions`` partitions.
 
-        The topic of groups' offsets is made as its owner wants it; others that are brokers' own, not at all.
-        Topics of many partitions are made meanwhile: who asks again finds them.
+        ``__consumer_offsets`` gets its own settings, and other internal topics are not created. A topic with
+        many partitions is created in the background, so that clients must retry.
 
         Parameters
         ----------
+        names:
+            Names of topics.
         place:
-            Called with a topic's name and its partitions before they are made; not of the offsets topic.
+            Called with the name and the partitions of a topic before it is created, but not for
+            ``__consumer_offsets``.
+
+        Returns
+        -------
+        dict
+            Error code of each topic that does not exist yet.
         """
         refused: dict[str, int] = {}
         for name in names:
@@ -413,12 +451,12 @@ class TopicCatalog:
         configs: Mapping[str, str],
         on_checked: Callable[[], None] = _nothing,
     ) -> None:
-        """Make a topic that is not there, now if it is small, else soon.
+        """Create a missing topic, at once if it is small and otherwise in the background.
 
         Raises
         ------
         UnknownTopicOrPartitionError
-            It is not yet there.
+            The topic is being created. Retry later.
         InvalidTopicError, InvalidPartitionsError, OSError
             As :meth:`create`.
         """
@@ -429,9 +467,9 @@ class TopicCatalog:
             self.check_new(name, partition_count, configs)
             self.create_soon(name, partition_count, configs, _log_refusal, on_checked)
         if self.get(name) is None:
-            raise UnknownTopicOrPartitionError(f"Topic '{name}' is being made.")
+            raise UnknownTopicOrPartitionError(f"Topic '{name}' is being created.")
 
 
 def _log_refusal(outcome: TopicState | Exception) -> None:
     if isinstance(outcome, Exception):
-        logger.error("a topic that was asked for could not be made: %s", outcome)
+        logger.error("failed to create a topic in the background: %s", outcome)
