@@ -1,6 +1,6 @@
-"""The embedded broker: Kafka's wire protocol in, durable logs on disk, one node.
+"""The embedded broker: it speaks Kafka's wire protocol and stores durable logs on disk.
 
-``run.run_broker(config)`` runs one, ``process.BrokerProcess`` holds one as a child process,
-``config.BrokerConfig`` says how. The way of a request: ``socket_server`` → ``kafka_apis`` → one of
-``handlers`` → ``replica_manager`` → ``log``, and back at once or through ``delayed_operation``.
+``process`` runs a broker in this process or as a child process, and ``config.BrokerConfig`` configures it. A
+request passes through ``server``, one of ``handlers``, ``replica`` and ``log``. It is answered at once or
+waits in ``purgatory``.
 """

@@ -1,6 +1,7 @@
-"""``python -m kafkacore.broker``: the broker as a process, without the rest of the command line.
+"""Run a Kafka broker.
 
-As ``kafkacore broker``, but that it says where it is by a line of JSON, and has no status page unless asked.
+This is ``kafkacore broker`` without the rest of the command line. It prints its address as a line of JSON,
+and it serves a status page only if that is configured.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m kafkacore.broker", description=__doc__, allow_abbrev=False
     )
@@ -25,16 +26,16 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--stop-on-stdin-eof",
         action="store_true",
-        help="stop when standard input ends (for a parent process)",
+        help="stop when standard input is closed, so that the broker stops with its parent process",
     )
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a broker; its exit status."""
+    """Run a broker and return its exit status."""
     parser = build_parser()
     parsed = parser.parse_args(arguments)
-    # Until the broker takes signals itself: what has been made by then is to be removed.
+    # Until the broker handles signals itself, SIGTERM must run the cleanup of what has been created.
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return broker_arguments.run(parsed, defaults={}, stop_on_stdin_eof=parsed.stop_on_stdin_eof)

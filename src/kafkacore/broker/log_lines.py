@@ -1,7 +1,6 @@
-"""What a broker's process says of itself: log records in, lines on a stream out, as text or as JSON.
+"""Writes log records to a stream, as text or as JSON.
 
-One line a record, whatever a client has put into a name; and no more than a few of the same kind in a while.
-Does not know: what is said.
+Each record is one line, even if a name from a client contains line breaks. Repeated messages are suppressed.
 """
 
 from __future__ import annotations
@@ -16,29 +15,32 @@ from typing import Any, TextIO
 
 from kafkacore.structs import printable
 
-#: Of one message so many in so long; the rest is counted.
+#: Maximum lines of the same message in each window. Further ones are only counted.
 MAX_OF_A_KIND = 20
+#: Length of a window in seconds.
 WINDOW_S = 10.0
-#: Kinds that are remembered at a time.
+#: Maximum messages that are counted at the same time.
 MAX_KINDS = 1000
 _MAX_LINE_LENGTH = 2000
 
 
 class LineHandler(logging.Handler):
-    """Writes records to ``stream``, one line each.
+    """Handler that writes each record as one line.
 
     Parameters
     ----------
+    stream:
+        Stream to write to.
     as_json:
-        A line is an object: ``time``, ``level``, ``event``, ``message``, ``thread``, and what the event has
-        of its own.
+        Whether to write JSON objects with ``time``, ``level``, ``event``, ``message``, ``thread`` and the
+        fields of the event.
     """
 
     def __init__(self, stream: TextIO, *, as_json: bool = False) -> None:
         super().__init__()
         self._stream = stream
         self._format = _as_json if as_json else _as_text
-        #: Kind → when its window began, and how many of it have come since.
+        #: Start of the window and number of records, for each logger, level and unformatted message.
         self._kinds: dict[tuple[str, int, str], tuple[float, int]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -47,11 +49,11 @@ class LineHandler(logging.Handler):
             if self._is_one_too_many(record):
                 return
             self._write(record)
-        except Exception:  # noqa: BLE001 - logging's own way of saying that a line could not be written
+        except Exception:  # noqa: BLE001 - handleError is how logging handlers report errors
             self.handleError(record)
 
     def close(self) -> None:
-        """Say what has been left out so far."""
+        """Write how many lines have been suppressed, and close the handler."""
         self.acquire()
         try:
             for kind, (_, count) in self._kinds.items():
@@ -62,7 +64,7 @@ class LineHandler(logging.Handler):
         super().close()
 
     def _is_one_too_many(self, record: logging.LogRecord) -> bool:
-        # The message before its arguments are put in: what differs only in the client's address is one kind.
+        # Messages that differ only in their arguments, such as a client's address, are counted together.
         kind = (record.name, record.levelno, str(record.msg))
         if kind not in self._kinds and len(self._kinds) >= MAX_KINDS:
             return False
@@ -79,7 +81,7 @@ class LineHandler(logging.Handler):
         if count <= MAX_OF_A_KIND:
             return
         name, level, message = kind
-        said = f"{count - MAX_OF_A_KIND} more lines like this one were left out: {message}"
+        said = f"suppressed {count - MAX_OF_A_KIND} further lines of this message: {message}"
         self._write(logging.LogRecord(name, level, "", 0, said.replace("%", "%%"), None, None))
 
     def _write(self, record: logging.LogRecord) -> None:
@@ -88,28 +90,28 @@ class LineHandler(logging.Handler):
 
 
 class NameLogger(logging.LoggerAdapter[logging.Logger]):
-    """A logger for what clients have given names to: a name makes no line of its own, whoever writes them."""
+    """Logger that escapes its string arguments, so that names from clients cannot add lines to the log."""
 
     def __init__(self, name: str) -> None:
         super().__init__(logging.getLogger(name), None)
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         if self.isEnabledFor(level):
-            # The caller's place in the sources, not this one.
+            # Report the caller's source line and not this one.
             kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
             escaped = [printable(each) if isinstance(each, str) else each for each in args]
             super().log(level, msg, *escaped, **kwargs)
 
 
 def one_line(text: str) -> str:
-    """``text`` as one line that is not too long."""
+    """Return ``text`` as one line of limited length, with control characters escaped."""
     return printable(text if len(text) <= _MAX_LINE_LENGTH else text[:_MAX_LINE_LENGTH] + "…")
 
 
 def _as_text(record: logging.LogRecord) -> str:
     when = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
     line = f"{when} {record.levelname} [{record.threadName}] {one_line(_message(record))}"
-    # Further lines begin with a blank, so that none of them passes for a record.
+    # Lines of a traceback are indented, so that they cannot be mistaken for records.
     return line + "".join("\n    " + one_line(part) for part in _traceback(record))
 
 
@@ -139,13 +141,13 @@ def _traceback(record: logging.LogRecord) -> list[str]:
 
 
 def event(name: str, **fields: object) -> dict[str, object]:
-    """``extra`` of a log call: the event's name and what it has, for those who read JSON."""
+    """Return the ``extra`` argument of a log call: name and fields of the event in the JSON format."""
     return {"event": name, "fields": fields}
 
 
 @contextmanager
 def logging_to(stream: TextIO, level: str, *, as_json: bool = False) -> Iterator[None]:
-    """Let kafkacore's loggers, and no others, say what is of ``level`` or above on ``stream``."""
+    """Write the records of kafkacore's loggers with at least ``level`` to ``stream``."""
     ours = logging.getLogger("kafkacore")
     handler, former = LineHandler(stream, as_json=as_json), (ours.level, ours.propagate)
     ours.addHandler(handler)

@@ -1,11 +1,8 @@
-"""Quotas: how much a client may send, be sent and have worked for it, and how long it pauses for more.
+"""Client quotas: limits on bytes produced, bytes fetched and request time, and the resulting throttle times.
 
-Users, client ids and amounts in, milliseconds to pause out. Does not know: sockets, what a request says.
-Owned by the network thread. Source of the behaviour: Kafka's ``ClientQuotaManager``,
-``ClientRequestQuotaManager`` and ``Rate``.
-
-What is over a quota is never refused: the answer goes out at once, says how long the pause is, and the
-connection is not read for that long (KIP-219).
+A request over its quota is not rejected. Its response is sent at once and contains the throttle time, and the
+broker does not read from the connection for that long (KIP-219). The behaviour is that of Kafka's
+``ClientQuotaManager``, ``ClientRequestQuotaManager`` and ``Rate``. Only the network thread uses this module.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ PRODUCE_API_KEY = 0
 
 
 class QuotaKind(IntEnum):
-    """What is counted: bytes of Produce requests, bytes of records fetched, percent of the network thread."""
+    """Quota types: bytes of Produce requests, bytes of fetched records, percent of the network thread."""
 
     PRODUCE = 0
     FETCH = 1
@@ -34,19 +31,24 @@ class QuotaKind(IntEnum):
 
 
 class QuotaEntity(NamedTuple):
-    """Whose limit it is: a name, "" for all without one of their own, ``None`` where it does not matter."""
+    """User and client id that share a quota.
+
+    An empty name is the default for all users or client ids, and ``None`` means that any value matches.
+    """
 
     user: str | None
     client_id: str | None
 
 
 class WindowedRate:
-    """How much a second, over the last samples: all but the newest count as whole, as in Kafka.
+    """Rate per second over a window of samples, in which all but the newest count as complete, as in Kafka.
 
     Parameters
     ----------
-    sample_count, sample_ms:
-        ``quota.window.num`` and ``quota.window.size.seconds``.
+    sample_count:
+        Number of samples (``quota.window.num``).
+    sample_ms:
+        Length of a sample in milliseconds (``quota.window.size.seconds``).
     """
 
     __slots__ = ("_sample_count", "_sample_ms", "_samples", "used_ms")
@@ -54,7 +56,7 @@ class WindowedRate:
     def __init__(self, sample_count: int, sample_ms: float) -> None:
         self._sample_count = sample_count
         self._sample_ms = sample_ms
-        # Each the time at which it begins and its sum.
+        # Start time and sum of each sample.
         self._samples: deque[list[float]] = deque()
         self.used_ms = 0.0
 
@@ -65,13 +67,14 @@ class WindowedRate:
         self._samples[-1][1] += amount
 
     def measure(self, now_ms: float) -> tuple[float, float]:
-        """The rate per second, and the milliseconds that it is of."""
+        """Return the rate per second, and the length of its window in milliseconds."""
         samples = self._samples
         while samples and now_ms - samples[0][0] >= self._sample_count * self._sample_ms:
             samples.popleft()
         elapsed_ms = now_ms - samples[0][0] if samples else 0.0
         missing = self._sample_count - 1 - elapsed_ms // self._sample_ms
-        # One that has just begun has not had the time that its rate is of.
+        # Count samples that are missing at the start as if they had passed, so that the first rate is not
+        # too high.
         window_ms = max(elapsed_ms + max(missing, 0) * self._sample_ms, 1.0)
         return sum(amount for _, amount in samples) / window_ms * 1000, window_ms
 
@@ -80,20 +83,24 @@ _ANY_CLIENT = QuotaEntity(None, "")
 
 
 class ClientQuota:
-    """One kind of quota, for every client.
+    """Quota of one type for all clients.
 
-    Whoever has several limits obeys the most precise one, as in Kafka: of user and client id, of the user, of
-    the client id; each by name, then the default. One limit of a user is for all of its clients together.
-    What an API has set goes before the configuration.
+    As in Kafka, the most specific limit applies: of user and client id, of the user, of the client id, each
+    by name before the default. All clients of a user share the limit of the user. A limit set by an API has
+    precedence over the configuration.
 
     Parameters
     ----------
     default:
-        Limit per second of a client that has none of its own; ``None`` for no limit.
+        Limit per second of a client without its own limit; ``None`` for no limit.
     overrides:
-        Client id → its limit.
+        Limits per second by client id.
+    sample_count:
+        Number of samples (``quota.window.num``).
+    sample_ms:
+        Length of a sample in milliseconds (``quota.window.size.seconds``).
     max_throttle_ms:
-        The longest pause; ``None`` if it is as long as it takes.
+        Maximum throttle time in milliseconds; ``None`` for no maximum.
     """
 
     def __init__(
@@ -110,10 +117,10 @@ class ClientQuota:
         self._sample_count = sample_count
         self._sample_ms = sample_ms
         self._max_throttle_ms = max_throttle_ms
-        #: Who has not been seen for so long has a rate of nothing: to forget it changes none.
+        #: Milliseconds after which the rate of an inactive client is 0, so that it can be removed.
         self._inactive_ms = sample_count * sample_ms
         self._entities: dict[QuotaEntity, float] = {}
-        # The one that was seen longest ago first.
+        # Least recently used first.
         self._rates: OrderedDict[QuotaEntity, WindowedRate] = OrderedDict()
 
     @property
@@ -122,11 +129,11 @@ class ClientQuota:
         return self._default is not None or bool(self._overrides) or bool(self._entities)
 
     def limit(self, client_id: str, user: str = "") -> float | None:
-        """What a client may have in a second; ``None`` for as much as it wants."""
+        """Return the limit per second of a client, or ``None`` for no limit."""
         return self._obeyed(client_id, user)[0]
 
     def _obeyed(self, client_id: str, user: str) -> tuple[float | None, QuotaEntity]:
-        """The limit of a client, and whoever shares it."""
+        """Return the limit of a client, and the entity whose clients share it."""
         entities, shared = self._entities, QuotaEntity(None, client_id)
         if entities:
             for name in (user, ""):
@@ -146,14 +153,17 @@ class ClientQuota:
         return limit, shared
 
     def set_entity(self, entity: QuotaEntity, limit: float | None) -> None:
-        """Give an entity another limit; ``None`` takes it away."""
+        """Set the limit of an entity; ``None`` removes it."""
         if limit is None:
             self._entities.pop(entity, None)
         else:
             self._entities[entity] = limit
 
     def set_limit(self, client_id: str | None, limit: float | None) -> None:
-        """Give a client, or all that have none of their own, another limit; ``None`` takes it away."""
+        """Set the limit of a client id, or the default if ``client_id`` is ``None``.
+
+        A ``limit`` of ``None`` removes it.
+        """
         if client_id is None:
             self._default = limit
         elif limit is None:
@@ -162,14 +172,14 @@ class ClientQuota:
             self._overrides[client_id] = limit
 
     def max_in_window(self, client_id: str, user: str = "") -> float | None:
-        """More than this at once is over the limit whatever was before."""
+        """Return the largest amount that can be recorded at once without exceeding the limit."""
         limit = self.limit(client_id, user)
         return None if limit is None else limit * (self._sample_count - 1) * self._sample_ms / 1000
 
     def record_and_get_throttle_ms(
         self, client_id: str, amount: float, now_ms: float, user: str = ""
     ) -> float:
-        """Count ``amount``; how long the client is to pause for its rate to be what it may be."""
+        """Record ``amount``, and return for how many milliseconds to throttle the client."""
         limit, shared = self._obeyed(client_id, user)
         if limit is None:
             return 0.0
@@ -182,13 +192,13 @@ class ClientQuota:
         return throttle_ms if self._max_throttle_ms is None else min(throttle_ms, self._max_throttle_ms)
 
     def record(self, client_id: str, amount: float, now_ms: float, user: str = "") -> None:
-        """Count ``amount``, which may be negative, and let the next request find out."""
+        """Record ``amount``, which may be negative. It affects the throttle time of the next request."""
         limit, shared = self._obeyed(client_id, user)
         if limit is not None:
             self._rate(shared, now_ms).record(amount, now_ms)
 
     def rate(self, client_id: str, now_ms: float, user: str = "") -> float:
-        """What a client with a limit, and whoever shares it, has had in a second, of late."""
+        """Return the current rate per second of a client and of those that share its limit."""
         rate = self._rates.get(self._obeyed(client_id, user)[1])
         return 0.0 if rate is None else rate.measure(now_ms)[0]
 
@@ -205,7 +215,15 @@ class ClientQuota:
 
 
 class Quotas:
-    """The quotas of a broker, and what they make of requests and responses."""
+    """All quotas of a broker.
+
+    Parameters
+    ----------
+    config:
+        Configuration of the broker, with the default quotas.
+    clock:
+        Source of the monotonic time.
+    """
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         self._clock = clock
@@ -229,28 +247,29 @@ class Quotas:
                 (QuotaKind.REQUEST, "request", config.quota_request_default, config.quota_request_overrides),
             )
         }
-        #: Responses with a throttle time.
+        #: Number of responses with a throttle time.
         self.throttled_count = 0
-        #: Whether any client has a limit of any kind.
+        #: Whether there is a limit of any type for any client.
         self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
 
     def of(self, kind: QuotaKind) -> ClientQuota:
         return self._kinds[kind]
 
     def set_limit(self, kind: QuotaKind, client_id: str | None, limit: float | None) -> None:
-        """As :meth:`ClientQuota.set_limit`, from the next request on."""
+        """Set a limit, effective from the next request on. See :meth:`ClientQuota.set_limit`."""
         self._kinds[kind].set_limit(client_id, limit)
         self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
 
     def set_entity(self, kind: QuotaKind, entity: QuotaEntity, limit: float | None) -> None:
-        """As :meth:`ClientQuota.set_entity`, from the next request on."""
+        """Set a limit, effective from the next request on. See :meth:`ClientQuota.set_entity`."""
         self._kinds[kind].set_entity(entity, limit)
         self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
 
     def on_response(self, request: Request, response: object) -> None:
-        """Record a response, also one that the client does not want, and throttle the client if need be.
+        """Record a request and its response, and set the throttle time.
 
-        The throttle time is in the response, if its API has a field for it, and in ``request.throttle_ms``.
+        The throttle time is set in the response, if it has a field for it, and in ``request.throttle_ms``.
+        ``response`` is ``None`` if the client does not want one (acks=0).
         """
         now_ms = self._clock.monotonic_ms()
         throttle_ms = 0.0
@@ -262,11 +281,14 @@ class Quotas:
             throttle_ms = max(throttle_ms, self._request_throttle_ms(request, now_ms))
         self._pause(request, throttle_ms)
         if hasattr(response, "throttle_time_ms"):
-            # Zero, too: the message may be one that is answered again and again.
+            # Set it even if it is 0, because a response object may be reused.
             response.throttle_time_ms = int(throttle_ms)
 
     def fetch_throttle_ms(self, request: Request, size: int) -> int:
-        """Whether a Fetch may be answered with ``size`` bytes of records: 0, else the pause after none."""
+        """Return 0 if a Fetch may return ``size`` bytes of records.
+
+        Otherwise return the throttle time in milliseconds; the response must then contain no records.
+        """
         now_ms = self._clock.monotonic_ms()
         client_id, user = request.client_id or "", request.context.principal.name
         fetch = self._kinds[QuotaKind.FETCH]
@@ -278,19 +300,18 @@ class Quotas:
         return int(throttle_ms)
 
     def _request_throttle_ms(self, request: Request, now_ms: float) -> float:
-        # A request that waits costs the thread nothing meanwhile.
+        # The time that the request spent waiting in a purgatory does not count.
         worked_ms = (request.waits_since_ms or now_ms) - request.began_ms
         return self._kinds[QuotaKind.REQUEST].record_and_get_throttle_ms(
             request.client_id or "", worked_ms / 10, now_ms, request.context.principal.name
         )
 
     def _pause(self, request: Request, throttle_ms: float) -> None:
-        # It has been counted.
         request.quotas = None
         request.throttle_ms = throttle_ms
         self.throttled_count += throttle_ms > 0
 
     def max_fetch_bytes(self, request: Request) -> float | None:
-        """More than this in one answer could only be throttled, for ever."""
+        """Return the largest size of a Fetch response that the quota can ever allow, in bytes."""
         user = request.context.principal.name
         return self._kinds[QuotaKind.FETCH].max_in_window(request.client_id or "", user)

@@ -72,12 +72,12 @@ def test_flood_of_one_kind_is_counted_and_told_in_the_end() -> None:
     assert len(stream.getvalue().splitlines()) == MAX_OF_A_KIND + 1
     handler.handle(at(100.0 + WINDOW_S, "refused %s", "later"))
     *_, left_out, later = stream.getvalue().splitlines()
-    assert "30 more lines like this one were left out: refused %s" in left_out
+    assert "suppressed 30 further lines of this message: refused %s" in left_out
     assert later.endswith("refused later")
     for number in range(MAX_OF_A_KIND + 5):
         handler.handle(at(101.0 + WINDOW_S, "refused %s", number))
     handler.close()
-    assert "6 more lines" in stream.getvalue().splitlines()[-1]
+    assert "suppressed 6 further lines" in stream.getvalue().splitlines()[-1]
 
 
 def test_json_line_is_an_event_with_what_it_has() -> None:

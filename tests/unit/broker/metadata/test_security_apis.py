@@ -148,7 +148,7 @@ def test_broker_without_an_authorizer_has_no_entries(tmp_path: Path) -> None:
         assert create(broker, creation()) == [SecurityDisabledError.errno]
         answer = broker.ask(DescribeAclsRequest(**everything()))
         assert answer.error_code == SecurityDisabledError.errno
-        assert "set authorizer.class.name" in answer.error_message
+        assert "Set authorizer.class.name" in answer.error_message
 
 
 def test_change_that_cannot_be_written_is_told_and_not_obeyed(tmp_path: Path, monkeypatch: Any) -> None:
