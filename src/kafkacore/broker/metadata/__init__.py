@@ -1,4 +1,4 @@
-"""What the broker knows beside its topics: who may do what, users' credentials, and how much each may have.
+"""Cluster metadata other than topics: ACLs, SCRAM credentials of users, and client quotas.
 
-Kept in a log of its own, in Kafka's metadata records.
+They are stored in a log of their own, in the format of Kafka's metadata records.
 """

@@ -1,6 +1,7 @@
-"""Access control entries: records and filters in, entries out. Does not know: requests, who asks.
+"""Access control entries (ACLs), the filters that select them, and the store of all entries.
 
-Source: Kafka's ``AclControlManager``, ``ResourcePatternFilter`` and ``AccessControlEntryFilter``.
+The behaviour is that of Kafka's ``AclControlManager``, ``ResourcePatternFilter`` and
+``AccessControlEntryFilter``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kafkacore.protocol.generated.metadata_records import (
 from kafkacore.security.principal import KafkaPrincipal
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
-#: As a name, a host, or the name of a user: all of them.
+#: Resource name, host or user name that matches all of them.
 WILDCARD: Final = "*"
 _NUMBERS: Final[dict[type[IntEnum], frozenset[int]]] = {
     kind: frozenset(each.value for each in kind)
@@ -29,7 +30,7 @@ _NUMBERS: Final[dict[type[IntEnum], frozenset[int]]] = {
 
 
 class Acl(NamedTuple):
-    """One entry: what a principal may do, or may not, from a host, to the resources of a pattern."""
+    """An access control entry: allows or denies a principal an operation on the resources of a pattern."""
 
     resource_type: ResourceType
     name: str
@@ -53,7 +54,7 @@ class AskedFilter(Protocol):
 
 
 class AclFilter(NamedTuple):
-    """Which entries are meant; ``None`` and ``ANY`` are all."""
+    """Filter of entries. ``None`` and ``ANY`` match every value."""
 
     resource_type: ResourceType
     name: str | None
@@ -64,7 +65,7 @@ class AclFilter(NamedTuple):
     permission: ACLPermissionType
 
     def matches(self, acl: Acl) -> bool:
-        """Whether an entry is meant."""
+        """Return whether an entry matches the filter."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.principal in (None, acl.principal)
@@ -83,7 +84,7 @@ class AclFilter(NamedTuple):
             return True
         if pattern != ACLResourcePatternType.MATCH:
             return False
-        # MATCH: whatever has to do with the resource of that name.
+        # MATCH selects every pattern that applies to the resource with that name.
         if acl.pattern_type == ACLResourcePatternType.LITERAL:
             return acl.name == WILDCARD
         return self.name.startswith(acl.name)
@@ -98,12 +99,12 @@ def checked_acl(
     operation: int,
     permission: int,
 ) -> Acl:
-    """An entry that may be kept.
+    """Check the fields of an entry, and return the entry.
 
     Raises
     ------
     InvalidRequestError
-        It means nothing, or nobody.
+        A field is invalid.
     """
     if not _is_concrete(ResourceType, resource_type):
         raise InvalidRequestError(f"Invalid resourceType {_named(ResourceType, resource_type)}")
@@ -141,12 +142,12 @@ def checked_filter(
     operation: int,
     permission: int,
 ) -> AclFilter:
-    """A filter that can be looked for.
+    """Check the fields of a filter, and return the filter.
 
     Raises
     ------
     InvalidRequestError
-        It has a number that is not known.
+        A field is unknown or not a known number.
     """
     known = (
         (ResourceType, resource_type),
@@ -156,7 +157,7 @@ def checked_filter(
     )
     for kind, number in known:
         if number == 0 or number not in _NUMBERS[kind]:
-            raise InvalidRequestError(f"The filter has {number}, which is no {kind.__name__}")
+            raise InvalidRequestError(f"Invalid {kind.__name__} {number} in the filter")
     return AclFilter(
         ResourceType(resource_type),
         name,
@@ -169,7 +170,7 @@ def checked_filter(
 
 
 def asked_filter(message: AskedFilter) -> AclFilter:
-    """The filter of a DescribeAcls, or of a part of a DeleteAcls; as :func:`checked_filter`."""
+    """Return the filter of a DescribeAcls or DeleteAcls request, like :func:`checked_filter`."""
     return checked_filter(
         message.resource_type_filter,
         message.resource_name_filter,
@@ -182,7 +183,7 @@ def asked_filter(message: AskedFilter) -> AclFilter:
 
 
 def _is_concrete(kind: type[IntEnum], number: int) -> bool:
-    """Whether it is neither unknown nor "any"."""
+    """Return whether the number is a known value other than UNKNOWN and ANY."""
     return number > 1 and number in _NUMBERS[kind]
 
 
@@ -191,13 +192,19 @@ def _named(kind: type[IntEnum], number: int) -> str:
 
 
 class AclStore:
-    """All entries. Used by the network thread alone."""
+    """Store of all entries. Only the network thread may use it.
+
+    Parameters
+    ----------
+    clock:
+        Source of random entry ids.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ids: dict[Acl, UUID] = {}
         self._acls: dict[UUID, Acl] = {}
-        #: Counts changes, so that what was worked out before one is not believed after it.
+        #: Number of changes, by which a user of the store notices that its cache is outdated.
         self.version = 0
 
     def __len__(self) -> int:
@@ -212,11 +219,11 @@ class AclStore:
     # ---- Changes ---------------------------------------------------------------------------------------
 
     def additions(self, acls: Iterable[Acl]) -> list[AccessControlEntryRecord]:
-        """The records of those that are not there yet."""
+        """Return the records that add the entries which do not exist yet."""
         return [self._record(acl, self._new_id()) for acl in dict.fromkeys(acls) if acl not in self._ids]
 
     def removals(self, acls: Iterable[Acl]) -> list[RemoveAccessControlEntryRecord]:
-        """The records that take entries away which are there."""
+        """Return the records that remove existing entries."""
         return [RemoveAccessControlEntryRecord(id=self._ids[acl]) for acl in dict.fromkeys(acls)]
 
     def add(self, record: AccessControlEntryRecord) -> None:
@@ -240,7 +247,7 @@ class AclStore:
         self.version += 1
 
     def records(self) -> list[AccessControlEntryRecord]:
-        """All entries, as they would be written anew."""
+        """Return the records of all entries, for rewriting the log."""
         return [self._record(acl, acl_id) for acl, acl_id in self._ids.items()]
 
     def _new_id(self) -> UUID:

@@ -1,7 +1,6 @@
-"""Who may do what, by access control entries: a client, an operation and a resource in, yes or no out.
+"""Authorizes operations by access control entries, as Kafka's ``StandardAuthorizer`` does.
 
-What is not allowed is denied; an entry that denies wins over all that allow. Does not know: requests, where
-entries are kept. Source of the rules: Kafka's ``StandardAuthorizer`` and ``Authorizer``.
+An operation is denied unless an entry allows it. An entry that denies has precedence over entries that allow.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.requests._request import RequestContext
 
 ANYBODY: Final = "User:*"
-#: Operations of which the permission is one to describe, too; a denial of them is not.
+#: Operations whose permission includes the key's operation. Denying one of them does not deny the key's.
 _IMPLY: Final = {
     ACLOperation.DESCRIBE: frozenset(
         {
@@ -32,27 +31,28 @@ _IMPLY: Final = {
     ),
     ACLOperation.DESCRIBE_CONFIGS: frozenset({ACLOperation.DESCRIBE_CONFIGS, ACLOperation.ALTER_CONFIGS}),
 }
-#: Decisions that are remembered; a client that asks for ever new names costs no more than that.
+#: Maximum decisions in the cache. It is cleared when it is full.
 MAX_CACHED: Final = 10_000
-#: As long as the name of a topic. A group may have one of 32 KiB; what is decided of that is not remembered.
+#: Maximum length of a resource name whose decision is cached, which is the maximum length of a topic name. A
+#: group id may have 32 KiB.
 MAX_CACHED_LENGTH: Final = 249
-#: Kafka's: a name that has no entries of its own, so that super users and defaults are asked for.
+#: Resource name without entries, as in Kafka. Only super users and defaults decide about it.
 _NO_NAME: Final = "hardcode"
 
 _Decision = tuple[str, str, int, int, str]
 
 
 class StandardAuthorizer:
-    """Used by the network thread alone.
+    """Authorizer that uses access control entries. Only the network thread may use it.
 
     Parameters
     ----------
     acls:
-        All entries, as they are at any moment.
+        Store of the entries.
     super_users:
-        Principals that may do everything, as text.
+        Principals to which everything is allowed, such as ``User:admin``.
     allow_if_no_acl:
-        Whether anybody may do anything to a resource that no entry is about.
+        Whether everything is allowed on a resource without entries (``allow.everyone.if.no.acl.found``).
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class StandardAuthorizer:
     def authorize(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
     ) -> bool:
-        """Whether the client of ``context`` may do that to the resource."""
+        """Return whether the client of ``context`` may perform the operation on the resource."""
         if self._version != self._acls.version:
             self._learn()
         principal = str(context.principal)
@@ -87,7 +87,7 @@ class StandardAuthorizer:
     def authorize_by_resource_type(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether there is any resource of the type that it may do that to."""
+        """Return whether the client may perform the operation on any resource of the type."""
         if self.authorize(context, operation, resource_type, _NO_NAME):
             return True
         host = _address(context.host)
@@ -109,7 +109,7 @@ class StandardAuthorizer:
     def why_denied(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
     ) -> str:
-        """By what :meth:`authorize` has denied that: the entry that denies, or that none allows."""
+        """Return why :meth:`authorize` has denied that: the entry that denies it, or that none allows it."""
         if self._version != self._acls.version:
             self._learn()
         principals, hosts = (str(context.principal), ANYBODY), (_address(context.host), WILDCARD)
@@ -122,7 +122,7 @@ class StandardAuthorizer:
             ):
                 return (
                     f"an ACL denies {acl.operation.name} to {shown(acl.principal)} at {shown(acl.host)} on "
-                    f"{acl.pattern_type.name.lower()} {shown(acl.name)}"
+                    f"{acl.pattern_type.name.lower()} resource {shown(acl.name)}"
                 )
         return "no ACL allows it"
 
@@ -169,7 +169,7 @@ class StandardAuthorizer:
 
 
 def _address(host: str) -> str:
-    """A host as it is compared: an address of IPv6 may be written in many ways, and be one of IPv4."""
+    """Normalize an address for comparison: IPv6 spellings, and IPv4 addresses that are mapped to IPv6."""
     if ":" not in host:
         return host
     try:
@@ -180,7 +180,7 @@ def _address(host: str) -> str:
 
 
 def _is_dominated(acl: Acl, denied: set[tuple[ACLResourcePatternType, str]]) -> bool:
-    """Whether everything that an entry allows is denied."""
+    """Return whether everything that an entry allows is denied by other entries."""
     if acl.pattern_type == ACLResourcePatternType.LITERAL:
         if acl.name == WILDCARD:
             return False

@@ -1,7 +1,7 @@
-"""All that the metadata log says, in memory, and the one way to change it.
+"""ACLs, users and quotas in memory, and the changes that are written to the metadata log.
 
-A plan in, which says by records what is to be true; its answer out, once that is on disk. One change after
-the other, so that each plan sees what those before it have done. Does not know: requests, formats.
+A change is a function that returns records. Changes run one after the other, so that each one sees the result
+of the changes before it. A change is answered when its records are on disk.
 """
 
 from __future__ import annotations
@@ -29,28 +29,30 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The log is written anew when it has more records than this, and less than half of them are true.
+#: The log is rewritten when it has more records than this and less than half of them are current.
 MIN_RECORDS_TO_REWRITE: Final = 1000
-#: Of one change, as in Kafka.
+#: Maximum records of one change, as in Kafka.
 MAX_RECORDS_OF_A_CHANGE: Final = 10_000
 
-#: What is to be true, and what to answer once it is.
+#: Function that returns the records of a change, and the answer to return when they are durable.
 Plan: TypeAlias = Callable[[], tuple[Sequence[MetadataRecord], T]]
 
 
 class ClusterMetadata:
-    """Used by the network thread alone.
+    """ACLs, SCRAM users and quotas of the cluster. Only the network thread may use it.
 
     Parameters
     ----------
     log:
-        Keeps it.
+        Log that stores the metadata.
     changes:
-        Has the log written on a thread of its own.
+        Queue of changes, which writes the log on a thread of its own.
+    clock:
+        Source of random ids.
     on_quota:
-        Gets each limit, also those that are loaded.
+        Called with each limit that is loaded or changed.
     configured_users:
-        Names of the users of the configuration.
+        Names of the users in the broker's configuration.
     """
 
     def __init__(
@@ -68,7 +70,12 @@ class ClusterMetadata:
         self.quotas = QuotaEntities(on_quota)
 
     def load(self, *, was_clean: bool) -> None:
-        """Learn what the log has; before anything else.
+        """Load the log. Call this before any other method.
+
+        Parameters
+        ----------
+        was_clean:
+            Whether the previous broker was shut down cleanly.
 
         Raises
         ------
@@ -80,15 +87,15 @@ class ClusterMetadata:
                 self._apply(record)
             except (ValueError, KeyError, InvalidRequestError) as error:
                 raise KafkaStorageError(
-                    f"{self._log.path} has a record that cannot be true: {error}; restore the file"
+                    f"{self._log.path} has an invalid record: {error}; restore the file from a backup"
                 ) from None
 
     def change(self, plan: Plan[T], on_done: OnDone[T]) -> None:
-        """Make ``plan`` when the changes before it are done; ``on_done`` gets its answer, or an exception."""
+        """Run ``plan`` after the earlier changes. ``on_done`` is called with its answer or an exception."""
         self.changes.submit(self._changed(plan), on_done)
 
     def close(self) -> None:
-        """Once the network thread has ended; what is being written is written."""
+        """Finish the write in progress and close the log. Call this after the network thread has stopped."""
         self.changes.close()
         self._log.close()
 
@@ -96,7 +103,8 @@ class ClusterMetadata:
         records, answer = plan()
         if len(records) > MAX_RECORDS_OF_A_CHANGE:
             raise InvalidRequestError(
-                f"One request can change {MAX_RECORDS_OF_A_CHANGE} entries, not {len(records)}; send several"
+                f"The request changes {len(records)} entries, but at most {MAX_RECORDS_OF_A_CHANGE} are "
+                f"allowed. Split it into several requests."
             )
         if records:
             yield lambda: self._log.append(records)
@@ -117,7 +125,7 @@ class ClusterMetadata:
         try:
             yield lambda: self._log.rewrite(records)
         except OSError as error:
-            logger.warning("%s could not be written anew: %s", self._log.path, error)
+            logger.warning("failed to rewrite %s, will retry after a later change: %s", self._log.path, error)
 
     def _apply(self, record: MetadataRecord) -> None:
         if isinstance(record, AccessControlEntryRecord):

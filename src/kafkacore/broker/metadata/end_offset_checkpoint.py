@@ -1,6 +1,7 @@
-"""The end of the durable part of the metadata log: a small file beside it, written before a response.
+"""Checkpoint file with the end offset of the acknowledged records of the metadata log.
 
-A log that ends before that offset is damaged. A record after it was not acknowledged.
+It is written before a change is acknowledged. A log that ends before that offset is damaged, and records
+after it were not acknowledged.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ _LAST_OFFSET: Final = INT64_MAX
 
 
 class EndOffsetCheckpoint:
-    """In two steps, so that all that needs room on the disk is done before the log is touched.
+    """The checkpoint file.
+
+    It is written in two steps, so that everything that needs disk space is done before the log is written.
 
     Parameters
     ----------
     path:
-        The file; made by the first :meth:`set`.
+        Path of the file, which the first :meth:`set` creates.
+    disk:
+        Access to the file system.
     """
 
     def __init__(self, path: Path, disk: Disk) -> None:
@@ -33,7 +38,7 @@ class EndOffsetCheckpoint:
         self._temporary = path.with_name(path.name + ".tmp")
 
     def read(self) -> int:
-        """The offset behind the last record that is on disk for certain; 0 if nothing is known.
+        """Return the end offset of the acknowledged records; 0 if the file does not exist.
 
         Raises
         ------
@@ -51,7 +56,7 @@ class EndOffsetCheckpoint:
         return found
 
     def prepare(self, next_offset: int) -> None:
-        """Write the mark under another name; an ``OSError`` leaves everything as it was."""
+        """Write the offset to a temporary file. After an ``OSError``, nothing has changed."""
         fd = self._disk.open(self._temporary, create=True)
         try:
             self._disk.truncate(fd, 0)
@@ -61,13 +66,15 @@ class EndOffsetCheckpoint:
             self._disk.close(fd)
 
     def set(self) -> None:
-        """Let what was prepared be true. Syncs the names of the folder; after an ``OSError`` it may be
-        either.
+        """Rename the temporary file and sync the folder.
+
+        After an ``OSError``, either offset may be in effect.
         """
         self._disk.rename(self._temporary, self.path)
         self._disk.fsync_dir(self.path.parent)
 
     def _damaged(self, why: str) -> KafkaStorageError:
         return KafkaStorageError(
-            f"{self.path} cannot be read: {why}; restore it, or remove it if the log beside it is whole"
+            f"{self.path} is damaged: {why}; restore it from a backup, or remove it if the metadata log is "
+            f"not damaged"
         )

@@ -1,7 +1,4 @@
-"""The cluster's metadata of a broker that starts: configuration and folder in, its parts put together out.
-
-Does not know: requests, connections.
-"""
+"""Loads the cluster metadata when a broker starts, and creates the authorizer."""
 
 from __future__ import annotations
 
@@ -27,26 +24,28 @@ logger = logging.getLogger(__name__)
 def load_metadata(
     config: BrokerConfig, clock: Clock, disk: Disk, quotas: Quotas, was_clean: bool
 ) -> ClusterMetadata:
-    """What the folder's log has; its changes are done by whoever asks until they are given a thread.
+    """Load the metadata log of the data directory.
+
+    Changes run on the calling thread until the caller replaces the queue of changes.
 
     Raises
     ------
     KafkaStorageError
-        The log is damaged, or gone.
+        The log is damaged or missing.
     """
     path = config.data_dir / FILE_NAME
     note = identity.KeptMetadata(config.data_dir, disk)
     if note.is_noted() and not disk.exists(path):
-        # To go on would let everybody in whom a denial, or a user that was deleted, kept out.
+        # Without the log, clients that a denial or the deletion of a user has locked out would have access.
         raise KafkaStorageError(
-            f"{path} is gone, and with it access control entries, users and quotas: restore it and "
-            f"{END_OFFSET_FILE}, or, to start without them, remove the line of {identity.METADATA_KEY} "
-            f"from {note.path} and {END_OFFSET_FILE}, if that is there"
+            f"{path} is missing, which stores the ACLs, users and quotas: restore it and {END_OFFSET_FILE}. "
+            f"To start without them, remove the line {identity.METADATA_KEY} from {note.path} and, if it "
+            f"exists, the file {END_OFFSET_FILE}"
         )
     kafkas = config.data_dir / f"{CLUSTER_METADATA}-0"
     if disk.exists(kafkas) and not disk.exists(path):
         logger.warning(
-            "access control entries, users and quotas that Apache Kafka has kept in %s are not taken over",
+            "ACLs, users and quotas that Apache Kafka has stored in %s are not imported; create them again",
             kafkas,
         )
     log = MetadataLog(path, disk, clock, note)
@@ -54,15 +53,15 @@ def load_metadata(
     metadata.load(was_clean=was_clean)
     for user in metadata.users.replaced():
         logger.warning(
-            "the password that the configuration has for the user %s (sasl.user. before its name) does not "
-            "count: the user was changed or deleted while the broker ran; kafkacore users gives another one",
+            "ignoring the password of user %s in the configuration (sasl.user.<name>): the user was changed "
+            "or deleted at run time. Use 'kafkacore users' to set a password",
             shown(user),
         )
     return metadata
 
 
 def authorizer_of(config: BrokerConfig, metadata: ClusterMetadata) -> StandardAuthorizer | None:
-    """Who decides what clients may do; ``None`` where nobody does."""
+    """Return the configured authorizer, or ``None`` if everything is allowed."""
     if not config.authorizer_class_name:
         return None
     return StandardAuthorizer(

@@ -1,10 +1,8 @@
-"""The file of the metadata log: records in, durable on return; all that it has out, at a start.
+"""The file of the metadata log: record batches in the format of Kafka's ``__cluster_metadata``.
 
-One file of record batches in Kafka's format. A change is one batch: after a crash it is there as a whole or
-not at all. A mark beside it says how far it was answered, so that a start tells what a crash has cut short
-from what was damaged. When most of it says what is true no more, it is written anew and takes the old one's
-place at once. Does not know: what records mean, threads. Source of the format: Kafka's
-``__cluster_metadata``.
+Each change is one batch, which after a crash exists completely or not at all. A checkpoint file has the end
+offset of the acknowledged changes, so that a start can tell an incomplete write from damage. The file is
+replaced atomically when most of its records are outdated.
 """
 
 from __future__ import annotations
@@ -33,20 +31,24 @@ from kafkacore.record._layout import (
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "cluster-metadata.log"
-#: Of a batch of a log that is written anew.
+#: Maximum records of a batch when the log is rewritten.
 _RECORDS_OF_A_BATCH: Final = 1000
 _LEADER_EPOCH: Final = 0
 
 
 class MetadataLog:
-    """One call at a time, on any thread.
+    """The metadata log. Any thread may use it, but only one at a time.
 
     Parameters
     ----------
     path:
-        The file; made by the first append.
+        Path of the file, which the first append creates.
+    disk:
+        Access to the file system.
+    clock:
+        Source of the records' timestamps.
     note:
-        Made when the first records are durable; of a log that has some at the start, then.
+        Note in ``meta.properties`` that this log exists. It is set when the first records are durable.
     """
 
     def __init__(self, path: Path, disk: Disk, clock: Clock, note: KeptMetadata | None = None) -> None:
@@ -60,26 +62,26 @@ class MetadataLog:
         self._fd: int | None = None
         self._end = 0
         self._next_offset = 0
-        #: Records in the file.
+        #: Number of records in the file.
         self.record_count = 0
-        #: Why nothing can be appended until the next start; empty if it can.
+        #: Why no records can be appended until the broker restarts; empty if they can.
         self.failure = ""
 
-    # ---- A start --------------------------------------------------------------------------------------
+    # ---- Load -----------------------------------------------------------------------------------------
 
     def load(self, *, was_clean: bool) -> Iterator[MetadataRecord]:
-        """All records, in their order. Take them all before anything else is done.
+        """Yield all records in their order. Exhaust the iterator before calling any other method.
 
         Parameters
         ----------
         was_clean:
-            Whether the last broker came to its end: where there is no mark, no write can have been cut short
-            then.
+            Whether the previous broker was shut down cleanly. Then, even without a checkpoint, a batch that
+            is incomplete means damage.
 
         Raises
         ------
         KafkaStorageError
-            The file is damaged, or has what this version does not know; where.
+            The file is damaged, or has a record that this version does not support.
         """
         marked, durable = self._checkpoint.read(), 0
         data = self._disk.read_file(self.path) if self._disk.exists(self.path) else b""
@@ -116,21 +118,21 @@ class MetadataLog:
                 yield decode_record(record.value or b"")
             except MalformedMessageError as error:
                 raise KafkaStorageError(
-                    f"{self.path} has a record at offset {record.offset} that cannot be read: "
-                    f"{error.args[0]}; start the version of the broker that wrote it, or restore the file"
+                    f"cannot decode the record at offset {record.offset} of {self.path}: {error.args[0]}; "
+                    f"use the broker version that wrote it, or restore the file from a backup"
                 ) from None
 
     def _cut(self, data: bytes, marked: int, was_clean: bool) -> None:
-        """Truncate a change that a crash has left half written; raise an error for damage."""
-        behind = f", behind offset {self._next_offset - 1}" if self._next_offset else ""
+        """Truncate an incomplete batch that a crash has left; raise an error if the file is damaged."""
+        behind = f", after offset {self._next_offset - 1}" if self._next_offset else ""
         where = f"{self.path} is damaged at byte {self._end}{behind}"
         was_acknowledged = self._next_offset < marked if marked else was_clean
         if was_acknowledged or _has_sound_batch(data, self._end):
             raise KafkaStorageError(
-                f"{where}; restore it, or, to go on without the access control entries, users and quotas "
-                f"that were changed later, cut it there and remove {self._checkpoint.path.name}"
+                f"{where}; restore it from a backup. To continue without the later changes of ACLs, users and "
+                f"quotas, truncate the file at that byte and remove {self._checkpoint.path.name}"
             )
-        logger.warning("%s: the last change was half written when the broker ended, and is taken back", where)
+        logger.warning("%s: removing the last change, which was not complete when the broker stopped", where)
         fd = self._disk.open(self.path)
         try:
             self._disk.truncate(fd, self._end)
@@ -139,10 +141,11 @@ class MetadataLog:
             self._disk.close(fd)
 
     def _confirm(self, data: bytes, position: int) -> None:
-        """Make durable a change that was not acknowledged, because it is in force from now on."""
+        """Make a complete but unacknowledged change durable, because it is in effect from now on."""
         fd = self._disk.open(self.path)
         try:
-            # Written again: a sync that has failed lets the system take for clean what is not on the disk.
+            # Write the data again: after a failed sync, the kernel may consider pages clean that are not on
+            # the disk.
             self._disk.pwritev(fd, [data], position)
             self._disk.fdatasync(fd)
         finally:
@@ -153,14 +156,14 @@ class MetadataLog:
     # ---- Changes --------------------------------------------------------------------------------------
 
     def append(self, records: Sequence[MetadataRecord]) -> None:
-        """Add records as one batch; durable on return.
+        """Append records as one batch. They are durable on return.
 
         Raises
         ------
         OSError
-            The disk refuses; nothing has been added, but a failed sync may come true with the next start.
+            The write or the sync has failed. After a failed sync, the records may appear at the next start.
         KafkaStorageError
-            It has refused before in a way that leaves open what is on it.
+            An earlier write has failed, so that the content of the file is not known.
         """
         if self.failure:
             raise KafkaStorageError(self.failure)
@@ -179,7 +182,7 @@ class MetadataLog:
             self._disk.fdatasync(fd)
             self._checkpoint.set()
         except OSError as error:
-            # The kernel forgets what it could not write: a second sync would succeed and mean nothing.
+            # The kernel drops pages that it could not write, so a second sync could succeed without them.
             self._fail(f"could not be synced: {error}")
             raise
         self._end += len(batch)
@@ -189,12 +192,13 @@ class MetadataLog:
             note.set()
 
     def rewrite(self, records: Sequence[MetadataRecord]) -> None:
-        """Let ``records``, which are all that is true, take the place of what is in the file. At once.
+        """Replace the content of the file atomically with ``records``, which are all current records.
 
         Raises
         ------
         OSError
-            The disk refuses; the file is as it was, or no more is appended until the next start.
+            The disk has failed. The file is unchanged, or no records can be appended until the broker
+            restarts (see :attr:`failure`).
         """
         offset = self._next_offset
         parts = [records[at : at + _RECORDS_OF_A_BATCH] for at in range(0, len(records), _RECORDS_OF_A_BATCH)]
@@ -210,7 +214,7 @@ class MetadataLog:
             self._disk.fdatasync(fd)
         finally:
             self._disk.close(fd)
-        # A log without a record says nothing of offsets, and must not be taken for one that has lost them.
+        # An empty log has no offsets. With a checkpoint of 0, a start does not take it for damaged.
         self._checkpoint.prepare(offset if written else 0)
         try:
             if not written:
@@ -233,7 +237,7 @@ class MetadataLog:
 
     def _open(self) -> int:
         if self._fd is None:
-            # Its name is synced with that of the mark.
+            # The sync of the checkpoint's folder also makes the name of this file durable.
             self._fd = self._disk.open(self.path, create=True)
         return self._fd
 
@@ -241,10 +245,12 @@ class MetadataLog:
         try:
             self._disk.truncate(fd, self._end)
         except OSError as error:
-            self._fail(f"could not be cut: {error}")
+            self._fail(f"could not be truncated: {error}")
 
     def _fail(self, why: str) -> None:
-        self.failure = f"{self.path.name} {why}; nothing in it is changed until the broker has been restarted"
+        self.failure = (
+            f"{self.path.name} {why}; ACLs, users and quotas cannot be changed until the broker is restarted"
+        )
         logger.error("%s", self.failure)
 
     def _batch(self, records: Sequence[MetadataRecord], base_offset: int) -> bytes:
@@ -254,12 +260,12 @@ class MetadataLog:
         now_ms = self._clock.wall_ms()
         for value in values:
             index = builder.append(now_ms, None, value)
-            assert index >= 0, "there is room for all"
+            assert index >= 0, "the batch is large enough for all records"
         return bytes(builder.close(base_offset=base_offset, partition_leader_epoch=_LEADER_EPOCH))
 
 
 def _has_sound_batch(data: bytes, position: int) -> bool:
-    """Whether a sound batch lies where the log can be read no more, or behind, which no crash can leave."""
+    """Return whether a valid batch follows at or after ``position``, which a crash cannot cause."""
     at = data.find(CURRENT_MAGIC, position + MAGIC_AT)
     while at >= 0:
         start = at - MAGIC_AT

@@ -1,7 +1,6 @@
-"""Limits of users, of client ids and of both (KIP-546): wishes and records in, entities and records out.
+"""Client quotas of users and client ids that are set by requests (KIP-546).
 
-Does not know: requests, what is counted. Source of the rules: Kafka's ``ClientQuotaControlManager`` and
-``ClientQuotasImage``.
+The behaviour is that of Kafka's ``ClientQuotaControlManager`` and ``ClientQuotasImage``.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from kafkacore.structs import INT64_MAX
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
-#: Key → what it limits, and whether it is a whole number. The order is that of Kafka's answers: of its hash
-#: map, for keys that are set together.
+#: Quota type of each key, and whether its value must be an integer. The order is that of Kafka's responses,
+#: which is the iteration order of its hash map.
 KEYS: Final = {
     "consumer_byte_rate": (QuotaKind.FETCH, True),
     "request_percentage": (QuotaKind.REQUEST, False),
@@ -27,13 +26,13 @@ KEYS: Final = {
 }
 _NOT_HERE: Final = ("controller_mutation_rate", "connection_creation_rate")
 
-#: Type → name, sorted by type; ``None`` is the default of that type.
+#: Pairs of entity type and name, sorted by type. A name of ``None`` is the default of that type.
 Entity = tuple[tuple[str, str | None], ...]
 OnChanged = Callable[[QuotaKind, QuotaEntity, float | None], None]
 
 
 class Match(NamedTuple):
-    """A component of a filter: which names of a type are meant."""
+    """A component of a filter, which selects names of one entity type."""
 
     entity_type: str
     match_type: int
@@ -48,12 +47,12 @@ def entity_of(parts: Mapping[str, str | None]) -> Entity:
 
 
 class QuotaEntities:
-    """All limits that were set by requests. Used by the network thread alone.
+    """All quotas that were set by requests. Only the network thread may use it.
 
     Parameters
     ----------
     on_changed:
-        Called with each change: kind, entity, limit or ``None``.
+        Called after each change with the quota type, the entity, and the limit or ``None``.
     """
 
     def __init__(self, on_changed: OnChanged) -> None:
@@ -61,19 +60,28 @@ class QuotaEntities:
         self._on_changed = on_changed
 
     def matching(self, matches: Sequence[Match], *, strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-        """Entities that have all the types of a filter, with these names; ``strict``: and no other types.
+        """Return the entities that match a filter, with their limits.
+
+        Parameters
+        ----------
+        matches:
+            Components of the filter, all of which must match.
+        strict:
+            Whether to exclude entities with further entity types.
 
         Raises
         ------
-        InvalidRequestError, UnsupportedVersionError
-            The filter contradicts itself, or has a type that is not known.
+        InvalidRequestError
+            The filter is invalid.
+        UnsupportedVersionError
+            The filter has an unknown entity type.
         """
         wanted: dict[str, Match] = {}
         for match in matches:
             _check_match(match, wanted)
             wanted[match.entity_type] = match
         if IP in wanted and len(wanted) > 1:
-            raise InvalidRequestError("A filter of ip cannot have one of user or client-id beside it.")
+            raise InvalidRequestError("A filter by ip cannot be combined with user or client-id.")
         return [
             (entity, {key: limits[key] for key in KEYS if key in limits})
             for entity, limits in self._limits.items()
@@ -85,13 +93,13 @@ class QuotaEntities:
     def alter(
         self, alterations: Sequence[tuple[Entity, Sequence[tuple[str, float | None]]]]
     ) -> tuple[list[ClientQuotaRecord], dict[Entity, BrokerResponseError | None]]:
-        """The records of what may be done, and for each entity what went wrong, or ``None``."""
+        """Return the records of the valid changes, and for each entity an error or ``None``."""
         records: dict[Entity, list[ClientQuotaRecord]] = {}
         outcomes: dict[Entity, BrokerResponseError | None] = {}
         for entity, changes in alterations:
             try:
                 if entity in outcomes:
-                    raise InvalidRequestError("An entity can be altered once in a request.")
+                    raise InvalidRequestError("An entity cannot be altered twice in the same request.")
                 records[entity] = list(self._records_of(entity, changes))
                 outcomes[entity] = None
             except BrokerResponseError as error:
@@ -103,7 +111,7 @@ class QuotaEntities:
     ) -> Iterator[ClientQuotaRecord]:
         _check_entity(dict(entity))
         if len(dict(changes)) != len(changes):
-            raise InvalidRequestError("A key can be altered once for each entity.")
+            raise InvalidRequestError("A key cannot be altered twice for the same entity.")
         now = self._limits.get(entity, {})
         for key, value in changes:
             if value is None:
@@ -131,7 +139,7 @@ class QuotaEntities:
         self._on_changed(kind, names, limits.get(record.key))
 
     def records(self) -> list[ClientQuotaRecord]:
-        """All limits, as they would be written anew."""
+        """Return the records of all limits, for rewriting the log."""
         return [
             _record(entity, key, value)
             for entity, limits in self._limits.items()
@@ -151,7 +159,7 @@ def _check_match(match: Match, before: Mapping[str, Match]) -> None:
     if match.match_type not in (EXACT, DEFAULT, SPECIFIED):
         raise InvalidRequestError(f"Unknown match type {match.match_type}")
     if (match.match_type == EXACT) is (match.name is None):
-        problem = "needs a name" if match.name is None else "has no place for a name"
+        problem = "requires a name" if match.name is None else "does not allow a name"
         raise InvalidRequestError(f"Match type {match.match_type} {problem}.")
 
 
@@ -174,14 +182,14 @@ def _check_entity(parts: Mapping[str, str | None]) -> None:
             raise InvalidRequestError(f"Empty {kind} not supported")
     if IP in parts:
         raise InvalidRequestError(
-            "This broker has no quotas of addresses: set max.connections.per.ip or "
-            "max.connection.creation.rate in its configuration"
+            "This broker does not support quotas of IP addresses. Set max.connections.per.ip or "
+            "max.connection.creation.rate in its configuration."
         )
 
 
 def _check_value(key: str, value: float) -> None:
     if key in _NOT_HERE:
-        raise InvalidRequestError(f"This broker has no quota {key}; it has {', '.join(KEYS)}")
+        raise InvalidRequestError(f"This broker does not support quota {key}. Supported: {', '.join(KEYS)}")
     if key not in KEYS:
         raise InvalidRequestError(f"Invalid configuration key {key}")
     if not math.isfinite(value) or value <= 0:

@@ -1,8 +1,7 @@
-"""Records of the metadata log: messages in, the bytes of a record's value out, and back.
+"""Encodes and decodes the records of the metadata log, as Kafka's ``MetadataRecordSerde`` does.
 
-A value begins with the version of this frame, then the record's type and version, each an unsigned varint.
-Bytes come from a disk: hostile ones raise :class:`~kafkacore.errors.MalformedMessageError`. Does not know:
-batches, files, what a record changes. Source: Kafka's ``MetadataRecordSerde``.
+A record's value begins with three unsigned varints: the frame version, the record type and the record
+version. Malformed bytes raise :class:`~kafkacore.errors.MalformedMessageError`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Buffer = bytes | bytearray | memoryview
 
 _FRAME_VERSION: Final = 1
 _RECORD_VERSION: Final = 0
-#: Kafka's ``MetadataRecordType``.
+#: Class of each record type, with the numbers of Kafka's ``MetadataRecordType``.
 CLASSES: Final[dict[int, type[MetadataRecord]]] = {
     11: UserScramCredentialRecord,
     14: ClientQuotaRecord,
@@ -42,7 +41,7 @@ _TYPES: Final = {record_class: number for number, record_class in CLASSES.items(
 
 
 def encode_record(record: MetadataRecord) -> bytes:
-    """The value of a record."""
+    """Encode the value of a record."""
     writer = Writer()
     writer.write_unsigned_varint(_FRAME_VERSION)
     writer.write_unsigned_varint(_TYPES[type(record)])
@@ -52,23 +51,23 @@ def encode_record(record: MetadataRecord) -> bytes:
 
 
 def decode_record(data: Buffer) -> MetadataRecord:
-    """What a record says.
+    """Decode the value of a record.
 
     Raises
     ------
     MalformedMessageError
-        These bytes are no such record, or one that this version does not know.
+        The bytes are not a valid record, or have an unknown type or version.
     """
     cursor = Cursor(data)
     frame_version = cursor.read_unsigned_varint()
     if frame_version != _FRAME_VERSION:
-        raise MalformedMessageError(f"frame version {frame_version} is not known")
+        raise MalformedMessageError(f"unknown frame version {frame_version}")
     number = cursor.read_unsigned_varint()
     version = cursor.read_unsigned_varint()
     record_class = CLASSES.get(number)
     if record_class is None or version != _RECORD_VERSION:
-        raise MalformedMessageError(f"record type {number} version {version} is not known")
+        raise MalformedMessageError(f"unknown record type {number} version {version}")
     record: MetadataRecord = record_class.decode(cursor, version)
     if cursor.remaining():
-        raise MalformedMessageError(f"{cursor.remaining()} bytes behind a record of type {number}")
+        raise MalformedMessageError(f"{cursor.remaining()} extra bytes after a record of type {number}")
     return record

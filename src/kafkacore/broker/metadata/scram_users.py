@@ -1,7 +1,6 @@
-"""SCRAM credentials of users: wishes and records in, credentials and records out.
+"""SCRAM credentials of users (KIP-554), as in Kafka's ``ScramControlManager`` and ``ScramImage``.
 
-Only what a password is checked by is kept. Does not know: requests, mechanisms' messages. Source of the
-rules: Kafka's ``ScramControlManager`` and ``ScramImage`` (KIP-554).
+Passwords are not stored, only the keys that verify them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from kafkacore.security.secret import Secret
 from kafkacore.security.server_mechanism import ScramCredential
 from kafkacore.structs import ScramMechanism
 
-#: More cost whoever logs in time, and nobody security.
+#: Maximum iterations, as in Kafka. More would make each login slower without making it more secure.
 MAX_ITERATIONS: Final = 16_384
 MECHANISM_NAMES: Final = {
     ScramMechanism.SCRAM_SHA_256: "SCRAM-SHA-256",
@@ -53,15 +52,15 @@ ScramRecord = UserScramCredentialRecord | RemoveUserScramCredentialRecord
 
 
 class ScramUsers:
-    """The SCRAM credentials of all users. Used by the network thread alone.
+    """SCRAM credentials of all users. Only the network thread may use it.
 
-    A user of the configuration has a credential of each mechanism until one was set or deleted here. That it
-    was deleted is kept: a removal of what the log does not have.
+    A user in the configuration has a credential for each mechanism, until a request sets or deletes the
+    credential. The deletion is stored as a removal record without a preceding credential.
 
     Parameters
     ----------
     configured:
-        Names of the users of the configuration, whose credentials others keep.
+        Names of the users in the broker's configuration. Their credentials are stored elsewhere.
     """
 
     def __init__(self, configured: Collection[str] = ()) -> None:
@@ -72,14 +71,14 @@ class ScramUsers:
         self._usual: dict[str, int] = {}
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
-        """Of a mechanism by its name; ``None`` for a user who has none."""
+        """Return a user's credential for a named mechanism, or ``None``."""
         known = _MECHANISMS.get(mechanism)
         return None if known is None else self._credentials.get((user, known))
 
     def usual_iterations(self, mechanism: str) -> int:
-        """Return the iteration count of most credentials of a mechanism; of equally many, the smaller.
+        """Return the most common iteration count of a mechanism's credentials; on a tie, the smallest.
 
-        The users of the configuration count as well; without any user it is the minimum.
+        Users in the configuration count as well. Without users, it is the minimum of the mechanism.
         """
         if mechanism not in self._usual:
             known = _MECHANISMS.get(mechanism)
@@ -95,25 +94,25 @@ class ScramUsers:
         return self._usual[mechanism]
 
     def decides(self, mechanism: str, user: str) -> bool:
-        """Whether a user's credential of a mechanism was set or deleted here; then no other counts."""
+        """Return whether a request has set or deleted a user's credential, which overrides the configuration."""
         known = _MECHANISMS.get(mechanism)
         return known is not None and self._decides(user, known)
 
     def decides_about(self, user: str) -> bool:
-        """Whether any of the user's credentials was."""
+        """Return whether a request has set or deleted any of the user's credentials."""
         return sum(self._decides(user, mechanism) for mechanism in MECHANISM_NAMES) > 0
 
     def replaced(self) -> list[str]:
-        """Users of the configuration whose credentials were set or deleted here."""
+        """Return the users in the configuration whose credentials requests have set or deleted."""
         return sorted(user for user in self._configured if self.decides_about(user))
 
     def users(self) -> list[str]:
-        """Who can log in by SCRAM."""
+        """Return the names of all users that have a SCRAM credential."""
         names = {user for user, _ in self._credentials} | self._configured
         return sorted(user for user in names if self.described(user))
 
     def described(self, user: str) -> list[tuple[ScramMechanism, int]]:
-        """Mechanisms that a user has a credential of, and its iterations."""
+        """Return the mechanisms for which a user has a credential, with the iteration counts."""
         return [
             (mechanism, MIN_ITERATIONS if found is None else found.iterations)
             for mechanism in MECHANISM_NAMES
@@ -132,9 +131,9 @@ class ScramUsers:
     def alter(
         self, alterations: Sequence[Alteration]
     ) -> tuple[list[ScramRecord], dict[str, BrokerResponseError | None]]:
-        """The records of what may be done, and for each user what went wrong, or ``None``.
+        """Return the records of the valid changes, and for each user an error or ``None``.
 
-        As in Kafka, a user is altered once in a request: who comes again gets none of it.
+        As in Kafka, a user that occurs twice in a request is not changed at all.
         """
         records: dict[str, list[ScramRecord]] = {}
         outcomes: dict[str, BrokerResponseError | None] = {}
@@ -172,7 +171,7 @@ class ScramUsers:
         return [_record_of(user, known, made)]
 
     def _removals(self, user: str, mechanism: ScramMechanism) -> list[ScramRecord]:
-        """One of the credential in the log, and one more that keeps that of the configuration away."""
+        """Return a removal of the credential in the log, and another that overrides the configuration's."""
         has_one = (user, mechanism) in self._credentials
         if not has_one and not self._is_of_configuration(user, mechanism):
             raise ResourceNotFoundError("Attempt to delete a user credential that does not exist")
@@ -197,7 +196,7 @@ class ScramUsers:
             self._deleted.add(key)
 
     def records(self) -> list[ScramRecord]:
-        """All credentials, and what was deleted of the configuration's, as they would be written anew."""
+        """Return the records of all credentials and deletions, for rewriting the log."""
         kept = self._credentials.items()
         return [
             *(_record_of(user, mechanism, found) for (user, mechanism), found in kept),
