@@ -107,7 +107,7 @@ def test_properties_lead_back_to_the_same_configuration(tmp_path: Path) -> None:
         ("listen", "9092", "host:port"),
         ("listen", "h:x", "host:port"),
         ("no.such.thing", "1", "unknown broker property"),
-        ("log_defaults", {"nonsense": "1"}, "unknown topic config"),
+        ("log_defaults", {"nonsense": "1"}, "unknown topic setting"),
     ],
 )
 def test_wrong_property_is_named_with_what_it_may_be(

@@ -324,7 +324,7 @@ def test_property_that_has_no_effect_is_kept_over_a_restart(tmp_path: Path, name
     for each in (broker, BrokerHarness(tmp_path)):
         entry = described(each, BROKER, node, include_documentation=True, include_synonyms=True)[name]
         assert (entry.value, entry.config_source) == ("7", 2 if node else 3)
-        assert "without effect on this broker" in entry.documentation
+        assert "has no effect on this broker" in entry.documentation
         assert not entry.read_only
         assert [(one.name, one.value) for one in entry.synonyms] == [(name, "7")]
     assert asked(broker, incremental(BROKER, node, (name, DELETE, None))) == 0

@@ -1,4 +1,1 @@
-"""Properties of the broker and of topics: their keys, defaults, checks and documentation.
-
-Does not know: requests, logs, sockets.
-"""
+"""Settings of the broker, its listeners and its topics: names, defaults, checks and documentation."""

@@ -1,8 +1,8 @@
-"""The broker's configuration: one checked immutable object.
+"""The broker's configuration, as one checked immutable object.
 
-Field names are Kafka's property names with underscores (``num.partitions`` → ``num_partitions``); their
-defaults are in the rows of ``config_keys``. A property that sets a default of topics (``log.segment.bytes``)
-is in ``log_defaults`` under the topic's key.
+Field names are Kafka's setting names with underscores (``num.partitions`` → ``num_partitions``). Their
+defaults are in the table of ``config_keys``. A setting that changes a default of topics
+(``log.segment.bytes``) is stored in ``log_defaults`` under the topic's name of it (``segment.bytes``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafkacore.security import Secret
 from kafkacore.security.loopback import is_loopback
 from kafkacore.settings.texts import InvalidTextError, check_choice, check_limits
 
-#: Fields that the two properties of listeners say together.
+#: Fields that ``listeners`` and ``advertised.listeners`` show together.
 _ADDRESSES = frozenset(
     {"host", "port", "security_protocol", "listeners"}
     | {"advertised_host", "advertised_port", "advertised_listeners"}
@@ -40,49 +40,51 @@ _ADDRESSES = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerConfig:
-    """The configuration of a broker when it starts.
+    """The configuration with which a broker starts.
+
+    docs/BROKER.md describes every setting; the parameters below need more explanation.
 
     Parameters
     ----------
     data_dir:
-        Folder of the logs; created (mode 0700) if it is missing. One broker per folder.
+        Folder of the logs, created with mode 0700 if it is missing. Only one broker can use it.
     host, port:
-        Where the first listener is. Port 0 takes a free one. A host that other machines can reach is refused
-        unless clients have to authenticate there, or ``allow_remote`` is set.
+        Address of the first listener. Port 0 chooses a free port. A host that other machines can reach
+        requires that clients authenticate, or ``allow_remote``.
     listeners, listener_security_protocol_map, advertised_listeners:
-        As Kafka has them, for several listeners and other protocols; the first one's address is ``host`` and
-        ``port``. Without ``listeners`` there is one, of the name of its ``security_protocol``.
+        Kafka's settings for several listeners or other protocols. ``host`` and ``port`` are the address of
+        the first one. Without ``listeners`` there is one listener, named after ``security_protocol``.
     security_protocol:
-        What the one listener speaks, where ``listeners`` is not given.
+        Protocol of the only listener if ``listeners`` is not set.
     listener_properties:
-        Kafka's properties of listeners, with dots, and passwords of users (``sasl.user.alice``); checked by
-        :func:`~kafkacore.broker.config.listeners.checked_property`.
+        Kafka's listener settings, with dots, and passwords of users (``sasl.user.alice``). They are checked
+        by :func:`~kafkacore.broker.config.listeners.checked_property`.
     self_made_certificate:
-        For development: a listener with TLS that has no key store gets a certificate of our own making.
+        For development: whether the broker creates a certificate for TLS listeners without a key store.
     advertised_host:
-        The host that clients of the first listener connect to; ``host`` if not given. Required if ``host`` is
-        every address.
+        Host that clients of the first listener connect to; defaults to ``host``. Required if ``host`` stands
+        for every address.
     advertised_port:
-        The port that clients of the first listener connect to, if it is not the one listened on: that of a
-        proxy in front of the broker, such as ``kafkacore.testing.FaultProxy``.
+        Port that clients of the first listener connect to if it is not the bound port, for example the port
+        of a proxy such as ``kafkacore.testing.FaultProxy``.
     flush:
-        ``"ack"``: the broker acknowledges a record, with acks=1 or acks=all, when ``fdatasync`` has returned.
-        ``"os"``: when the record is written to the operating system. It then survives the death of the
-        process, but not a loss of power.
+        ``"ack"``: the broker acknowledges a record (acks=1 or acks=all) after ``fdatasync`` has returned.
+        ``"os"``: it acknowledges a record after writing it to the operating system. The record then survives
+        a crash of the process, but not a power failure.
     fetch_max_bytes:
-        Most bytes of records in one Fetch response, whatever the client asks for.
+        Maximum bytes of records in one Fetch response, whatever the client requests.
     max_decompressed_batch_bytes:
-        Most bytes that a producer's compressed batch may have in it; one with more is too large.
-    log_cleaner_enable, log_cleaner_backoff_ms, log_cleaner_dedupe_buffer_size,
+        Maximum bytes of a producer's compressed batch after decompression.
+    log_cleaner_enable, log_cleaner_backoff_ms, log_cleaner_dedupe_buffer_size, \
     log_cleaner_io_buffer_load_factor, log_cleaner_io_buffer_size, log_cleaner_io_max_bytes_per_second:
-        Of the compaction of logs, as in Kafka; bytes, and milliseconds.
+        Settings of log compaction, as in Kafka, in bytes and milliseconds.
     log_defaults:
-        Topic configuration key → text: the defaults of topics.
+        Defaults of topic settings, as text, by the topic's name of the setting.
 
     Raises
     ------
     KafkaConfigurationError
-        Names the field, its value and what it may be.
+        A value is invalid. The message names the setting, the value and the valid values.
     """
 
     data_dir: Path
@@ -173,8 +175,8 @@ class BrokerConfig:
             check_security(listener, has_certificate=self.self_made_certificate)
         if self.users and not any(listener.has_sasl for listener in self.node_listeners):
             raise KafkaConfigurationError(
-                f"{USER_PREFIX}{min(self.users)}: no listener asks who a client is; let one speak SASL_SSL "
-                "(security.protocol=SASL_SSL, kafkacore broker --security-protocol SASL_SSL)"
+                f"{USER_PREFIX}{min(self.users)} has no effect because no listener authenticates clients: "
+                "set security.protocol=SASL_SSL (kafkacore broker --security-protocol SASL_SSL)"
             )
         for name in ("producer", "consumer", "request"):
             parse_overrides(f"quota.{name}.overrides", getattr(self, f"quota_{name}_overrides"))
@@ -186,11 +188,11 @@ class BrokerConfig:
 
     @cached_property
     def node_listeners(self) -> tuple[Listener, ...]:
-        """Where a node listens and how; the first has ``host`` and ``port``."""
+        """Listeners of a node; the first one has ``host`` and ``port``."""
         if self.listeners and self.security_protocol != "PLAINTEXT":
             raise KafkaConfigurationError(
-                f"security.protocol={self.security_protocol} is of the one listener of a broker that has no "
-                "listeners property; leave it out, and say it in listeners"
+                f"security.protocol={self.security_protocol} applies only when 'listeners' is not set. "
+                "Remove it, or set the protocol in 'listeners'"
             )
         endpoints = [Endpoint(self.security_protocol, self.host, self.port)]
         if self.listeners:
@@ -214,29 +216,29 @@ class BrokerConfig:
         return tuple(self._with_host(listener) for listener in made)
 
     def _with_host(self, listener: Listener) -> Listener:
-        """A listener that names no host is on every address if it may be, else on this machine's own."""
+        """Give a listener without a host one: every address if remote clients are allowed, else loopback."""
         if listener.host:
             return listener
         host = "0.0.0.0" if self.allow_remote or listener.authenticates else "127.0.0.1"
         return replace(listener, host=host, advertised_host=listener.advertised_host or host)
 
     def _check_reach(self, listener: Listener) -> None:
-        """Refuse what lets other machines in without asking them, and what no client could connect to."""
+        """Raise an error if unauthenticated clients could connect remotely, or if no client could connect."""
         if not (self.allow_remote or listener.authenticates or is_loopback(listener.host)):
             raise KafkaConfigurationError(
-                f"listening on {listener.host} lets other machines in and no authentication is configured "
-                f"there; listen on 127.0.0.1, let the listener speak SASL_SSL, or say allow.remote=true "
-                "(kafkacore broker --allow-remote) if that is meant"
+                f"other machines could connect to {listener.host} without authentication: listen on "
+                "127.0.0.1, use SASL_SSL, or set allow.remote=true (kafkacore broker --allow-remote) to "
+                "allow unauthenticated access"
             )
         if listener.advertised_host in EVERY_ADDRESS:
             raise KafkaConfigurationError(
-                f"clients cannot connect to {listener.advertised_host}; set advertised.host or "
-                "advertised.listeners to a name or an address of this machine"
+                f"clients cannot connect to {listener.advertised_host}: set advertised.host or "
+                "advertised.listeners to a name or address of this machine"
             )
 
     @property
     def users(self) -> dict[str, Secret]:
-        """User → password, of the properties ``sasl.user.<name>``."""
+        """Passwords by user name, from the settings ``sasl.user.<name>``."""
         found = self.listener_properties.items()
         return {
             name.removeprefix(USER_PREFIX): Secret(value)
@@ -245,27 +247,27 @@ class BrokerConfig:
         }
 
     def super_user_names(self) -> list[str]:
-        """``super.users``: principals, as text."""
+        """Return the principals in ``super.users``, as text."""
         names = [part.strip() for part in self.super_users.split(";") if part.strip()]
         for name in names:
             kind, colon, user = name.partition(":")
             if not (kind and colon and user):
                 raise KafkaConfigurationError(
-                    f"super.users={self.super_users} must be type:name with semicolons between, for example "
-                    f"User:admin;User:alice; {name} is not"
+                    f"super.users={self.super_users} must be a list of type:name separated by semicolons, "
+                    f"for example User:admin;User:alice; {name} is invalid"
                 )
         return names
 
     def connection_overrides(self) -> dict[str, int]:
-        """``max.connections.per.ip.overrides``: address → connections."""
+        """Return the connection limits in ``max.connections.per.ip.overrides``, by address."""
         found: dict[str, int] = {}
         text = self.max_connections_per_ip_overrides
         for part in filter(None, (part.strip() for part in text.split(","))):
             host, colon, count = part.rpartition(":")
             if not colon or not host or not count.isdecimal():
                 raise KafkaConfigurationError(
-                    f"max.connections.per.ip.overrides={text} must be address:count, "
-                    "for example 127.0.0.1:100,::1:200"
+                    f"max.connections.per.ip.overrides={text} must be a list of address:count separated by "
+                    "commas, for example 127.0.0.1:100,::1:200"
                 )
             found[host.removeprefix("[").removesuffix("]")] = int(count)
         return found
@@ -275,9 +277,9 @@ class BrokerConfig:
         for name, text in self.log_defaults.items():
             key = TOPIC_CONFIG.get(name)
             if key is None:
-                raise KafkaConfigurationError(f"log_defaults: unknown topic config name {name}")
+                raise KafkaConfigurationError(f"log_defaults: unknown topic setting {name}")
             if not key.broker_name:
-                raise KafkaConfigurationError(f"log_defaults: {name} can only be said of a topic")
+                raise KafkaConfigurationError(f"log_defaults: {name} can be set for single topics only")
             try:
                 checked[name] = checked_value(key, str(text))
             except InvalidConfigurationError as error:
@@ -286,18 +288,18 @@ class BrokerConfig:
 
     @property
     def client_host(self) -> str:
-        """The advertised host of the first listener."""
+        """Advertised host of the first listener."""
         return self.node_listeners[0].advertised_host
 
     def topic_defaults(self) -> dict[str, str]:
-        """Every topic configuration key with its default for topics."""
+        """Return the default of every topic setting."""
         return {name: self.log_defaults.get(name, key.default) for name, key in TOPIC_CONFIG.items()}
 
     def properties(self) -> dict[str, PropertyValue]:
-        """What differs from the defaults, as Kafka's property names and text; not address, folder or flush.
+        """Return the settings that differ from their defaults, without address, folder and flush.
 
-        ``from_properties`` of these, with ``data_dir``, ``listen`` and ``flush`` added, gives this
-        configuration. What is secret is a :class:`Secret`.
+        Names are Kafka's, values are text, and secret values are a :class:`Secret`. ``from_properties``
+        creates the same configuration from them together with ``data_dir``, ``listen`` and ``flush``.
         """
         given: dict[str, PropertyValue] = {}
         left_out = ("data_dir", "host", "port", "flush", "log_defaults", "listener_properties")
@@ -313,7 +315,7 @@ class BrokerConfig:
         return {**given, **self.listener_properties}
 
     def effective_properties(self) -> dict[str, str]:
-        """Every property that is set, by Kafka's name, as text of a properties file; secrets are hidden."""
+        """Return every setting that has a value, as in a properties file; secret values are hidden."""
         advertised = [
             Endpoint(each.name, each.advertised_host, each.advertised_port or each.port)
             for each in self.node_listeners
@@ -337,12 +339,17 @@ class BrokerConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, object]) -> BrokerConfig:
-        """Build from Kafka's names (``num.partitions`` or ``num_partitions``), values typed or as text.
+        """Create a configuration from Kafka's setting names (``num.partitions`` or ``num_partitions``).
+
+        Parameters
+        ----------
+        properties:
+            Values by name, typed or as text.
 
         Raises
         ------
         KafkaConfigurationError
-            For a name that is not known, or a value that the property may not have.
+            A name is unknown or a value is invalid.
         """
         return cls(**resolve([("given", properties)]).arguments)
 

@@ -1,7 +1,7 @@
-"""The rows of the broker's properties, and the resolution of properties to fields of ``BrokerConfig``.
+"""The table of the broker's settings, and the conversion of properties to fields of ``BrokerConfig``.
 
-A new property is a row of :data:`BROKER_KEYS`, which has its default, and a field of ``BrokerConfig``, which
-has its type. Names and syntax are those of Kafka's ``KafkaConfig``.
+To add a setting, add a row with its default to :data:`BROKER_KEYS` and a typed field to ``BrokerConfig``.
+Names and syntax follow Kafka's ``KafkaConfig``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kafkacore.broker.config.kafka_keys import (
+    CLIENT_OR_JAVA,
     REPLICATION_FACTORS,
     SECURITY_PREFIXES,
     WITHOUT_EFFECT,
@@ -40,18 +41,18 @@ from kafkacore.settings.texts import InvalidTextError, read, words
 from kafkacore.structs import INT32_MAX, INT64_MAX, Compression
 
 _CODEC_NUMBERS = ", ".join(f"{codec.value} {codec.name.lower()}" for codec in Compression)
-#: The one authorizer that there is, by the name of Kafka's.
+#: Kafka's name of the only authorizer that this broker has.
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSetting(Setting):
-    """A property of the broker, by Kafka's name where Kafka has it.
+    """A setting of the broker, under Kafka's name if Kafka has it.
 
     Parameters
     ----------
     field:
-        The field of ``BrokerConfig`` that it sets.
+        Name of the field of ``BrokerConfig`` that it sets.
     """
 
     field: str = ""
@@ -80,157 +81,181 @@ _D = SettingType.DOUBLE
 # fmt: off
 BROKER_KEYS: Final = (
     _key("log.dirs", "data_dir", _S, None,
-         documentation="The folder of the logs; created, with mode 0700, if it is missing. One folder, and "
-                       "one broker per folder."),
+         documentation="Folder for the logs of all partitions. The broker creates a missing folder with "
+                       "mode 0700. Only one folder is supported, and only one broker can use it."),
     _key("listeners", "listeners", _S, "",
-         documentation="Where clients connect: `NAME://host:port`, several separated by commas. Port 0 takes "
-                       "a free one. Without a host it is this machine alone, unless clients authenticate "
-                       "there or `allow.remote` is set."),
+         documentation="Addresses that clients connect to, as a comma-separated list of "
+                       "`NAME://host:port`. Port 0 chooses a free port. Without a host, the listener is "
+                       "limited to this machine unless its clients authenticate or `allow.remote` is set."),
     _key("host", "host", _S, "127.0.0.1",
-         documentation="The first listener's host alone, instead of `listeners`."),
+         documentation="Host of the first listener, as an alternative to `listeners`."),
     _key("port", "port", _I, 9092, 0, 65535,
-         documentation="The first listener's port alone, instead of `listeners`."),
+         documentation="Port of the first listener, as an alternative to `listeners`. 0 chooses a free "
+                       "port."),
     _key("security.protocol", "security_protocol", _S, "PLAINTEXT", choices=SECURITY_PROTOCOLS,
-         documentation="The protocol of the one listener, if `listeners` is not given."),
+         documentation="Security protocol of the only listener if `listeners` is not set."),
     _key("listener.security.protocol.map", "listener_security_protocol_map", _S, DEFAULT_PROTOCOL_MAP,
-         documentation="Protocols of listeners that are not named after theirs: "
+         documentation="Security protocol of each listener whose name is not a protocol, for example "
                        "`OUTSIDE:SASL_SSL,INSIDE:PLAINTEXT`."),
     _key("advertised.listeners", "advertised_listeners", _S, "",
-         documentation="The addresses that clients connect to, if not `listeners`: `NAME://host:port`, each "
-                       "for the clients of the listener of that name. Port 0 is the port listened on."),
+         documentation="Addresses that the broker returns to clients if they differ from `listeners`, as a "
+                       "list of `NAME://host:port`. A client gets the address of the listener it is "
+                       "connected to. Port 0 stands for the port that the listener is bound to."),
     _key("advertised.host", "advertised_host", _S, None,
-         documentation="The first listener's advertised host alone."),
+         documentation="Advertised host of the first listener, as an alternative to `advertised.listeners`."),
     _key("advertised.port", "advertised_port", _I, None, 1, 65535,
-         documentation="The first listener's advertised port alone, for a proxy in front of the broker."),
+         documentation="Advertised port of the first listener, for example the port of a proxy in front of "
+                       "the broker."),
     _key("allow.remote", "allow_remote", _B, False,
-         documentation="Listen where other machines can connect without authentication."),
+         documentation="Whether a listener without authentication may accept connections from other "
+                       "machines."),
     _key("self.made.certificate", "self_made_certificate", _B, False,
-         documentation="For development: a listener with TLS and without a key store gets a certificate that "
-                       "the broker makes (that needs the package cryptography); clients trust `tls/ca.pem` "
-                       "in the data folder."),
+         documentation="Whether the broker creates a certificate for each TLS listener without a key "
+                       "store. Use it for development only. It requires the package `cryptography`; "
+                       "clients must trust `tls/ca.pem` in the data folder."),
     _key("connection.setup.timeout.ms", "connection_setup_timeout_ms", _I, 10_000, 1, INT32_MAX,
-         documentation="How long TLS and authentication together may take, and a first request from its "
-                       "first byte to its last."),
+         documentation="Time in milliseconds that a client has to complete TLS and authentication. The "
+                       "same limit applies from the first to the last byte of the first request."),
     _key("connection.failed.authentication.delay.ms", "connection_failed_authentication_delay_ms", _I, 100,
          0, INT32_MAX,
-         documentation="How long the broker delays the response to a failed authentication."),
+         documentation="Time in milliseconds that the broker waits before it answers a failed "
+                       "authentication."),
     _key("authorizer.class.name", "authorizer_class_name", _S, "", choices=("", STANDARD_AUTHORIZER),
-         documentation="The authorizer: Kafka's "
-                       "`org.apache.kafka.metadata.authorizer.StandardAuthorizer`, which decides by access "
-                       "control entries. Without it everybody may do everything."),
+         documentation="Authorizer that checks each request. The only valid class is "
+                       "`org.apache.kafka.metadata.authorizer.StandardAuthorizer`, which uses access "
+                       "control lists (ACLs). If empty, every client may do everything."),
     _key("super.users", "super_users", _S, "",
-         documentation="Principals that may do everything, whatever the ACLs are: `User:admin;User:alice`."),
+         documentation="Principals that may do everything regardless of ACLs, separated by semicolons: "
+                       "`User:admin;User:alice`."),
     _key("allow.everyone.if.no.acl.found", "allow_everyone_if_no_acl_found", _B, False,
-         documentation="Whether everybody may do everything to a resource without an entry."),
+         documentation="Whether every client may access a resource that has no ACL."),
     _key("status.port", "status_port", _I, -1, -1, 65535,
-         documentation="Port of the status page and the metrics, on 127.0.0.1; 0 takes a free port, -1 turns "
-                       "them off. `kafkacore broker` uses 0."),
+         documentation="Port of the status page and the Prometheus metrics on 127.0.0.1. 0 chooses a free "
+                       "port; -1 disables both. The default of `kafkacore broker` is 0."),
     _key("flush", "flush", _S, "ack", choices=("ack", "os"),
-         documentation="When the broker acknowledges a record: when it is on the disk (`ack`), or when it is "
-                       "written to the operating system (`os`)."),
+         documentation="When the broker acknowledges a record: after it is on disk (`ack`), or after it "
+                       "was passed to the operating system (`os`). With `os`, a power failure can lose "
+                       "acknowledged records."),
     _key("node.id", "node_id", _I, 1, 0, INT32_MAX,
-         documentation="The number of this node; a data folder keeps the number of its first start."),
+         documentation="ID of this node. The data folder stores the ID of its first start, and the broker "
+                       "does not start with another one."),
     _key("broker.rack", "rack", _S, None,
-         documentation="The rack of this broker, which clients see in the metadata."),
+         documentation="Rack of this broker. Clients see it in the cluster metadata."),
     _key("num.partitions", "num_partitions", _I, 1, 1, INT32_MAX,
-         documentation="Partitions of a topic whose creator does not set the number."),
+         documentation="Number of partitions of a new topic if its creator does not set one."),
     _key("auto.create.topics.enable", "auto_create_topics_enable", _B, True,
-         documentation="Whether a request for an unknown topic creates it."),
+         documentation="Whether the broker creates a topic when a client asks for one that does not exist."),
     _key("delete.topic.enable", "delete_topic_enable", _B, True,
          documentation="Whether topics can be deleted."),
     _key("message.max.bytes", "message_max_bytes", _I, int(TOPIC_CONFIG["max.message.bytes"].default), 0,
          INT32_MAX,
-         documentation="The largest batch of a topic without a `max.message.bytes` of its own."),
+         documentation="Maximum size in bytes of a record batch, for topics that do not set "
+                       "`max.message.bytes`."),
     _key("socket.request.max.bytes", "socket_request_max_bytes", _I, 100 * 1024 * 1024, 1, INT32_MAX,
-         documentation="The largest request. The broker closes the connection of a larger one, and of one "
-                       "with more than 100,000 elements in its arrays."),
+         documentation="Maximum size in bytes of a request. The broker closes the connection on a larger "
+                       "request, and on a request with more than 100,000 array elements."),
     _key("fetch.max.bytes", "fetch_max_bytes", _I, 55 * 1024 * 1024, 1024, INT32_MAX,
-         documentation="Most bytes of records in one Fetch response."),
+         documentation="Maximum bytes of records in one Fetch response."),
     _key("max.incremental.fetch.session.cache.slots", "max_incremental_fetch_session_cache_slots", _I,
          1000, 0, INT32_MAX,
-         documentation="Most fetch sessions at a time. In a session, client and broker send only changes."),
+         documentation="Maximum number of incremental fetch sessions. In a session, the client and the "
+                       "broker send only what has changed since the previous fetch."),
     _key("quota.producer.default", "quota_producer_default", _L, None, 1, INT64_MAX,
-         documentation="Bytes of Produce requests a second above which a client id is throttled."),
+         documentation="Bytes per second that a client ID may produce before it is throttled. No limit if "
+                       "not set."),
     _key("quota.producer.overrides", "quota_producer_overrides", _S, "",
-         documentation="Client ids with another limit: `client=limit, client=limit`."),
+         documentation="Produce quotas in bytes per second for single client IDs: `client=limit, "
+                       "client=limit`."),
     _key("quota.consumer.default", "quota_consumer_default", _L, None, 1, INT64_MAX,
-         documentation="Bytes of fetched records a second above which a client id is throttled."),
+         documentation="Bytes per second that a client ID may fetch before it is throttled. No limit if "
+                       "not set."),
     _key("quota.consumer.overrides", "quota_consumer_overrides", _S, "",
-         documentation="Client ids with another limit: `client=limit, client=limit`."),
+         documentation="Fetch quotas in bytes per second for single client IDs: `client=limit, "
+                       "client=limit`."),
     _key("quota.request.default", "quota_request_default", _L, None, 1, INT64_MAX,
-         documentation="Percent of the network thread's time above which a client id is throttled."),
+         documentation="Percentage of the network thread's time that a client ID may use before it is "
+                       "throttled. No limit if not set."),
     _key("quota.request.overrides", "quota_request_overrides", _S, "",
-         documentation="Client ids with another limit: `client=limit, client=limit`."),
+         documentation="Request quotas in percent of the network thread's time for single client IDs: "
+                       "`client=limit, client=limit`."),
     _key("quota.window.num", "quota_window_num", _I, 11, 2, 3600,
          documentation="Number of samples kept to compute a client's rate."),
     _key("quota.window.size.seconds", "quota_window_size_seconds", _I, 1, 1, 3600,
-         documentation="Length of a sample, in seconds."),
+         documentation="Duration in seconds of each sample of a client's rate."),
     _key("connections.max.idle.ms", "connections_max_idle_ms", _L, 600_000, -1, INT32_MAX,
-         documentation="Idle time after which the broker closes a connection; -1 for never."),
+         documentation="Idle time in milliseconds after which the broker closes a connection. -1 keeps "
+                       "idle connections open."),
     _key("max.connections", "max_connections", _I, 10_000, 1, INT32_MAX, is_dynamic=True,
-         documentation="Most connections at a time; the broker closes a further one at once."),
+         documentation="Maximum number of connections to the broker. It closes further connections "
+                       "immediately."),
     _key("max.connections.per.ip", "max_connections_per_ip", _I, INT32_MAX, 0, INT32_MAX, is_dynamic=True,
-         documentation="Most connections from one address; the broker closes a further one at once."),
+         documentation="Maximum number of connections from one IP address. The broker closes further "
+                       "connections immediately."),
     _key("max.connections.per.ip.overrides", "max_connections_per_ip_overrides", _S, "", is_dynamic=True,
-         documentation="Addresses with another limit: `127.0.0.1:100,::1:200`."),
+         documentation="Maximum number of connections for single IP addresses: `127.0.0.1:100,::1:200`."),
     _key("queued.max.request.bytes", "queued_max_request_bytes", _L, 256 * 1024 * 1024, -1, INT64_MAX,
-         documentation="Most bytes of requests that the broker has read and not answered. At the limit it "
-                       "reads nothing until it has sent a response. -1 for no limit."),
+         documentation="Maximum bytes of requests that the broker has received but not yet answered. At "
+                       "the limit it stops reading until it has sent a response. -1 means no limit."),
     _key("group.min.session.timeout.ms", "group_min_session_timeout_ms", _I, 6_000, 0, INT32_MAX,
-         documentation="The shortest `session.timeout.ms` that a member of a group may ask for."),
+         documentation="Minimum `session.timeout.ms`, in milliseconds, that a group member may request."),
     _key("group.max.session.timeout.ms", "group_max_session_timeout_ms", _I, 1_800_000, 0, INT32_MAX,
-         documentation="The longest `session.timeout.ms` that a member of a group may ask for."),
+         documentation="Maximum `session.timeout.ms`, in milliseconds, that a group member may request."),
     _key("group.initial.rebalance.delay.ms", "group_initial_rebalance_delay_ms", _I, 3_000, 0, INT32_MAX,
-         documentation="How long the first members of an empty group wait for more; each new member extends "
-                       "the wait."),
+         documentation="Time in milliseconds that the first rebalance of an empty group waits for further "
+                       "members. Each new member extends the wait."),
     _key("group.max.size", "group_max_size", _I, INT32_MAX, 1, INT32_MAX,
-         documentation="Most members of a group; the broker refuses a further one."),
+         documentation="Maximum number of members in a group. The broker rejects further members with "
+                       "GROUP_MAX_SIZE_REACHED."),
     _key("max.partitions", "max_partitions", _I, 100_000, 1, INT32_MAX,
-         documentation="Partitions of all topics together."),
+         documentation="Maximum number of partitions of all topics together."),
     _key("log.cleaner.enable", "log_cleaner_enable", _B, True,
-         documentation="Whether topics with the policy `compact` are compacted."),
+         documentation="Whether the broker compacts topics with `cleanup.policy=compact`."),
     _key("log.cleaner.backoff.ms", "log_cleaner_backoff_ms", _L, 15_000, 0, INT64_MAX, is_dynamic=True,
-         documentation="How long the log cleaner waits when there is nothing to clean."),
+         documentation="Time in milliseconds that the log cleaner sleeps when no log needs cleaning."),
     _key("log.cleaner.dedupe.buffer.size", "log_cleaner_dedupe_buffer_size", _L, 128 * 1024 * 1024,
          24 * 1024, INT64_MAX, is_dynamic=True,
-         documentation="Most memory for the keys of a log that is being cleaned, 24 bytes a key; allocated "
-                       "only while a log is cleaned."),
+         documentation="Maximum memory in bytes for the keys of the log being cleaned, at 24 bytes per "
+                       "key. It is allocated only during cleaning."),
     _key("log.cleaner.io.buffer.load.factor", "log_cleaner_io_buffer_load_factor", _D, 0.9, 0.01, 0.99,
          is_dynamic=True,
-         documentation="How full `log.cleaner.dedupe.buffer.size` may become; fuller is slower."),
+         documentation="Fraction of `log.cleaner.dedupe.buffer.size` that keys may fill. A higher value "
+                       "cleans more of a log at once but is slower."),
     _key("log.cleaner.io.buffer.size", "log_cleaner_io_buffer_size", _I, 512 * 1024, 4096, INT32_MAX,
          is_dynamic=True,
-         documentation="How much of a log the cleaner reads at once."),
+         documentation="Bytes of a log that the cleaner reads at a time."),
     _key("log.cleaner.io.max.bytes.per.second", "log_cleaner_io_max_bytes_per_second", _D,
          sys.float_info.max, 1, sys.float_info.max, is_dynamic=True,
-         documentation="Most bytes that the cleaner reads and writes in a second."),
+         documentation="Maximum bytes per second that the cleaner reads and writes in total."),
     _key("max.decompressed.batch.bytes", "max_decompressed_batch_bytes", _I, DEFAULT_MAX_DECOMPRESSED_SIZE,
          1, INT32_MAX,
-         documentation="Most bytes of a producer's compressed batch after decompression; the broker "
-                       "refuses a larger one as too large."),
+         documentation="Maximum size in bytes of a compressed batch after decompression. The broker "
+                       "rejects larger batches with MESSAGE_TOO_LARGE."),
     _key("offset.metadata.max.bytes", "offset_metadata_max_bytes", _I, 4096, 0, INT32_MAX,
-         documentation="The longest metadata of a committed offset, in characters."),
+         documentation="Maximum length, in characters, of the metadata of a committed offset."),
     _key("offsets.commit.timeout.ms", "offsets_commit_timeout_ms", _I, 5_000, 1, INT32_MAX,
-         documentation="How long a commit waits for the disk before its client has to retry."),
+         documentation="Time in milliseconds that an offset commit waits for the disk before the client "
+                       "must retry."),
     _key("offsets.load.buffer.size", "offsets_load_buffer_size", _I, 5 * 1024 * 1024, 1, INT32_MAX,
-         documentation="Bytes of `__consumer_offsets` that the broker reads at a time when it starts."),
+         documentation="Bytes of `__consumer_offsets` that the broker reads at a time during startup."),
     _key("offsets.retention.check.interval.ms", "offsets_retention_check_interval_ms", _L, 600_000, 1,
          INT32_MAX,
-         documentation="How often the broker looks for expired offsets."),
+         documentation="Interval in milliseconds between checks for expired offsets."),
     _key("offsets.retention.minutes", "offsets_retention_minutes", _I, 7 * 24 * 60, 1, INT32_MAX,
-         documentation="How long the offsets of an unused group are kept."),
+         documentation="Time in minutes that the broker keeps the committed offsets of an inactive group."),
     _key("offsets.topic.compression.codec", "offsets_topic_compression_codec", _I, 0, 0,
          max(Compression).value,
-         documentation=f"The codec of `__consumer_offsets`: {_CODEC_NUMBERS}."),
+         documentation=f"Compression codec of `__consumer_offsets`: {_CODEC_NUMBERS}."),
     _key("offsets.topic.num.partitions", "offsets_topic_num_partitions", _I, 50, 1, INT32_MAX,
-         documentation="Partitions of `__consumer_offsets`; used when the topic is created."),
+         documentation="Number of partitions of `__consumer_offsets`. It takes effect only when the topic "
+                       "is created."),
     _key("offsets.topic.segment.bytes", "offsets_topic_segment_bytes", _I, 100 * 1024 * 1024, 14,
          INT32_MAX,
-         documentation="Size of a segment of `__consumer_offsets`; used when the topic is created."),
+         documentation="Segment size in bytes of `__consumer_offsets`. It takes effect only when the topic "
+                       "is created."),
 )
 # fmt: on
 
-#: Fields that are set by more than their own property, and so are shown under another one's name.
+#: Fields that several properties can set, with the property under which they are shown.
 _SHOWN_AS: Final = {
     "host": "listeners",
     "port": "listeners",
@@ -248,30 +273,34 @@ _UNITS: Final = {
     "log.roll.jitter.hours": ("segment.jitter.ms", 3_600_000),
 }
 _EXAMPLE: Final = "PLAINTEXT://127.0.0.1:9092"
-#: Beginnings of names in which an underscore is no dot.
+#: Prefixes of names in which underscores are kept; in other names an underscore stands for a dot.
 _AS_WRITTEN: Final = (LISTENER_PREFIX, USER_PREFIX)
 
 
 class ResolvedProperties(NamedTuple):
-    """Fields of ``BrokerConfig``; where each came from, by the name of its property; what had no effect."""
+    """The result of :func:`resolve`."""
 
+    #: Values for the fields of ``BrokerConfig``.
     arguments: Config
+    #: Source of each property, by name.
     origins: dict[str, str]
+    #: Sentences about properties without effect, for the log.
     notes: list[str]
 
 
 def resolve(layers: Iterable[tuple[str, Mapping[str, object]]]) -> ResolvedProperties:
-    """Properties of several sources, each by Kafka's name with dots or underscores; later ones win.
+    """Merge the properties of several sources; a later source overrides an earlier one.
 
     Parameters
     ----------
     layers:
-        What the source is called, and its properties: typed, or as text.
+        Name of each source and its properties. Names are Kafka's, with dots or underscores; values are typed
+        or text.
 
     Raises
     ------
     KafkaConfigurationError
-        A name that is not known, or a value that cannot be had: one sentence that says what to write.
+        A name is unknown or a value is invalid. The message says what to write instead.
     """
     resolver = _Resolver()
     for origin, properties in layers:
@@ -285,12 +314,12 @@ def broker_default(field: str) -> Any:
 
 
 def shown_name(field: str) -> str:
-    """The property under which a field of ``BrokerConfig`` is shown."""
+    """Return the name of the property under which a field of ``BrokerConfig`` is shown."""
     return _SHOWN_AS.get(field) or next(key.name for key in BROKER_KEYS if key.field == field)
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """``host:port`` or ``[v6]:port`` → (host, port)."""
+    """Split ``host:port`` or ``[v6]:port`` into host and port."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal():
@@ -307,18 +336,18 @@ def _dotted(name: str) -> str:
 
 
 def as_text(value: object) -> str:
-    """A value as a file of properties has it."""
+    """Return the value as it is written in a properties file."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class _Resolver:
-    """What has been taken so far."""
+    """Collects the properties of all sources."""
 
     def __init__(self) -> None:
         self._arguments: Config = {}
         self._log_defaults: dict[str, str] = {}
         self._listener_properties: dict[str, PropertyValue] = {}
-        #: Names of listeners that are a controller's, and so none of ours.
+        #: Names of the controller's listeners, which this broker does not open.
         self._controllers: set[str] = set()
         self._origins: dict[str, str] = {}
         self._notes: dict[str, str] = {}
@@ -343,7 +372,7 @@ class _Resolver:
     def take(self, origin: str, layer: Mapping[str, object]) -> None:
         self._layer, self._origin = layer, origin
         self._controllers |= {each.upper() for each in words(str(layer.get("controller.listener.names", "")))}
-        # Of one source the finer unit wins, as in Kafka.
+        # As in Kafka, the finer unit wins within one source, so the coarse ones are applied first.
         coarse_first = [name for name in _UNITS if name in layer]
         for name in coarse_first + [name for name in layer if name not in _UNITS]:
             self._take(name, layer[name])
@@ -365,8 +394,8 @@ class _Resolver:
         elif name in REPLICATION_FACTORS:
             if _typed(name, _I, value) not in (1, -1):
                 raise KafkaConfigurationError(
-                    f"{name}={value} cannot be had: this broker is one node, which replicates nothing; "
-                    f"write {name}=1, or use Apache Kafka"
+                    f"{name}={value} is not supported: this broker is a single node without replication. "
+                    f"Set {name}=1, or use Apache Kafka"
                 )
         elif is_of_a_listener(name):
             self._take_listener_property(name, value)
@@ -382,18 +411,18 @@ class _Resolver:
             return
         checked = checked_property(name, value)
         if checked is None:
-            self._notes[name] = f"{name} has no effect: it is of a broker as a client of others, or of Java"
+            self._notes[name] = f"{name} has no effect: {CLIENT_OR_JAVA}"
             return
         self._listener_properties[name] = checked
         self._origins[name] = self._origin
 
     def _take_foreign(self, name: str, value: object) -> None:
-        """A property that is not ours: known to have no effect, refused, or a slip of the pen."""
+        """Handle a property that this broker lacks: note that it has no effect, or raise an error."""
         if name.startswith(SECURITY_PREFIXES):
             if str(value).strip():
                 raise KafkaConfigurationError(
-                    f"{name} cannot be had: this broker's authorizer has authorizer.class.name, super.users "
-                    "and allow.everyone.if.no.acl.found; leave the property out"
+                    f"{name} is not supported: the authorizer is configured by authorizer.class.name, "
+                    "super.users and allow.everyone.if.no.acl.found. Remove the property"
                 )
             return
         reason = WITHOUT_EFFECT.get(name) or next(
@@ -416,17 +445,17 @@ class _Resolver:
     def _folder(self, name: str, value: object) -> None:
         if isinstance(value, str) and len(folders := [part for part in value.split(",") if part.strip()]) > 1:
             raise KafkaConfigurationError(
-                f"{name}={value} names {len(folders)} folders; this broker keeps its data in one"
+                f"{name}={value} names {len(folders)} folders, but this broker supports one"
             )
         if not str(value).strip():
-            raise KafkaConfigurationError(f"{name} is empty: name the folder for the broker's data")
+            raise KafkaConfigurationError(f"{name} is empty: set it to the folder for the broker's data")
         self._set("data_dir", value.strip() if isinstance(value, str) else value)
 
     def _broker_id(self, name: str, value: object) -> None:
         number = _typed(name, _I, value)
         if "node.id" in self._layer and _typed("node.id", _I, self._layer["node.id"]) != number:
             raise KafkaConfigurationError(
-                f"broker.id={number} and node.id={self._layer['node.id']} are the same property; give one"
+                f"broker.id={number} and node.id={self._layer['node.id']} are the same property: set only one"
             )
         self._set("node_id", number)
 
@@ -434,16 +463,16 @@ class _Resolver:
         roles = {role.strip() for role in str(value).split(",")}
         if "broker" not in roles:
             raise KafkaConfigurationError(
-                f"process.roles={value} must have broker in it: this is a broker that needs no controller"
+                f"process.roles={value} must include broker: this process is a broker without a controller"
             )
 
     def _inter_broker_protocol(self, name: str, value: object) -> None:
-        self._notes[name] = f"{name}={value} has no effect: there are no other brokers to speak to"
+        self._notes[name] = f"{name}={value} has no effect: this broker does not connect to other brokers"
 
     def _topic_defaults(self, name: str, value: object) -> None:
         for topic_key, text in _mapping(name, value).items():
             if topic_key not in TOPIC_CONFIG:
-                raise KafkaConfigurationError(f"log_defaults: unknown topic config name {topic_key}")
+                raise KafkaConfigurationError(f"log_defaults: unknown topic setting {topic_key}")
             self._set_default(topic_key, as_text(text))
 
     def _listen(self, name: str, value: object) -> None:
@@ -466,8 +495,8 @@ class _Resolver:
         endpoints = self._client_endpoints(name, str(value))
         for endpoint in endpoints:
             if not endpoint.host:
-                raise KafkaConfigurationError(f"{name}={value} must have a host, for clients to connect to")
-        # The port that is listened on anyway is no port of its own: it follows when a flag says another.
+                raise KafkaConfigurationError(f"{name}={value} must include a host that clients connect to")
+        # An advertised port equal to the port in listeners follows it when a flag overrides the latter.
         advertised = [
             each._replace(port=0) if ports.get(each.name) == each.port else each for each in endpoints
         ]
@@ -478,7 +507,7 @@ class _Resolver:
             self._set("advertised_listeners", ",".join(map(str, advertised)))
 
     def _client_endpoints(self, name: str, text: str) -> list[Endpoint]:
-        """Those that are not a controller's."""
+        """Return the endpoints in ``text`` except those of the controller."""
         found = []
         for endpoint in parse_endpoints(name, text):
             if endpoint.name in self._controllers:
@@ -497,21 +526,22 @@ class _Resolver:
         for user, password in _mapping(name, value).items():
             self._take_listener_property(f"{USER_PREFIX}{user}", password)
 
-    # ---- The end ---------------------------------------------------------------------------------------
+    # ---- Result ----------------------------------------------------------------------------------------
 
     def resolved(self) -> ResolvedProperties:
         if self._is_closed_to_others():
             self._notes["listeners"] = (
-                "listeners without a host: this machine alone can connect, because allow.remote is not set"
+                "listeners without a host accept connections from this machine only, because allow.remote "
+                "is not set"
             )
         if self._asks_sasl_for_certificates():
             self._notes[CLIENT_AUTH] = (
-                f"{CLIENT_AUTH} has no effect on listeners that speak SASL_SSL: "
-                f"give {LISTENER_PREFIX}<name>.{CLIENT_AUTH} to ask their clients for certificates"
+                f"{CLIENT_AUTH} has no effect on SASL_SSL listeners: "
+                f"set {LISTENER_PREFIX}<name>.{CLIENT_AUTH} to request certificates from their clients"
             )
         if "data_dir" not in self._arguments:
             raise KafkaConfigurationError(
-                "data.dir is missing: name the folder for the broker's data, in a file log.dirs"
+                "data.dir is missing (log.dirs in a properties file): set it to the broker's data folder"
             )
         arguments = {
             **self._arguments,
@@ -521,13 +551,13 @@ class _Resolver:
         return ResolvedProperties(arguments, self._origins, list(self._notes.values()))
 
     def _is_closed_to_others(self) -> bool:
-        """Whether a listener without a host and without authentication is open to this machine alone."""
+        """Whether a listener without host and authentication is limited to this machine."""
         return not self._arguments.get("allow_remote", False) and any(
             not each.host and protocol == "PLAINTEXT" for each, protocol in self._endpoints()
         )
 
     def _asks_sasl_for_certificates(self) -> bool:
-        """Whether certificates are asked for without a prefix, and a listener speaks SASL_SSL."""
+        """Whether client certificates are requested without a prefix and there is a SASL_SSL listener."""
         shared = self._listener_properties.get(CLIENT_AUTH, "none")
         protocols = {protocol for _, protocol in self._endpoints()} | {
             self._arguments.get("security_protocol")
@@ -535,7 +565,7 @@ class _Resolver:
         return shared != "none" and "SASL_SSL" in protocols
 
     def _endpoints(self) -> list[tuple[Endpoint, str]]:
-        """Each endpoint of ``listeners`` and its protocol."""
+        """Return each endpoint of ``listeners`` with its protocol."""
         host = self._arguments.get("host", "-")
         text = self._arguments.get("listeners") or f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:0"
         protocols = parse_protocol_map(self._arguments.get("listener_security_protocol_map", ""))
@@ -546,7 +576,7 @@ class _Resolver:
 def _suggestion(name: str) -> str:
     if name in TOPIC_CONFIG:
         other = TOPIC_CONFIG[name].broker_name
-        return f": it is a topic's; the broker's is {other}" if other else ": it can only be said of a topic"
+        return f": it is a topic setting; the broker's is {other}" if other else ": it applies to topics only"
     known = {*_BY_NAME, *BROKER_SYNONYMS, *_UNITS, *WITHOUT_EFFECT, *REPLICATION_FACTORS, *LISTENER_KEYS}
     known |= {"listen", "log.dir", "broker.id", "process.roles"}
     return suggestion(name, known)
@@ -559,7 +589,7 @@ def _mapping(name: str, value: object) -> Mapping[str, object]:
 
 
 def _typed(name: str, kind: SettingType, value: object) -> object:
-    """A property given as text, in its type."""
+    """Return the value converted from text to the property's type."""
     if not isinstance(value, str):
         return value
     try:

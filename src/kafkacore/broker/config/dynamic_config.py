@@ -1,7 +1,6 @@
-"""Broker configuration that is changed at run time: of all brokers or of one, kept in the data folder.
+"""Broker settings that are changed at run time, for all brokers or for one, and stored in the data folder.
 
-Kafka's property names and text in; the configuration in force, and where each value of it comes from, out.
-Does not know: requests, how anything is used. Source of the rules: Kafka's ``DynamicBrokerConfig`` (KIP-226).
+The rules are those of Kafka's ``DynamicBrokerConfig`` (KIP-226).
 """
 
 from __future__ import annotations
@@ -36,20 +35,20 @@ logger = logging.getLogger(__name__)
 FILE_NAME = "dynamic-configs.json"
 _VERSION = 1
 
-#: Shown as ``listeners`` and ``advertised.listeners``.
+#: Settings that are shown as ``listeners`` and ``advertised.listeners``.
 _ADDRESSES: Final = frozenset(
     {"listeners", "host", "port", "security.protocol"}
     | {"advertised.listeners", "advertised.host", "advertised.port"}
 )
-#: Each node and folder has its own, so that a value of them is never a default.
+#: Settings that differ between nodes and so never have a default.
 _WITHOUT_DEFAULT: Final = _ADDRESSES | {"log.dirs", "node.id"}
 _KEYS: Final = table(*(key for key in BROKER_KEYS if key.name not in BROKER_SYNONYMS))
-#: Those of them, and of topics' defaults, that are obeyed from the moment they are changed.
+#: Settings of the broker and defaults of topics that can be changed while the broker runs.
 DYNAMIC_NAMES: Final = BROKER_SYNONYMS.keys() | {key.name for key in _KEYS.values() if key.is_dynamic}
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers are DescribeConfigs'."""
+    """The source of a value; the numbers are those of DescribeConfigs."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -59,7 +58,7 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A value that was given for a configuration, and where; ``None`` for one that is secret."""
+    """A value given for a setting, with its source. A secret value is ``None``."""
 
     name: str
     value: str | None
@@ -67,12 +66,14 @@ class Synonym(NamedTuple):
 
 
 class DynamicConfigs:
-    """Used by the network thread alone.
+    """The configuration in effect: the static one, overridden by changes at run time.
+
+    Only the network thread uses it.
 
     Parameters
     ----------
     static:
-        What the broker was started with. Its data folder must be there.
+        The configuration with which the broker was started. Its data folder must exist.
     disk:
         The file system.
 
@@ -88,12 +89,12 @@ class DynamicConfigs:
         self._path = static.data_dir / FILE_NAME
         #: Called with the new configuration after each change.
         self.on_changed: Callable[[BrokerConfig], None] = lambda _: None
-        #: Called with a configuration of other listeners that is about to be taken; may refuse it by a
+        #: Called before listener settings change, with the new configuration. It may reject them by raising
         #: :class:`KafkaConfigurationError`.
         self.on_check: Callable[[BrokerConfig], None] = lambda _: None
-        #: Node → its properties; ``None`` is all nodes.
+        #: Changed settings by node ID; the key ``None`` stands for all nodes.
         self._given: dict[int | None, dict[str, str]] = self._read()
-        #: The configuration in force.
+        #: The configuration in effect.
         self.current = self._in_force(self._given)
         self._static_values = _static_values(static)
         self._defaults = _default_values()
@@ -101,17 +102,22 @@ class DynamicConfigs:
     # ---- Changes --------------------------------------------------------------------------------------
 
     def of(self, node_id: int | None) -> Mapping[str, str]:
-        """The properties that were given for one node, or with ``None`` for all."""
+        """Return the settings changed for one node, or with ``None`` for all nodes."""
         return self._given.get(node_id, {})
 
     def check(self, node_id: int | None, properties: Mapping[str, str]) -> dict[str, str]:
-        """``properties`` as they would be kept, if they may be all that is given for a node, or for all.
+        """Check a complete set of dynamic settings for a node, or with ``None`` for all nodes.
+
+        Returns
+        -------
+        dict of str to str
+            The settings in Kafka's notation, as they are stored.
 
         Raises
         ------
         InvalidRequestError
-            Names the property that is unknown, cannot be changed at run time, or has a value that it may not
-            have. As in Kafka, not an invalid configuration.
+            A setting is unknown, cannot be changed at run time, or has an invalid value. As in Kafka, the
+            error is not ``InvalidConfigurationError``.
         """
         fixed = [name for name in properties if not is_dynamic(name)]
         if fixed:
@@ -119,7 +125,7 @@ class DynamicConfigs:
         obeyed = [name for name in properties if kept_key(name) is None]
         if node_id not in (None, self._static.node_id) and obeyed:
             raise InvalidRequestError(
-                f"Node {node_id} shares its logs with node {self._static.node_id}: change "
+                f"Node {node_id} shares its logs with node {self._static.node_id}: set "
                 f"{', '.join(obeyed)} for all brokers."
             )
         of_listeners = [name for name in obeyed if name.startswith(LISTENER_PREFIX)]
@@ -138,14 +144,16 @@ class DynamicConfigs:
         return checked
 
     def replace(self, node_id: int | None, properties: Mapping[str, str]) -> None:
-        """Let ``properties`` be all that is given for a node, or for all; durable and in force on return.
+        """Replace all dynamic settings of a node, or with ``None`` those for all nodes.
+
+        On return the settings are on disk and in effect.
 
         Raises
         ------
         InvalidRequestError
             As :meth:`check`.
         OSError
-            The disk refuses; nothing has changed.
+            The file cannot be written; nothing has changed.
         """
         given = self._given | {node_id: self.check(node_id, properties)}
         content = {
@@ -173,7 +181,7 @@ class DynamicConfigs:
         if not self._disk.exists(self._path):
             return {}
         try:
-            # A flipped bit could have records deleted that are to be kept.
+            # The checksum matters: a flipped bit in a retention setting could delete records.
             content = read_checked_json(self._disk.read_file(self._path))
             if content["version"] != _VERSION:
                 raise ValueError(f"version {content['version']}")
@@ -183,12 +191,12 @@ class DynamicConfigs:
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise KafkaStorageError(
-                f"{self._path} cannot be read: {error}; remove it to start without the configuration that "
-                "was changed at run time"
+                f"{self._path} cannot be read: {error}. Remove it to start without the settings that were "
+                "changed at run time"
             ) from None
 
     def _usable(self, values: dict[str, str]) -> dict[str, str]:
-        """Those that this broker knows: another version may have written the file."""
+        """Return the valid settings; another version of the broker may have written the file."""
         usable = {}
         for name, text in values.items():
             try:
@@ -198,16 +206,16 @@ class DynamicConfigs:
                 self._in_force({self._static.node_id: usable})
             except (InvalidRequestError, KafkaConfigurationError) as error:
                 usable.pop(name, None)
-                why = printable(f"{name}={text} is left out: {error.args[0]}")
+                why = printable(f"ignoring {name}={text}: {error.args[0]}")
                 logger.error("%s: %s", self._path, why)
         return usable
 
-    # ---- Where a value comes from ---------------------------------------------------------------------
+    # ---- Sources of values ----------------------------------------------------------------------------
 
     def synonyms(self, name: str, node_id: int) -> list[Synonym]:
-        """All values given for a broker property, strongest first; empty if it has none, not even a default.
+        """Return all values of a broker setting, highest precedence first, ending with the default if any.
 
-        An older property of the same meaning comes behind ``name``, never before it (``ConfigHelper``).
+        As in Kafka's ``ConfigHelper``, an older setting with the same meaning is listed only after ``name``.
         """
         key = BROKER_SYNONYMS.get(name)
         names = (name,) if key is None or key.fallback is None else (name, key.fallback[0])
@@ -229,7 +237,7 @@ class DynamicConfigs:
 
 
 def is_dynamic(name: str) -> bool:
-    """Whether a property can be changed at run time: it is obeyed from then on, or kept without effect."""
+    """Whether a setting can be changed at run time, with or without effect on this broker."""
     key = listener_key(name) if name.startswith(LISTENER_PREFIX) else None
     return name in DYNAMIC_NAMES or (key is not None and key.is_dynamic) or kept_key(name) is not None
 
@@ -283,7 +291,7 @@ def _default_values() -> dict[str, str]:
 
 
 def property_values(config: BrokerConfig) -> dict[str, str | None]:
-    """Property → its value as text, but for addresses and what topics get by default."""
+    """Return the values of the broker settings as text, without addresses and defaults of topics."""
     values = {key.name: getattr(config, key.field) for key in _KEYS.values() if key.name not in _ADDRESSES}
     return {name: _shown(value) for name, value in values.items()}
 
@@ -296,6 +304,6 @@ def _shown(value: object) -> str | None:
 
 def _why_fixed(name: str) -> str:
     if name in _KEYS or listener_key(name) is not None:
-        return f"Cannot update {name} dynamically: give it to the broker when it starts."
+        return f"Cannot update {name} dynamically: configure it before the broker starts."
     reason = WITHOUT_EFFECT.get(name)
-    return f"This broker has no {name}" + (f": {reason}." if reason else ".")
+    return f"This broker has no setting {name}" + (f": {reason}." if reason else ".")

@@ -1,7 +1,7 @@
-"""The feature levels of this broker: it supports one level of each feature, which is always in force.
+"""The feature levels of this broker. It supports one level of each feature, which is always in effect.
 
-Names and levels are those of Apache Kafka 4.3 (``Feature``, ``MetadataVersion``). A feature at level 0 is off
-and is not announced.
+Names and levels are those of Apache Kafka 4.3 (``Feature``, ``MetadataVersion``). A feature at level 0 is
+disabled and not announced.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
-#: Feature → its level. 30 is ``4.3-IV0``.
+#: Feature levels by name. Level 30 of ``metadata.version`` is ``4.3-IV0``.
 FEATURES: Final = {
     "metadata.version": 30,
     "eligible.leader.replicas.version": 0,
@@ -23,7 +23,7 @@ FEATURES: Final = {
 
 
 def refusal(feature: str, level: int, upgrade_type: int) -> str | None:
-    """Why a feature cannot be given a level; ``None`` if it has that level."""
+    """Return why a feature cannot be set to a level, or ``None`` if it has that level."""
     known = FEATURES.get(feature)
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         return "The controller does not support the given upgrade type."
@@ -32,5 +32,5 @@ def refusal(feature: str, level: int, upgrade_type: int) -> str | None:
     if known is None:
         return "This broker does not have this feature."
     if level != known:
-        return f"This broker supports version {known} only."
+        return f"This broker supports only version {known} of this feature."
     return None

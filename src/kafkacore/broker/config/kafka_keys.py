@@ -1,7 +1,7 @@
-"""What Apache Kafka 4.3 knows as a broker's property and this broker does not have, with the reason.
+"""Broker settings of Apache Kafka 4.3 that this broker does not have, each with the reason.
 
-Data alone: ``config_keys`` looks here once it has found that a name is none of its own. Source of the names:
-Kafka's ``KafkaConfig``; a test asks Apache Kafka for them.
+``config_keys`` looks up a name here if it has no setting of that name. The names are those of Kafka's
+``KafkaConfig``; a test compares them with Apache Kafka.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 _BY_REASON: Final = {
-    "transactions are not served": """
+    "this broker does not support transactions": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
         transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
         transaction.partition.verification.enable
@@ -18,11 +18,11 @@ _BY_REASON: Final = {
         transaction.state.log.segment.bytes transaction.two.phase.commit.enable
         transactional.id.expiration.ms
     """,
-    "it loads a class, and this broker has no Java": """
+    "it names a Java class, and this broker does not run Java": """
         alter.config.policy.class.name client.quota.callback.class config.providers
         create.topic.policy.class.name kafka.metrics.reporters metric.reporters metrics.recording.level
     """,
-    "nothing is replicated between nodes": """
+    "this broker does not replicate partitions": """
         alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
         auto.leader.rebalance.enable cordoned.log.dirs inter.broker.listener.name
         leader.imbalance.check.interval.seconds log.dir.failure.timeout.ms
@@ -41,7 +41,7 @@ _BY_REASON: Final = {
         metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
         producer.purgatory.purge.interval.requests queued.max.requests
     """,
-    "it is of a controller quorum, and this broker has none": """
+    "it configures a controller quorum, and this broker has none": """
         broker.heartbeat.interval.ms broker.session.timeout.ms controlled.shutdown.enable
         controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
         controller.quorum.append.linger.ms controller.quorum.auto.join.enable
@@ -58,7 +58,7 @@ _BY_REASON: Final = {
         metadata.max.retention.bytes metadata.max.retention.ms server.max.startup.time.ms
         unstable.api.versions.enable unstable.feature.versions.enable
     """,
-    "this broker decides it by itself": """
+    "this broker chooses the value itself": """
         group.coordinator.cached.buffer.max.bytes
         log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
         log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
@@ -68,11 +68,11 @@ _BY_REASON: Final = {
         socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
         socket.send.buffer.bytes
     """,
-    "delegation tokens are not served": """
+    "this broker does not support delegation tokens": """
         delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
         delegation.token.max.lifetime.ms delegation.token.secret.key
     """,
-    "tiered storage is not served": """
+    "this broker does not support tiered storage": """
         follower.fetch.last.tiered.offset.enable
         remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
         remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
@@ -90,7 +90,7 @@ _BY_REASON: Final = {
         remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
         remote.log.storage.system.enable
     """,
-    "the group protocol of KIP-848 is not served": """
+    "this broker does not support the consumer group protocol of KIP-848": """
         group.consumer.assignment.interval.ms group.consumer.assignors
         group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
         group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
@@ -99,7 +99,7 @@ _BY_REASON: Final = {
         group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
         group.consumer.session.timeout.ms group.coordinator.rebalance.protocols
     """,
-    "share groups and streams groups are not served": """
+    "this broker does not support share groups or streams groups": """
         group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
         group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms
         group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
@@ -124,20 +124,23 @@ _BY_REASON: Final = {
         share.coordinator.threads share.coordinator.write.timeout.ms
         share.fetch.purgatory.purge.interval.requests
     """,
-    "telemetry of clients is not served": """
+    "this broker does not collect client telemetry": """
         telemetry.max.bytes
     """,
 }
-#: Property → why it has no effect here.
+#: Settings without effect on this broker, each with the reason.
 WITHOUT_EFFECT: Final = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}
 
-#: Beginnings of names that have no effect here.
-WITHOUT_EFFECT_PREFIXES: Final = {"zookeeper.": "there is no ZooKeeper"}
+#: Prefixes of settings without effect on this broker, each with the reason.
+WITHOUT_EFFECT_PREFIXES: Final = {"zookeeper.": "this broker does not use ZooKeeper"}
 
-#: Beginnings of names that ask for what keeps others out. They are refused: to go on without would be worse.
+#: The reason for listener settings without effect.
+CLIENT_OR_JAVA: Final = "it configures connections to other brokers, or Java"
+
+#: Prefixes of access-control settings. They are rejected: ignoring one could leave the broker unprotected.
 SECURITY_PREFIXES: Final = ("authorizer.",)
 
-#: How often something is kept; this broker keeps it once.
+#: Replication factors and the like; 1 is the only valid value.
 REPLICATION_FACTORS: Final = (
     "default.replication.factor",
     "offsets.topic.replication.factor",

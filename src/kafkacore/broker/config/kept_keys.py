@@ -1,8 +1,8 @@
-"""Broker properties that Apache Kafka 4.3 can change at run time and that have no effect on this broker.
+"""Broker settings that Apache Kafka 4.3 can change at run time and that have no effect on this broker.
 
-AlterConfigs takes them, as Apache Kafka does, so that tools that set them work: the broker checks their type
-and limits, keeps them over restarts, and DescribeConfigs says that they have no effect. A test compares the
-names and types with Apache Kafka's.
+AlterConfigs accepts them so that tools written for Apache Kafka work. The broker checks their type and limits
+and keeps them across restarts; DescribeConfigs documents that they have no effect. A test compares names and
+types with Apache Kafka.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from kafkacore.broker.config.kafka_keys import WITHOUT_EFFECT
+from kafkacore.broker.config.kafka_keys import CLIENT_OR_JAVA, WITHOUT_EFFECT
 from kafkacore.broker.config.listener_keys import LISTENER_PREFIX
 from kafkacore.broker.config.topic_config import (
     TopicSetting,
@@ -62,10 +62,10 @@ _FOR_ALL_OR_ONE: Final = (
     _key("share.coordinator.cached.buffer.max.bytes", _I, _MIN_BUFFER_BYTES),
     _key("transaction.partition.verification.enable", _B),
 )
-#: As in Apache Kafka, limits of the properties below are not checked at run time.
+#: As in Apache Kafka, the limits of the settings below are not checked at run time.
 _ANY: Final = (float("-inf"), float("inf"))
 _ANY_SHORT: Final = (-(2**15), 2**15 - 1)
-#: Set for one broker, or with the prefix of a listener; not for all brokers.
+#: Settings for one broker or, with its prefix, for one listener. They cannot be set for all brokers.
 _FOR_ONE: Final = (
     _key("cordoned.log.dirs", _LIST),
     _key("sasl.kerberos.kinit.cmd", _S),
@@ -88,23 +88,23 @@ _NAMES_FOR_ONE: Final = frozenset(key.name for key in _FOR_ONE)
 
 
 def kept_key(name: str) -> TopicSetting | None:
-    """What a property is that is kept without effect, with or without the prefix of a listener."""
+    """Return the definition of a setting without effect, or ``None``; the name may have a listener prefix."""
     bare = _bare(name)
     return KEPT_KEYS.get(bare) if bare == name or bare in _NAMES_FOR_ONE else None
 
 
 def is_for_one_broker(name: str) -> bool:
-    """Whether a property that is kept cannot be set for all brokers."""
+    """Whether a setting without effect can be set for one broker only."""
     return _bare(name) in _NAMES_FOR_ONE
 
 
 def checked_kept(name: str, text: str) -> str:
-    """The value of a property that is kept, as Kafka would write it.
+    """Check the value of a setting without effect and return it in Kafka's notation.
 
     Raises
     ------
     InvalidConfigurationError
-        It is not of the property's type, or outside its limits.
+        The value has the wrong type or is out of range.
     """
     key = kept_key(name)
     assert key is not None, name
@@ -114,15 +114,15 @@ def checked_kept(name: str, text: str) -> str:
 
 
 def why_kept(name: str) -> str:
-    """The documentation of a property that is kept."""
+    """Return the documentation of a setting without effect."""
     bare = _bare(name)
-    client = "it is of a broker as a client of others, or of Java" if bare in _NAMES_FOR_ONE else ""
-    reason = WITHOUT_EFFECT.get(bare) or client or "nothing is replicated between nodes"
-    return f"Kept and shown, without effect on this broker: {reason}."
+    client = CLIENT_OR_JAVA if bare in _NAMES_FOR_ONE else ""
+    reason = WITHOUT_EFFECT.get(bare) or client or "this broker does not replicate partitions"
+    return f"Accepted and stored, but has no effect on this broker: {reason}."
 
 
 def _bare(name: str) -> str:
-    """Without the prefix of a listener."""
+    """Return the name without a listener prefix."""
     if not name.startswith(LISTENER_PREFIX):
         return name
     return name.removeprefix(LISTENER_PREFIX).partition(".")[2]

@@ -1,6 +1,6 @@
-"""Listeners: Kafka's properties of them in; where each listens, what is spoken there and how, out.
+"""Parser of Kafka's listener properties: where each listener binds, its protocol and its settings.
 
-Does not know: sockets, certificates, mechanisms. Source of syntax and rules: Kafka's ``AbstractKafkaConfig``.
+Syntax and rules follow Kafka's ``AbstractKafkaConfig``.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from kafkacore.settings.texts import InvalidTextError, read_choice, read_java_wh
 _ENDPOINT = re.compile(r"([\w.-]+)://(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})")
 _EXAMPLE: Final = "PLAINTEXT://127.0.0.1:9092"
 _MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
-#: The value of a property; a secret one is never text.
+#: The value of a property. The value of a secret property is always a :class:`Secret`.
 PropertyValue = str | Secret
 EVERY_ADDRESS: Final = ("0.0.0.0", "::", "")
 
 
 class Endpoint(NamedTuple):
-    """``NAME://host:port``."""
+    """An address ``NAME://host:port``."""
 
     name: str
     host: str
@@ -48,34 +48,34 @@ class Endpoint(NamedTuple):
 
 
 def parse_endpoints(name: str, text: str) -> list[Endpoint]:
-    """What ``listeners`` or ``advertised.listeners``, whichever ``name`` is, says; IPv6 without brackets."""
+    """Parse the text of ``listeners`` or ``advertised.listeners``; IPv6 hosts lose their brackets."""
     found = []
     for part in text.split(","):
         match = _ENDPOINT.fullmatch(part.strip())
         if match is None or int(match[3]) > 65535:
             raise KafkaConfigurationError(
-                f"{name}={text} must be NAME://host:port, several separated by commas, as {_EXAMPLE}"
+                f"{name}={text} must be a comma-separated list of NAME://host:port, for example {_EXAMPLE}"
             )
         found.append(Endpoint(match[1].upper(), match[2].strip("[]"), int(match[3])))
     names = [endpoint.name for endpoint in found]
     if len(set(names)) < len(names):
         twice = next(each for each in names if names.count(each) > 1)
         raise KafkaConfigurationError(
-            f"{name}={text} has {twice} twice; give each listener a name of its own, and say what it speaks "
+            f"{name}={text} has {twice} twice: give each listener a unique name and set its protocol "
             "in listener.security.protocol.map"
         )
     return found
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """``listener.security.protocol.map``: name → protocol."""
+    """Return the protocol of each listener name in ``listener.security.protocol.map``."""
     found = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = (word.strip().upper() for word in part.partition(":"))
         if not colon or not name or protocol not in SECURITY_PROTOCOLS:
             raise KafkaConfigurationError(
-                f"listener.security.protocol.map={text} must be NAME:protocol, several separated by commas; "
-                f"a protocol is one of {', '.join(SECURITY_PROTOCOLS)}"
+                f"listener.security.protocol.map={text} must be a comma-separated list of NAME:protocol; "
+                f"the protocol must be one of {', '.join(SECURITY_PROTOCOLS)}"
             )
         found[name] = protocol
     return found
@@ -83,22 +83,22 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Listener:
-    """One listener of a node as it is configured.
+    """The configuration of one listener of a node.
 
     Parameters
     ----------
     name, protocol:
-        ``OUTSIDE``, ``SASL_SSL``.
+        Its name and security protocol, such as ``OUTSIDE`` and ``SASL_SSL``.
     host, port:
-        Where it listens; port 0 takes a free one.
+        Address to bind to; port 0 chooses a free port.
     advertised_host, advertised_port:
-        Where its clients connect; port ``None`` is the one listened on.
+        Address that clients connect to. Port ``None`` stands for the bound port.
     settings:
-        Its properties by the names of :data:`LISTENER_KEYS`, those that have a value.
+        Values of the settings in :data:`LISTENER_KEYS`, by name; settings without a value are missing.
     by_mechanism:
-        Mechanism → properties of it alone.
+        Settings of single SASL mechanisms, by mechanism.
     jaas:
-        Mechanism → login module and options, for those that have one.
+        Login modules by mechanism.
     """
 
     name: str
@@ -121,33 +121,33 @@ class Listener:
 
     @property
     def authenticates(self) -> bool:
-        """Whether nobody is served here who has not shown who it is."""
+        """Whether every client must authenticate."""
         return self.has_sasl or (self.has_tls and self.settings[CLIENT_AUTH] == "required")
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """What clients may authenticate by; without TLS not with their passwords, unless that is said."""
+        """Enabled SASL mechanisms. By default PLAIN is enabled with TLS only, because it sends passwords."""
         given = words(self.text("sasl.enabled.mechanisms") or "")
         return tuple(given) or (*SCRAM_MECHANISMS, *(["PLAIN"] if self.has_tls else []))
 
     @property
     def most_connections(self) -> int | None:
-        """Connections at a time; ``None`` for no limit of its own."""
+        """Maximum number of connections to this listener; ``None`` without a limit of its own."""
         most = self.text("max.connections")
         return None if most is None else int(most)
 
     def of_mechanism(self, mechanism: str) -> Mapping[str, PropertyValue]:
-        """The properties for one mechanism."""
+        """Return the settings for one SASL mechanism."""
         return {**self.settings, **self.by_mechanism.get(mechanism, {})}
 
     def number(self, name: str) -> int:
-        """A property that is a number and has a default."""
+        """Return the value of a numeric setting that has a default."""
         text = self.text(name)
         assert text is not None, f"{name} has a default"
         return int(text)
 
     def text(self, name: str) -> str | None:
-        """A property that is not secret, if it has a value."""
+        """Return the value of a setting that is not secret, or ``None``."""
         value = self.settings.get(name)
         assert not isinstance(value, Secret), f"{name} is not secret"
         return value
@@ -163,29 +163,30 @@ def configured_listeners(
     protocols: Mapping[str, str],
     properties: Mapping[str, PropertyValue],
 ) -> tuple[Listener, ...]:
-    """The listeners of a node.
+    """Return the listeners of a node.
 
     Parameters
     ----------
     endpoints:
-        Where they listen.
+        Addresses to bind to.
     advertised:
-        Name → advertised address; port 0 is the one listened on.
+        Advertised addresses by listener name. Port 0 stands for the bound port.
     protocols:
-        Name → protocol, of names that are none themselves.
+        Protocols by listener name, for names that are not a protocol.
     properties:
-        Those of :func:`~kafkacore.broker.config.listener_keys.is_of_a_listener`, with their prefixes.
+        Listener settings with their prefixes, see
+        :func:`~kafkacore.broker.config.listener_keys.is_of_a_listener`.
 
     Raises
     ------
     KafkaConfigurationError
-        A sentence that says what to write instead.
+        The configuration is invalid. The message says what to write instead.
     """
     names = [endpoint.name for endpoint in endpoints]
     for name in advertised:
         if name not in names:
             raise KafkaConfigurationError(
-                f"advertised.listeners has {name}, and listeners has not: it has {', '.join(names)}"
+                f"advertised.listeners has {name}, which is not in listeners ({', '.join(names)})"
             )
     shared, own = _by_listener(properties, names)
     made = []
@@ -193,7 +194,7 @@ def configured_listeners(
         protocol = protocols.get(endpoint.name, endpoint.name)
         if protocol not in SECURITY_PROTOCOLS:
             raise KafkaConfigurationError(
-                f"what the listener {endpoint.name} speaks is not said; add it to "
+                f"listener {endpoint.name} has no security protocol: add it to "
                 f"listener.security.protocol.map, for example {endpoint.name}:SASL_SSL"
             )
         address = advertised.get(endpoint.name, Endpoint(endpoint.name, endpoint.host, 0))
@@ -214,53 +215,58 @@ def configured_listeners(
 
 
 def check_security(listener: Listener, *, has_certificate: bool) -> None:
-    """Refuse a listener that lacks what its protocol needs.
+    """Check that a listener has the settings that its protocol needs.
 
     Parameters
     ----------
     has_certificate:
-        A key store is made for it if it has none.
+        Whether the broker creates a certificate for a listener without one.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        A setting is missing or contradicts another one.
     """
-    settings, place = listener.settings, f"the listener {listener.name} speaks {listener.protocol}"
+    settings, place = listener.settings, f"listener {listener.name} ({listener.protocol})"
     if listener.has_tls:
         has_file = "ssl.keystore.location" in settings
         has_key, has_chain = "ssl.keystore.key" in settings, "ssl.keystore.certificate.chain" in settings
         if has_file and (has_key or has_chain):
             raise KafkaConfigurationError(
-                f"{place} and has two key stores; give either ssl.keystore.location or ssl.keystore.key with "
+                f"{place} has two key stores: set either ssl.keystore.location, or ssl.keystore.key and "
                 "ssl.keystore.certificate.chain"
             )
         if has_key != has_chain:
             raise KafkaConfigurationError(
-                f"{place}: ssl.keystore.key and ssl.keystore.certificate.chain must be given together"
+                f"{place}: ssl.keystore.key and ssl.keystore.certificate.chain must be set together"
             )
         if not (has_file or has_key or has_certificate):
             raise KafkaConfigurationError(
-                f"{place} and has no certificate; name a PEM file with its key and certificates in "
-                "ssl.keystore.location, or let one be made for development: self.made.certificate=true"
+                f"{place} has no certificate: set ssl.keystore.location to a PEM file with its key and "
+                "certificates, or for development set self.made.certificate=true"
             )
         trusts = "ssl.truststore.location" in settings or "ssl.truststore.certificates" in settings
         if settings[CLIENT_AUTH] != "none" and not trusts:
             raise KafkaConfigurationError(
-                f"{place} and asks clients for certificates (ssl.client.auth); name the file of the "
-                "authorities that it is to believe in ssl.truststore.location"
+                f"{place} requests client certificates (ssl.client.auth): set ssl.truststore.location to the "
+                "file of the authorities that sign them"
             )
     if listener.has_sasl:
         unknown = [each for each in listener.mechanisms if each not in MECHANISMS]
         if unknown:
             raise KafkaConfigurationError(
-                f"sasl.enabled.mechanisms of {listener.name} has {unknown[0]}; this broker has "
-                f"{', '.join(MECHANISMS)}"
+                f"sasl.enabled.mechanisms of listener {listener.name} has {unknown[0]}, which this broker "
+                f"does not support; choose from {', '.join(MECHANISMS)}"
             )
 
 
 def _by_listener(
     properties: Mapping[str, PropertyValue], names: Iterable[str]
 ) -> tuple[dict[str, PropertyValue], dict[str, dict[str, PropertyValue]]]:
-    """Properties of all, and those of each listener by its name, without the prefix."""
+    """Return the settings of all listeners, and those of each listener by its name without the prefix."""
     shared: dict[str, PropertyValue] = {}
     own: dict[str, dict[str, PropertyValue]] = {name: {} for name in names}
-    # A name may have dots in it, and another one may be its beginning.
+    # The name of a listener may contain dots, and one name may be the beginning of another.
     longest_first = sorted(own, key=len, reverse=True)
     for full, value in properties.items():
         if not full.startswith(LISTENER_PREFIX):
@@ -270,7 +276,7 @@ def _by_listener(
         name = next((each for each in longest_first if rest.upper().startswith(f"{each}.")), None)
         if name is None:
             raise KafkaConfigurationError(
-                f"{full}: there is no such listener; listeners has {', '.join(names)}"
+                f"{full}: there is no listener of this name; listeners has {', '.join(names)}"
             )
         own[name][rest[len(name) + 1 :]] = value
     return shared, own
@@ -291,7 +297,7 @@ def _settings(
 
 
 def _by_mechanism(own: Mapping[str, PropertyValue]) -> dict[str, dict[str, PropertyValue]]:
-    """Mechanism → what is said of it alone, but for its login module."""
+    """Return the settings of single mechanisms, by mechanism, without their login modules."""
     found: dict[str, dict[str, PropertyValue]] = {}
     for name, value in own.items():
         mechanism, _, rest = name.partition(".")
@@ -301,7 +307,7 @@ def _by_mechanism(own: Mapping[str, PropertyValue]) -> dict[str, dict[str, Prope
 
 
 def _jaas(listener: str, own: Mapping[str, PropertyValue]) -> dict[str, JaasEntry]:
-    """Mechanism → its login module, of ``<mechanism>.sasl.jaas.config``."""
+    """Return the login modules of ``<mechanism>.sasl.jaas.config``, by mechanism."""
     found = {}
     for name, value in own.items():
         mechanism, dot, rest = name.partition(".")
@@ -312,49 +318,51 @@ def _jaas(listener: str, own: Mapping[str, PropertyValue]) -> dict[str, JaasEntr
 
 
 def checked_property(name: str, value: object) -> PropertyValue | None:
-    """A property of a listener, with its prefix if it has one, as it is kept; ``None`` if it has no effect.
+    """Check a listener setting and return its value, or ``None`` if the setting has no effect.
+
+    Parameters
+    ----------
+    name:
+        Name of the setting, with its prefix if it has one.
 
     Raises
     ------
     KafkaConfigurationError
-        It is not known, or its value is not one that it may have.
+        The setting is unknown or its value is invalid.
     """
     if name.startswith(USER_PREFIX):
         password = _secret(value)
         if not name.removeprefix(USER_PREFIX) or not password:
-            raise KafkaConfigurationError(f"{name} must name a user and give a password")
+            raise KafkaConfigurationError(f"{name} must include a user name and have a password as its value")
         return password
     bare = _bare_name(name)
     key = LISTENER_KEYS.get(bare)
     if bare in REFUSED:
-        raise KafkaConfigurationError(f"{name} cannot be had: {REFUSED[bare]}")
+        raise KafkaConfigurationError(f"{name} is not supported: {REFUSED[bare]}")
     if bare == JAAS and not _names_a_mechanism(name):
         raise KafkaConfigurationError(
-            f"{name} must say of which listener and mechanism it is, "
-            f"as {LISTENER_PREFIX}sasl_ssl.plain.{JAAS}"
+            f"{name} must name a listener and a mechanism, for example {LISTENER_PREFIX}sasl_ssl.plain.{JAAS}"
         )
     if key is None:
         if bare.startswith(WITHOUT_EFFECT_HERE):
             return None
-        raise KafkaConfigurationError(
-            f"unknown property of a listener {name}{suggestion(bare, LISTENER_KEYS)}"
-        )
+        raise KafkaConfigurationError(f"unknown listener property {name}{suggestion(bare, LISTENER_KEYS)}")
     return _checked_value(name, key, value)
 
 
 def listener_key(name: str) -> ListenerSetting | None:
-    """What a property is, whatever stands before its own name; ``None`` if it is none of a listener."""
+    """Return the definition of a listener setting, with or without a prefix; ``None`` if it is not one."""
     return LISTENER_KEYS.get(_bare_name(name))
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a broker's property is nobody's business."""
+    """Whether the value of a broker setting is secret."""
     key = listener_key(name)
     return name.startswith(USER_PREFIX) or (key is not None and key.is_secret)
 
 
 def _bare_name(name: str) -> str:
-    """Without the listener and the mechanism before it."""
+    """Return the name without listener and mechanism."""
     if not name.startswith(LISTENER_PREFIX):
         return name
     rest = name.removeprefix(LISTENER_PREFIX)
@@ -397,18 +405,18 @@ def _checked_value(name: str, key: ListenerSetting, value: object) -> PropertyVa
     if key.name == "sasl.enabled.mechanisms":
         wrong = [each for each in words(text) if not _MECHANISM.fullmatch(each)]
         if wrong:
-            raise KafkaConfigurationError(f"{name}={text}: {wrong[0]} is no name of a mechanism")
+            raise KafkaConfigurationError(f"{name}={text}: {wrong[0]} is not a valid mechanism name")
     if key.name == "ssl.enabled.protocols":
         wrong = [each for each in words(text) if each not in ("TLSv1.2", "TLSv1.3")]
         if wrong or not words(text):
-            raise KafkaConfigurationError(f"{name}={text} must be of TLSv1.2 and TLSv1.3")
+            raise KafkaConfigurationError(f"{name}={text} must be a list of TLSv1.2 and TLSv1.3")
     return text
 
 
 def _why(key: ListenerSetting, text: str) -> str:
     if key.name.endswith("store.type") and text.upper() == "JKS":
         return (
-            "; a key store of Java is made a PKCS12 by keytool -importkeystore -srckeystore FILE.jks "
+            "; convert a Java key store (JKS) to PKCS12: keytool -importkeystore -srckeystore FILE.jks "
             "-destkeystore FILE.p12 -deststoretype PKCS12"
         )
     return ""

@@ -1,6 +1,6 @@
-"""A file of properties in Java's syntax, as Kafka's ``server.properties``: text in, names and values out.
+"""Reader of files in Java's properties syntax, such as Kafka's ``server.properties``.
 
-Does not know: which properties there are. Source of the syntax: ``java.util.Properties.load``, in UTF-8.
+The syntax is that of ``java.util.Properties.load``; the encoding is UTF-8.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from kafkacore.errors import KafkaConfigurationError
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
-#: A name ends at the first of these that no backslash stands before.
+#: A name ends at the first of these characters that is not escaped by a backslash.
 _NAME = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
-#: One line at a time: a list of them all takes many times what the text has.
+#: Matches one line at a time: a list of all lines would take many times the memory of the text.
 _NATURAL_LINE = re.compile(r"([^\r\n]*)(?:\r\n|[\r\n]|\Z)")
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 def read_properties(path: Path, kind: str = "config file") -> dict[str, str]:
-    """The properties of a file; of a name that it has twice, the last value.
+    """Return the properties of a file; the last value wins if a name occurs twice.
 
     Parameters
     ----------
     kind:
-        What the file is called where it cannot be used.
+        Description of the file for error messages.
 
     Raises
     ------
     KafkaConfigurationError
-        It cannot be read, or is not text.
+        The file cannot be read or is not UTF-8 text.
     """
     try:
         return parse_properties(path.read_text(encoding="utf-8-sig"))
@@ -42,23 +42,23 @@ def read_properties(path: Path, kind: str = "config file") -> dict[str, str]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The properties of ``text``."""
+    """Return the properties in ``text``."""
     found = {}
     for line in _logical_lines(text):
         match = _NAME.match(line)
-        assert match is not None, "an empty name matches as well"
+        assert match is not None, "the pattern also matches an empty name"
         found[_unescaped(match[1])] = _unescaped(line[match.end() :]).rstrip(_BLANKS)
     return found
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines with those joined that end in a backslash; no comments, no empty ones."""
+    """Join lines that end in a backslash; skip comments and empty lines."""
     begun = ""
     for natural in _NATURAL_LINE.finditer(text):
         line = natural[1].lstrip(_BLANKS)
         if not begun and (not line or line[0] in "#!"):
             continue
-        # An even number of backslashes is that of escaped ones.
+        # An even number of backslashes at the end are escaped backslashes.
         if (len(line) - len(line.rstrip("\\"))) % 2:
             begun += line[:-1]
             continue

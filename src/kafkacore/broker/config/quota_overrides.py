@@ -1,4 +1,4 @@
-"""Limits of single clients, as text in ``quota.*.overrides``."""
+"""Parser of the quotas for single client IDs (``quota.*.overrides``)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from kafkacore.errors import KafkaConfigurationError
 
 
 def parse_overrides(name: str, text: str) -> dict[str, float]:
-    """``client=limit, client=limit`` → limits by client id.
+    """Parse ``client=limit, client=limit`` and return the limits by client ID.
 
     Raises
     ------
     KafkaConfigurationError
-        For anything else.
+        The text has another form.
     """
     found: dict[str, float] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         client_id, equals, limit = part.rpartition("=")
         if not equals or not limit.strip().isdecimal() or int(limit) < 1:
             raise KafkaConfigurationError(
-                f"{name}={text} must be client=limit, with commas between and whole limits above 0; "
-                f"{part} is not"
+                f"{name}={text} must be a comma-separated list of client=limit with whole limits above 0; "
+                f"{part} is invalid"
             )
         found[client_id.strip()] = float(limit)
     return found

@@ -1,8 +1,7 @@
-"""The configuration keys of a topic: text in, checked text out, with Kafka's names, types and defaults.
+"""The settings of a topic, with Kafka's names, types and defaults, and the check of their values.
 
-Values travel as text, as they do in CreateTopics and DescribeConfigs; the log turns those that it honours
-into numbers. Does not know: topics, files, requests. Source: Kafka's ``TopicConfig``, ``LogConfig`` and
-``ServerTopicConfigSynonyms``.
+Values are text, as in CreateTopics and DescribeConfigs; the log converts those it uses to numbers. The table
+follows Kafka's ``TopicConfig``, ``LogConfig`` and ``ServerTopicConfigSynonyms``.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ class TopicSetting(Setting):
     Parameters
     ----------
     broker_name:
-        The broker's property that changes the default; empty for what only a topic can say.
+        The broker setting that changes the default; empty if only a topic can set it.
     fallback:
-        Kafka's older property of the same meaning, and its default, which is in force as long as
-        ``broker_name`` has none.
+        Name and default of Kafka's older setting with the same meaning. It applies unless ``broker_name`` is
+        set.
     """
 
     default: str = ""
@@ -48,8 +47,8 @@ class TopicSetting(Setting):
 
     @property
     def broker_documentation(self) -> str:
-        """What ``broker_name`` does."""
-        return f"Of topics that do not say otherwise. {self.documentation}"
+        """Description of the broker setting ``broker_name``."""
+        return f"Default for topics that do not set `{self.name}`. {self.documentation}"
 
 
 _B, _S, _I, _L, _D, _LIST = (
@@ -64,7 +63,7 @@ _CODECS = ("uncompressed", *reversed(CODEC_NAMES), "producer")
 _WEEK_MS = str(7 * 24 * 3600 * 1000)
 _DAY_MS = str(24 * 3600 * 1000)
 _FOREVER = str(INT64_MAX)
-_KEPT: Final = "Kept and shown, without effect on this broker: "
+_KEPT: Final = "Accepted and stored, but has no effect on this broker: "
 THROTTLED_REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
@@ -98,103 +97,111 @@ def _key(
 # fmt: off
 _KEYS = (
     _key("cleanup.policy", _LIST, "delete", "log.cleanup.policy", choices=("compact", "delete"),
-         documentation="What happens to old segments: delete removes them by time and size, compact "
-                       "keeps the last record of each key. Both may be given; with neither, records stay "
-                       "for ever."),
+         documentation="How old data is removed: `delete` deletes old segments by age and size, `compact` "
+                       "keeps the last record of each key. Both may be given. An empty value keeps all "
+                       "records."),
     _key("compression.gzip.level", _I, "-1", "compression.gzip.level", 1, 9, exception=-1,
-         documentation="How hard gzip tries where compression.type is gzip: 1 to 9, or -1 for its own "
+         documentation="Compression level of gzip if `compression.type` is `gzip`. -1 is gzip's own "
                        "default."),
     _key("compression.lz4.level", _I, "9", "compression.lz4.level", 1, 17,
-         documentation="How hard lz4 tries where compression.type is lz4: 1 to 17."),
+         documentation="Compression level of lz4 if `compression.type` is `lz4`."),
     _key("compression.type", _S, "producer", "compression.type", choices=_CODECS,
-         documentation="The codec of batches in the log. producer keeps each as it was sent."),
+         documentation="Compression codec of batches in the log. `producer` keeps the codec that the "
+                       "producer used."),
     _key("compression.zstd.level", _I, "3", "compression.zstd.level", -131072, 22,
-         documentation="How hard zstd tries where compression.type is zstd: -131072 to 22."),
+         documentation="Compression level of zstd if `compression.type` is `zstd`."),
     _key("delete.retention.ms", _L, _DAY_MS, "log.cleaner.delete.retention.ms",
-         documentation="How long, in ms, a deletion marker stays in a compacted log, so that readers "
-                       "from the beginning see it."),
+         documentation="Time in milliseconds that tombstones stay in a compacted log, so that a consumer "
+                       "reading from the beginning sees the deletions."),
     _key("file.delete.delay.ms", _L, "60000", "log.segment.delete.delay.ms",
-         documentation=_KEPT + "files of removed segments go as soon as nobody reads them."),
+         documentation=_KEPT + "deleted segment files are removed as soon as no reader uses them."),
     _key("flush.messages", _L, _FOREVER, "log.flush.interval.messages", 1,
-         documentation=_KEPT + "the broker's property flush says when data is on disk."),
+         documentation=_KEPT + "the broker setting `flush` determines when data is written to disk."),
     _key("flush.ms", _L, _FOREVER, "log.flush.interval.ms",
          fallback=("log.flush.scheduler.interval.ms", _FOREVER),
-         documentation=_KEPT + "the broker's property flush says when data is on disk."),
+         documentation=_KEPT + "the broker setting `flush` determines when data is written to disk."),
     _key("follower.replication.throttled.replicas", _LIST, "",
-         documentation=_KEPT + "there are no followers to slow down."),
+         documentation=_KEPT + "there are no followers to throttle."),
     _key("index.interval.bytes", _I, "4096", "log.index.interval.bytes", 0, INT32_MAX,
-         documentation="About how many bytes of a segment lie between two entries of its offset index."),
+         documentation="Approximate number of log bytes between two entries of the offset index."),
     _key("leader.replication.throttled.replicas", _LIST, "",
-         documentation=_KEPT + "there are no followers to slow down."),
+         documentation=_KEPT + "there are no followers to throttle."),
     _key("local.retention.bytes", _L, "-2", "log.local.retention.bytes", -2,
-         documentation=_KEPT + "there is no tiered storage."),
+         documentation=_KEPT + "tiered storage is unsupported."),
     _key("local.retention.ms", _L, "-2", "log.local.retention.ms", -2,
-         documentation=_KEPT + "there is no tiered storage."),
+         documentation=_KEPT + "tiered storage is unsupported."),
     _key("max.compaction.lag.ms", _L, _FOREVER, "log.cleaner.max.compaction.lag.ms", 1,
-         documentation="After how many ms at the latest a record may be compacted, however little there "
-                       "is to gain."),
+         documentation="Maximum time in milliseconds that a record may remain uncompacted, regardless of "
+                       "`min.cleanable.dirty.ratio`."),
     _key("max.message.bytes", _I, "1048588", "message.max.bytes", 0, INT32_MAX,
-         documentation="The largest batch, in bytes as it arrives, that is taken."),
+         documentation="Maximum size in bytes of a record batch, as the producer sent it."),
     _key("message.timestamp.after.max.ms", _L, "3600000", "log.message.timestamp.after.max.ms",
-         documentation="How many ms a timestamp may be ahead of the broker's clock."),
+         documentation="Maximum time in milliseconds that a record's timestamp may be later than the "
+                       "broker's clock."),
     _key("message.timestamp.before.max.ms", _L, _FOREVER, "log.message.timestamp.before.max.ms",
-         documentation="How many ms a timestamp may be behind the broker's clock."),
+         documentation="Maximum time in milliseconds that a record's timestamp may be earlier than the "
+                       "broker's clock."),
     _key("message.timestamp.type", _S, "CreateTime", "log.message.timestamp.type",
          choices=("CreateTime", "LogAppendTime"),
-         documentation="Whose clock records carry: the producer's (CreateTime), or the broker's at the "
-                       "append (LogAppendTime)."),
+         documentation="Timestamp stored with each record: the producer's (`CreateTime`), or the broker's "
+                       "time of the append (`LogAppendTime`)."),
     _key("min.cleanable.dirty.ratio", _D, "0.5", "log.cleaner.min.cleanable.ratio", 0, 1,
-         documentation="Which part of a compacted log must be uncompacted before it is worth a run of "
-                       "the cleaner."),
+         documentation="Minimum fraction of a compacted log that must be uncompacted before the cleaner "
+                       "cleans it."),
     _key("min.compaction.lag.ms", _L, "0", "log.cleaner.min.compaction.lag.ms",
-         documentation="For how many ms a record stays as it is before it may be compacted."),
+         documentation="Minimum time in milliseconds that a record stays uncompacted."),
     _key("min.insync.replicas", _I, "1", "min.insync.replicas", 1, INT32_MAX,
-         documentation="How many replicas acks=all needs. Every partition here has one; with more than 1 "
-                       "such writes are refused."),
+         documentation="Number of in-sync replicas that `acks=all` requires. Each partition has one "
+                       "replica, so with a value above 1 the broker rejects such writes with "
+                       "NOT_ENOUGH_REPLICAS."),
     _key("preallocate", _B, "false", "log.preallocate",
-         documentation=_KEPT + "segments grow as they are written."),
+         documentation=_KEPT + "segment files grow as they are written."),
     _key("remote.log.copy.disable", _B, "false",
-         documentation=_KEPT + "there is no tiered storage."),
+         documentation=_KEPT + "tiered storage is unsupported."),
     _key("remote.log.delete.on.disable", _B, "false",
-         documentation=_KEPT + "there is no tiered storage."),
+         documentation=_KEPT + "tiered storage is unsupported."),
     _key("remote.storage.enable", _B, "false",
-         documentation="Tiered storage, which this broker does not have; only false is taken."),
+         documentation="Whether the topic uses tiered storage. This broker does not support it and rejects "
+                       "`true`."),
     _key("retention.bytes", _L, "-1", "log.retention.bytes", INT64_MIN,
-         documentation="How many bytes a partition may hold before its oldest segments go; a negative "
-                       "number is no limit."),
+         documentation="Maximum size in bytes of a partition before its oldest segments are deleted. A "
+                       "negative value means no limit."),
     _key("retention.ms", _L, _WEEK_MS, "log.retention.ms", -1,
          fallback=("log.retention.hours", "168"),
-         documentation="For how many ms a record is kept at least; -1 is for ever."),
-    # Kafka asks for 1048576 at least; a test of ours that wants many segments would have to write as much.
+         documentation="Time in milliseconds after which old segments may be deleted. -1 keeps records "
+                       "forever."),
+    # Kafka's minimum is 1048576. It is lower here so that tests can create many segments with little data.
     _key("segment.bytes", _I, str(2**30), "log.segment.bytes", 14, INT32_MAX,
-         documentation="How many bytes a segment may have before the next one begins."),
+         documentation="Maximum size in bytes of a segment file. The broker then starts a new segment."),
     _key("segment.index.bytes", _I, str(10 * 2**20), "log.index.size.max.bytes", 4, INT32_MAX,
-         documentation="How many bytes a segment's index may have before the next segment begins."),
+         documentation="Maximum size in bytes of a segment's index. When the index is full, the broker "
+                       "starts a new segment."),
     _key("segment.jitter.ms", _L, "0", "log.roll.jitter.ms",
          fallback=("log.roll.jitter.hours", "0"),
-         documentation=_KEPT + "segments begin when segment.ms says so."),
+         documentation=_KEPT + "segments are rolled after exactly `segment.ms`."),
     _key("segment.ms", _L, _WEEK_MS, "log.roll.ms", 1, fallback=("log.roll.hours", "168"),
-         documentation="After how many ms the next segment begins, even if this one is not full."),
+         documentation="Time in milliseconds after which the broker starts a new segment even if the "
+                       "current one is not full."),
     _key("unclean.leader.election.enable", _B, "false", "unclean.leader.election.enable",
          documentation=_KEPT + "a partition has one replica, which is always in sync."),
 )
 # fmt: on
 
-#: Keys that DescribeConfigs shows only where they are set, as Kafka's internal ones.
+#: Kafka's internal settings, which DescribeConfigs shows only if they are set.
 HIDDEN_TOPIC_CONFIG = table(
-    # Kafka's tests have it because segment.bytes has a lower limit there; it is used instead of that.
+    # Kafka's tests set it to get segments smaller than the minimum of segment.bytes.
     _key(
         "internal.segment.bytes",
         _I,
         "",
         low=14,
         high=INT32_MAX,
-        documentation="How many bytes a segment may have; used instead of segment.bytes where it is set.",
+        documentation="Maximum size in bytes of a segment file. If set, it replaces `segment.bytes`.",
     )
 )
-#: Topic key → its definition.
+#: Topic settings by name.
 TOPIC_CONFIG = table(*_KEYS)
-#: Broker property → the topic key whose default it sets.
+#: Topic settings by the broker setting that changes their default.
 BROKER_SYNONYMS = {key.broker_name: key for key in _KEYS if key.broker_name}
 
 _LIMITS = {SettingType.INT: (INT32_MIN, INT32_MAX), SettingType.LONG: (INT64_MIN, INT64_MAX)}
@@ -202,12 +209,12 @@ _REPLICA = re.compile(r"[0-9]+:[0-9]+")
 
 
 def checked_value(key: Setting, text: str) -> str:
-    """``text``, as Kafka would write it, if ``key`` may have it.
+    """Check a value and return it in Kafka's notation.
 
     Raises
     ------
     InvalidConfigurationError
-        Names the key, the value and what it may be.
+        The value is invalid. The message names the setting, the value and the valid values.
     """
     text = text.strip()
     try:
@@ -226,7 +233,7 @@ def _canonical(key: Setting, text: str) -> str:
         low, high = _LIMITS[key.type]
         if whole is None or not low <= whole <= high:
             bits = 64 if key.type is SettingType.LONG else 32
-            raise InvalidTextError(f"must be a whole number of {bits} bits")
+            raise InvalidTextError(f"must be a {bits}-bit whole number")
         check_limits(key, whole)
         return str(whole)
     if key.type is SettingType.DOUBLE:
@@ -251,22 +258,22 @@ def _checked_list(key: Setting, text: str) -> str:
 
 
 def java_double(number: float) -> str:
-    """A number as Java's ``Double.toString`` writes it: ``1.0``, ``1.0E-5``."""
+    """Format a number as Java's ``Double.toString`` does: ``1.0``, ``1.0E-5``."""
     if number == 0 or 1e-3 <= abs(number) < 1e7:
         return repr(float(number))
     sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
-    assert isinstance(exponent, int), "a number of a configuration is finite"
+    assert isinstance(exponent, int), "numbers in a configuration are finite"
     rest = "".join(map(str, digits[1:])) or "0"
     return f"{'-' if sign else ''}{digits[0]}.{rest}E{exponent + len(digits) - 1}"
 
 
 def checked_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
-    """Configs given for a topic, checked; a null value or an unknown key is refused.
+    """Check the settings given for a topic and return them in Kafka's notation.
 
     Raises
     ------
     InvalidConfigurationError
-        Names the first key that is unknown or has a value that it may not have.
+        A setting is unknown, or its value is null or invalid. The message names the first such setting.
     """
     checked: dict[str, str] = {}
     for name, text in configs.items():
@@ -277,5 +284,7 @@ def checked_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
             raise InvalidConfigurationError(f"Null value not supported for topic config: {name}")
         checked[name] = checked_value(key, text)
     if checked.get("remote.storage.enable") == "true":
-        raise InvalidConfigurationError("remote.storage.enable=true: this broker has no tiered storage")
+        raise InvalidConfigurationError(
+            "remote.storage.enable=true is not supported: this broker has no tiered storage"
+        )
     return checked

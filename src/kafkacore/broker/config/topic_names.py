@@ -1,4 +1,4 @@
-"""What a topic may be called: a name in, nothing or an error out. Source: Kafka's ``Topic`` class."""
+"""Rules for topic names, as in Kafka's ``Topic`` class."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from kafkacore.structs import MAX_TOPIC_NAME_LENGTH, is_topic_name
 
 
 def validate(name: str) -> None:
-    """:class:`InvalidTopicError` unless ``name`` is 1 to 249 of ``a-zA-Z0-9._-`` and not ``.`` or ``..``.
+    """Check a topic name.
 
-    A topic's name becomes a folder's name, so this is also what keeps a client inside the data folder.
+    The name becomes part of a folder name, so this check also keeps clients inside the data folder.
+
+    Raises
+    ------
+    InvalidTopicError
+        The name is not 1 to 249 characters of ``a-zA-Z0-9._-``, or it is ``.`` or ``..``.
     """
     if not name:
         raise InvalidTopicError("Topic name is invalid: the empty string is not allowed")
@@ -19,16 +24,16 @@ def validate(name: str) -> None:
         raise InvalidTopicError(f"Topic name is invalid: '{name}' is not allowed")
     if len(name) > MAX_TOPIC_NAME_LENGTH:
         raise InvalidTopicError(
-            f"Topic name is invalid: the length of {len(name)} is over the limit of {MAX_TOPIC_NAME_LENGTH}"
+            f"Topic name is invalid: its length of {len(name)} exceeds the limit of {MAX_TOPIC_NAME_LENGTH}"
         )
     if not is_topic_name(name):
         raise InvalidTopicError(
-            "Topic name is invalid: it has a character other than ASCII alphanumerics, '.', '_' and '-'"
+            "Topic name is invalid: it contains a character other than ASCII alphanumerics, '.', '_' and '-'"
         )
 
 
 def colliding(name: str, existing: Iterable[str]) -> str | None:
-    """An existing topic whose name differs only in ``.`` and ``_``, which metrics cannot tell apart."""
+    """Return an existing topic whose name differs only in ``.`` and ``_``, which are the same in metrics."""
     if "." not in name and "_" not in name:
         return None
     folded = name.replace(".", "_")
