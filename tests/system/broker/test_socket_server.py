@@ -243,10 +243,10 @@ def test_request_that_cannot_be_handled_closes_its_connection_with_one_line(
     [
         (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
         (struct.pack(">i", 1001), "a frame of 1001 bytes; the limit is 1000"),
-        (b"GET / HTTP/1.1\r\n\r\n", "it speaks HTTP, and this port Kafka's protocol"),
+        (b"GET / HTTP/1.1\r\n\r\n", "it speaks HTTP, but this port expects Kafka's protocol"),
         (
             b"\x16\x03\x01\x02\x00\x01",
-            "it speaks TLS, which this listener does not: the client's security.protocol must be PLAINTEXT",
+            "it uses TLS, but this listener does not: set security.protocol=PLAINTEXT in the client",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from kafkacore import KafkaProducer
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-REASON = "This broker has no transactions: use Apache Kafka for them."
+REASON = "This broker does not support transactions: use Apache Kafka for them."
 
 
 def test_librdkafka_reports_the_brokers_reason_as_a_fatal_error(our_broker: EmbeddedBroker) -> None:

@@ -126,12 +126,12 @@ def test_coordinator_of_a_transaction_is_refused_with_a_reason(
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
         (found,) = broker.ask(request, version).coordinators
     assert found.node_id == -1
-    assert found.error_message == "This broker has no transactions: use Apache Kafka for them."
+    assert found.error_message == "This broker does not support transactions: use Apache Kafka for them."
     if version == 2:
         assert found.error_code in FATAL_TO_LIBRDKAFKA
     else:
         assert found.error_code == UnsupportedVersionError.errno
-    assert caplog.messages == ["client test asks for transactions, which this broker does not have"]
+    assert caplog.messages == ["client test uses transactions, which this broker does not support"]
 
 
 def test_coordinator_of_an_unknown_type_is_an_invalid_request(broker: BrokerHarness) -> None:
@@ -199,9 +199,9 @@ def test_sasl_where_no_authentication_goes_on_is_an_illegal_state(
     answer = broker.ask(SaslAuthenticateRequest(auth_bytes=b"\0a\0b"))
     assert answer.error_code == IllegalSaslStateError.errno
     assert answer.error_message == (
-        "This client has been authenticated already."
+        "The client is already authenticated."
         if protocol == "SASL_SSL"
-        else f"Nobody authenticates by SASL here: the listener speaks {protocol}."
+        else f"SASL is not enabled on this listener: its security protocol is {protocol}."
     )
 
 

@@ -1,4 +1,4 @@
-"""One file per API: a decoded request and the broker's services in, a response message out.
+"""Handlers of the broker's APIs, one file per API: each turns a decoded request into a response message.
 
-Each file is headed by the versions it speaks and by what it leaves out. None knows sockets or encoding.
+The docstring of each file lists the versions that it serves and the known differences from Apache Kafka.
 """

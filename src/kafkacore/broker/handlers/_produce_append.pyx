@@ -1,6 +1,6 @@
-"""Appends the batches of a Produce to their logs, and puts offsets or errors into its answer.
+"""Append the batches of a Produce request to their logs, and write offsets or errors into the response.
 
-Source of the checks: Kafka's ``ProduceRequest.validateRecords`` and ``ReplicaManager.appendRecords``.
+The checks are those of Kafka's ``ProduceRequest.validateRecords`` and ``ReplicaManager.appendRecords``.
 """
 
 from libc.stdint cimport int64_t
@@ -31,43 +31,44 @@ from kafkacore.structs import ACLOperation, ResourceType, TopicPartition, partit
 cdef enum:
     ACKS_ALL = -1
 
-# First version of Produce that may carry the codec of these bits.
+# First version of Produce that supports a codec, by the codec's bits.
 cdef int MIN_VERSION[COMPRESSION_MASK + 1]
 for _code in range(COMPRESSION_MASK + 1):
     MIN_VERSION[_code] = _CODECS[_code].min_produce_version if _code in _CODECS else 0
 cdef object WRITE = ACLOperation.WRITE
 cdef object TOPIC = ResourceType.TOPIC
-# Whoever calls itself so may write to internal topics (Kafka's ``AdminUtils``).
+# A client with this client ID may write to internal topics (Kafka's ``AdminUtils``).
 ADMIN_CLIENT_ID = "__admin_client"
-# As the class makes it, without the function in between.
+# Creates a TopicPartition without the overhead of its generated __new__ function.
 cdef object new_tuple = tuple.__new__
 
 
 cdef class ProduceAppend:
-    """The append of one Produce.
+    """The append of one Produce request.
 
     Attributes
     ----------
     request, services, call:
-        The request, the parts of the broker that serve it, and the message with its answer.
+        The request, the services of the broker, and the message, which is also the response.
     first_error:
-        A sentence on the first partition that was refused; empty if none was.
+        Error message of the first partition that was refused; empty without an error.
     unvalidated:
-        Batches that may take too long for the network thread, as arguments of :meth:`append_validated`.
+        Batches whose validation may take too long for the network thread, as arguments of
+        :meth:`append_validated`.
     waiting:
-        ``(partition, topic_partition, log, required)`` of batches that are written, and are acknowledged once
-        the high watermark of their log is at least ``required``.
+        ``(partition, topic_partition, log, required)`` of appended batches that are acknowledged when the
+        high watermark of their log reaches ``required``.
     """
 
     cdef readonly Request request
     cdef readonly object services
     cdef readonly ProduceCall call
-    # Text, not the exception: its traceback would hold this object, and the payload with it, in a cycle.
+    # Text instead of the exception: its traceback would keep this object and the payload alive in a cycle.
     cdef readonly str first_error
     cdef readonly list unvalidated
     cdef readonly list waiting
     cdef ValidationBudget _budget
-    # Whom to ask first, or nobody.
+    # None if every client may write to every topic.
     cdef object _authorizer
 
     def __init__(self, Request request not None, services):
@@ -81,7 +82,7 @@ cdef class ProduceAppend:
         self._budget = ValidationBudget()
 
     def append_all(self):
-        """Append the batch of each partition; the response has the error of a batch that is refused."""
+        """Append the batch of each partition; errors are written into the response."""
         cdef ProduceTopic topic
         cdef ProducePartition partition
         for topic in self.call.topics:
@@ -92,19 +93,19 @@ cdef class ProduceAppend:
                     self._refuse(partition, error)
 
     cdef int _refuse(self, ProducePartition partition, error) except -1:
-        """Put into the answer what is wrong with one partition; error_code logs surprises."""
+        """Write the error of one partition into the response; error_code logs unexpected errors."""
         self.first_error = self.first_error or str(error)
         partition.error_code = error_code(error)
         partition.error_message = error_message(error)
         if isinstance(error, (RefusedRecordsError, RefusedTimestampsError)):
-            # It is not the batch as a whole that is to blame.
+            # Only some records of the batch are invalid.
             partition.record_errors = list(error.record_errors)
         return 0
 
     def validate(self, list some not None, list outcomes not None):
-        """Validate some of `unvalidated`, and put what may be appended, or the error, into `outcomes`.
+        """Validate some batches of `unvalidated`; append each validated batch, or its error, to `outcomes`.
 
-        Called by another thread.
+        Called on another thread.
         """
         now_ms = self.services.clock.wall_ms()
         for partition, _, log in some:
@@ -114,7 +115,7 @@ cdef class ProduceAppend:
                 outcomes.append(error)
 
     def append_validated(self, ProducePartition partition not None, topic_partition, log, outcome):
-        """Append one of `unvalidated` with the outcome of its validation."""
+        """Append one batch of `unvalidated`, given the outcome of its validation."""
         try:
             if isinstance(outcome, Exception):
                 raise outcome
@@ -133,14 +134,12 @@ cdef class ProduceAppend:
             require(self.request, self.services, WRITE, TOPIC, name, topic.topic_id)
         topic_partition = new_tuple(TopicPartition, (name, partition.index))
         known = self.services.topics.get(name)
-        # Kafka's order of checks: a partition that does not exist is unknown whatever its records are.
+        # As in Kafka, an unknown partition is reported before invalid records.
         if known is None or not 0 <= partition.index < <int> known.partition_count:
-            raise UnknownTopicOrPartitionError(
-                f"This broker has no partition {partition_name(topic_partition)}"
-            )
+            raise UnknownTopicOrPartitionError(f"Partition {partition_name(topic_partition)} does not exist")
         check_records(partition.records, self.request.version)
         if not -1 <= acks <= 1:
-            raise InvalidRequiredAcksError(f"acks={acks} is none of -1, 0, 1")
+            raise InvalidRequiredAcksError(f"acks={acks} is not -1, 0 or 1")
         if name in INTERNAL_TOPICS and self.request.client_id != ADMIN_CLIENT_ID:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
         if acks == ACKS_ALL:
@@ -156,41 +155,42 @@ cdef class ProduceAppend:
 
     cdef int _appended(self, ProducePartition partition, topic_partition, log, info) except -1:
         cdef int64_t last_offset
-        # They are in the log: their memory need not wait for the disk.
+        # The records are in the log. Their memory is freed before the disk has them.
         partition.records = None
         partition.base_offset, last_offset, partition.log_append_time_ms, partition.log_start_offset, _ = info
-        # With acks=1 too: what is acknowledged is visible to the next request, and readers see nothing from
-        # the high watermark on. A repeated batch may be one whose first try is not flushed yet.
+        # This applies to acks=1 too: an acknowledged record must be visible to the next request, and readers
+        # do not see records above the high watermark. A repeated batch may still wait for the first one's
+        # flush.
         if self.call.acks != 0 and <int64_t> log.high_watermark <= last_offset:
             self.waiting.append((partition, topic_partition, log, last_offset + 1))
         return 0
 
     cdef int _check_replicas(self, topic, topic_partition) except -1:
-        """Refuse acks=all where fewer replicas are up than the topic asks for."""
+        """Refuse acks=all if fewer replicas are alive than ``min.insync.replicas`` requires."""
         wanted = topic.configs.get("min.insync.replicas")
         if wanted is None:
             wanted = self.services.config.log_defaults.get("min.insync.replicas", "1")
         if wanted != "1" and int(wanted) > (up := len(self.services.cluster.in_sync(topic_partition))):
             raise NotEnoughReplicasError(
-                f"Topic '{topic_partition[0]}' has min.insync.replicas={wanted}, and {up} of the partition's "
-                "replicas can be reached; lower min.insync.replicas, or have more nodes"
+                f"Topic '{topic_partition[0]}' has min.insync.replicas={wanted}, but the partition has {up} "
+                "in-sync replicas: lower min.insync.replicas or add nodes"
             )
         return 0
 
 
 cdef int check_records(records, int version) except -1:
-    """What Kafka asks of a Produce's records before the log sees them.
+    """Check the records of one partition before the log reads them.
 
     Raises
     ------
     InvalidRecordError
-        Not exactly one batch of format 2, or a control batch, which only brokers may write.
+        There is not exactly one batch of format 2, or it is a control batch, which only brokers may write.
     UnsupportedCompressionTypeError
-        A codec that this version does not have yet, as zstd before version 7 (KIP-110).
+        The version does not support the codec, such as zstd before version 7 (KIP-110).
     InvalidRequestError
-        A batch of a transaction.
+        The batch is part of a transaction.
     CorruptRecordError
-        Bytes that are no batch.
+        The bytes are not a batch.
     """
     cdef BatchHeader header
     cdef list headers = []
@@ -209,7 +209,8 @@ cdef int check_records(records, int version) except -1:
     if header.attributes & CONTROL_BIT:
         raise InvalidRecordError("Clients are not allowed to write control records")
     if header.attributes & TRANSACTIONAL_BIT:
-        raise InvalidRequestError("This broker does not serve transactions")
+        raise InvalidRequestError("This broker does not support transactions")
+
     if version < MIN_VERSION[header.attributes & COMPRESSION_MASK]:
         title = _CODECS[header.attributes & COMPRESSION_MASK].title
         raise UnsupportedCompressionTypeError(f"Produce v{version} is not allowed to use {title} compression")

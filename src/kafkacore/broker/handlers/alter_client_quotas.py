@@ -1,7 +1,7 @@
-"""AlterClientQuotas: limits of users and client ids are set and removed (KIP-546).
+"""AlterClientQuotas: set and remove quotas of users and client IDs (KIP-546).
 
-Versions 0 to 1. What is changed is on disk, and obeyed, when the answer leaves. Gaps: no limits of addresses
-and no controller_mutation_rate; they are refused.
+Versions 0 to 1. On response, the changes are on disk and in effect. Quotas of IP addresses and
+``controller_mutation_rate`` are not supported and rejected.
 """
 
 from __future__ import annotations

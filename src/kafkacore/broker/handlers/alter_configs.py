@@ -1,6 +1,7 @@
-"""AlterConfigs: all of a resource's configuration replaced. What is not named goes back to its default.
+"""AlterConfigs: replace the whole configuration of a resource; settings that are not given are reset.
 
-Versions 0 to 2, resources topic and broker. Gaps: as IncrementalAlterConfigs, which replaces it.
+Versions 0 to 2, for topics and brokers. The limitations are those of IncrementalAlterConfigs, which replaces
+this API.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def handle(request: Request[AlterConfigsRequest], services: ConfigServices) -> A
 
 
 class _Resource(Protocol):
-    """What both requests say of a resource."""
+    """The fields that the resources of AlterConfigs and IncrementalAlterConfigs have in common."""
 
     resource_type: int
     resource_name: str
@@ -55,7 +56,7 @@ ResultT = TypeVar("ResultT")
 def answers(
     resources: Sequence[ResourceT], alter: Callable[[ResourceT], None], result_class: Callable[..., ResultT]
 ) -> list[ResultT]:
-    """``alter`` each resource; what became of it. One that is named twice is altered not even once."""
+    """Call ``alter`` with each resource and return the results; reject a resource that occurs twice."""
     named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     results = []
     for resource in resources:
@@ -64,7 +65,7 @@ def answers(
             if named[resource.resource_type, resource.resource_name] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
             alter(resource)
-        except Exception as error:  # noqa: BLE001 - is of one resource; error_code logs surprises
+        except Exception as error:  # noqa: BLE001 - fails this resource only; error_code logs bugs
             code, text = error_code(error), error_message(error)
         results.append(
             result_class(

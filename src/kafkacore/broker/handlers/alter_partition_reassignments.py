@@ -1,7 +1,7 @@
-"""AlterPartitionReassignments: give partitions other replicas (KIP-455).
+"""AlterPartitionReassignments: assign partitions to other replicas (KIP-455).
 
-Versions 0 to 1. The nodes of a simulated cluster share one log, so a reassignment is complete when it is
-answered, and there is never one to cancel. On a single node every partition stays where it is.
+Versions 0 to 1. All nodes of a simulated cluster share one log. A reassignment is therefore complete when the
+response is sent, and there is never one to cancel. On a single node every partition stays where it is.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ def _reassign(
 ) -> None:
     topic = services.topics.get(topic_partition.topic)
     if topic is None or not 0 <= topic_partition.partition < topic.partition_count:
-        raise UnknownTopicOrPartitionError(f"This broker has no partition {partition_name(topic_partition)}")
+        raise UnknownTopicOrPartitionError(f"Partition {partition_name(topic_partition)} does not exist")
     if nodes is None:
         raise NoReassignmentInProgressError(f"{partition_name(topic_partition)} is not being reassigned")
     now = services.cluster.replicas(topic_partition)
     if not may_resize and len(nodes) != len(now):
         services.cluster.check_replicas([nodes])
         raise InvalidReplicationFactorError(
-            f"{partition_name(topic_partition)} has {len(now)} replicas, and {len(nodes)} were given"
+            f"{partition_name(topic_partition)} has {len(now)} replicas, but {len(nodes)} were given"
         )
     services.cluster.reassign(topic_partition, nodes)
 

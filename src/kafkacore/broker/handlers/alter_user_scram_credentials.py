@@ -1,6 +1,6 @@
-"""AlterUserScramCredentials: SCRAM credentials of users are set and deleted (KIP-554).
+"""AlterUserScramCredentials: set and delete SCRAM credentials of users (KIP-554).
 
-Version 0. What is changed is on disk, and good for the next login, when the answer leaves.
+Version 0. On response, the changes are on disk and in effect for the next login.
 """
 
 from __future__ import annotations

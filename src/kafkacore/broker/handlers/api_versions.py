@@ -1,7 +1,7 @@
-"""ApiVersions: the APIs and versions that this broker announces.
+"""ApiVersions: return the APIs and versions that this broker announces.
 
-Versions 0 to 4. A request of an unknown version gets UNSUPPORTED_VERSION in version 0, with the range of
-ApiVersions itself, so that a newer client can fall back (KIP-511).
+Versions 0 to 4. A request of an unknown version is answered with UNSUPPORTED_VERSION in version 0 and with
+the supported versions of ApiVersions, so that a newer client can fall back (KIP-511).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafkacore.protocol.generated.produce import ProduceRequest
 
-#: KIP-511's rule for a client's software name and version.
+#: Valid software names and versions of clients (KIP-511).
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
-#: API key → first version announced, where it is older than the first version served. librdkafka before 2.11
-#: sends uncompressed, without an error, to a broker that does not announce Produce 0. Apache Kafka announces
-#: it too, and closes the connection of a client that sends it (KAFKA-18659).
+#: First announced version of an API, by API key, where it is older than the first served version. librdkafka
+#: before 2.11 silently stops compressing if a broker does not announce Produce 0. Apache Kafka announces it
+#: too and closes the connection of a client that sends it (KAFKA-18659).
 _ANNOUNCED_FROM: dict[int, int] = {ProduceRequest.API_KEY: 0}
 
 _SUPPORTED = [
@@ -38,7 +38,7 @@ _announced: list[tuple[int, int, int]] = []
 
 
 def serve(handlers: Iterable[AnyApiHandler]) -> None:
-    """Announce these APIs to clients; called once, when the dispatch table is made."""
+    """Announce these APIs to clients. The dispatcher calls this once at startup."""
     _announced.clear()
     for handler in handlers:
         key = handler.request_class.API_KEY
@@ -60,7 +60,7 @@ def handle(request: Request[ApiVersionsRequest], services: AuthorizationServices
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    """The answer, to be encoded as version 0, to a request whose version is not known here."""
+    """Return the response to a request of an unknown version; it must be encoded as version 0."""
     own = [each for each in _announced if each[0] == ApiVersionsRequest.API_KEY]
     return response(UnsupportedVersionError.errno, own)
 

@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat (KIP-848): UNSUPPORTED_VERSION, as from Apache Kafka with ``group.version=0``.
+"""ConsumerGroupHeartbeat (KIP-848): return UNSUPPORTED_VERSION, as Kafka does with ``group.version=0``.
 
-The broker announces versions 0 to 1 although it does not serve the protocol. librdkafka looks for another
-coordinator for ever, without an error, when the API is not announced; the answer here is fatal to it.
+The broker announces versions 0 to 1 although it does not implement the protocol. If the API is not announced,
+librdkafka searches for another coordinator forever without an error; this response is a fatal error to it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def handle(
     request: Request[ConsumerGroupHeartbeatRequest], services: AuthorizationServices
 ) -> ConsumerGroupHeartbeatResponse:
     logger.warning(
-        "client %s asks for the group protocol of KIP-848 (group.protocol=consumer), which this broker does "
-        "not have",
+        "client %s uses the consumer group protocol of KIP-848 (group.protocol=consumer), which this broker "
+        "does not support",
         request.client_id,
     )
     return ConsumerGroupHeartbeatResponse(
         error_code=UnsupportedVersionError.errno,
-        error_message="This broker does not have the group protocol of KIP-848: set group.protocol=classic.",
+        error_message="The group protocol of KIP-848 is not supported: set group.protocol=classic.",
     )
 
 

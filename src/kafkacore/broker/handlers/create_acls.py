@@ -1,7 +1,7 @@
-"""CreateAcls: access control entries are added.
+"""CreateAcls: add access control entries.
 
-Versions 1 to 3. They are on disk, and obeyed, when the answer leaves; to add one that is there already is no
-error, as in Kafka.
+Versions 1 to 3. On response, the entries are on disk and in effect. As in Kafka, adding an existing entry
+succeeds.
 """
 
 from __future__ import annotations

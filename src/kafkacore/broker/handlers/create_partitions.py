@@ -1,4 +1,4 @@
-"""CreatePartitions: more partitions for a topic that exists.
+"""CreatePartitions: add partitions to existing topics.
 
 Versions 0 to 3.
 """
@@ -76,7 +76,7 @@ def _grow(
         return
     try:
         _check_assignments(topic, services.topics.check_growth(topic.name, topic.count), services)
-    except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this topic only; error_code logs bugs
         answer(error)
     else:
         answer(None)
@@ -89,7 +89,7 @@ def _check_assignments(
         return
     if len(topic.assignments) != len(added):
         raise InvalidReplicationAssignmentError(
-            f"{len(added)} new partition(s) are to be assigned, not {len(topic.assignments)}."
+            f"{len(added)} new partition(s) need an assignment, but {len(topic.assignments)} were given."
         )
     services.cluster.check_replicas([list(assignment.broker_ids) for assignment in topic.assignments])
 

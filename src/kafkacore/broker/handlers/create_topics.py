@@ -1,7 +1,7 @@
-"""CreateTopics: topics with their partitions and configs.
+"""CreateTopics: create topics with their partitions and settings.
 
-Versions 2 to 7. A replica is a virtual node that may lead the partition; nodes share one log, so a
-replication factor costs nothing and secures nothing. The default (-1) is every node.
+Versions 2 to 7. All virtual nodes share one log, so a replication factor neither costs disk space nor
+protects data; it only determines which nodes may lead a partition. The default (-1) is every node.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kafkacore.protocol.generated.create_topics import CreateTopicsRequest, Crea
 from kafkacore.structs import ACLOperation, ResourceType
 
 USE_DEFAULT = -1
-#: Of all topics of a request, as of Kafka's controller.
+#: Maximum number of partitions of all topics in a request, as in Kafka's controller.
 MAX_PARTITIONS = 10_000
 
 _Result = CreateTopicsResponse.CreatableTopicResult
@@ -67,7 +67,7 @@ def handle(
             if is_too_large:
                 raise PolicyViolationError("Excessively large number of partitions per request.")
             _create(topic, request, services, answer)
-        except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
+        except Exception as error:  # noqa: BLE001 - fails this topic only; error_code logs bugs
             answer(_refused(topic.name, error))
     return ANSWERED_LATER
 
@@ -150,17 +150,17 @@ def _create(
 def wanted_replicas(
     topic: CreateTopicsRequest.CreatableTopic, services: TopicServices
 ) -> tuple[int, int, list[list[int]]]:
-    """How many partitions and replicas a request means, and the replicas' nodes if it names them.
+    """Return the number of partitions, the replication factor, and the assigned nodes if the request has any.
 
     Raises
     ------
     InvalidRequestError, InvalidReplicationFactorError, InvalidReplicationAssignmentError
-        As Kafka's controller.
+        As in Kafka's controller.
     """
     if topic.assignments:
         if topic.num_partitions != USE_DEFAULT or topic.replication_factor != USE_DEFAULT:
             raise InvalidRequestError(
-                "A replica assignment was given, so number of partitions and replication factor must be -1."
+                "Number of partitions and replication factor must be -1 if a replica assignment is given."
             )
         assigned = {one.partition_index: list(one.broker_ids) for one in topic.assignments}
         if len(assigned) != len(topic.assignments) or sorted(assigned) != list(range(len(assigned))):

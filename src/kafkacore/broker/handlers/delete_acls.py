@@ -1,6 +1,6 @@
-"""DeleteAcls: the access control entries that filters mean are taken away.
+"""DeleteAcls: delete the access control entries that match the filters.
 
-Versions 1 to 3. They are gone from the disk, and obeyed no more, when the answer leaves.
+Versions 1 to 3. On response, the entries are deleted on disk and no longer in effect.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def handle(
 def _planned(
     checked: Sequence[AclFilter | BrokerResponseError], acls: AclStore
 ) -> tuple[Sequence[MetadataRecord], list[_Result]]:
-    """The records, and the answer to each filter."""
+    """Return the metadata records of the deletion, and the result of each filter."""
     removed: list[Acl] = []
     results = []
     for each in checked:

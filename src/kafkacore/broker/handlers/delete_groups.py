@@ -1,6 +1,6 @@
-"""DeleteGroups: groups without members go, with their offsets; answered when that is safe.
+"""DeleteGroups: delete groups without members and their offsets.
 
-Versions 0 to 2. Gaps: none known.
+Versions 0 to 2. The response is sent when the deletion is on disk.
 """
 
 from __future__ import annotations

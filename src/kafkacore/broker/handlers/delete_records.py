@@ -1,6 +1,7 @@
-"""DeleteRecords: the log of a partition begins later from now on.
+"""DeleteRecords: advance the log start offset of partitions.
 
-Versions 0 to 2. Gaps: a topic that is only compacted is refused, as in Kafka; segments go later.
+Versions 0 to 2. As in Kafka, a topic whose ``cleanup.policy`` lacks ``delete`` is rejected, and segment files
+are deleted later.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
-#: Asks for everything below the high watermark.
+#: Offset of a request that stands for the high watermark.
 ALL = -1
 UNKNOWN = -1
 
@@ -47,7 +48,7 @@ def _delete(
     try:
         require(request, services, ACLOperation.DELETE, ResourceType.TOPIC, name)
         low_watermark = _deleted(topic_partition, asked.offset, request.node_id, services)
-    except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
         return _Partition(
             partition_index=asked.partition_index, low_watermark=UNKNOWN, error_code=error_code(error)
         )
@@ -59,17 +60,17 @@ def _deleted(topic_partition: TopicPartition, offset: int, node_id: int, service
     if topic is None:
         raise UnknownTopicOrPartitionError(f"Topic '{topic_partition.topic}' does not exist.")
     if is_internal(topic_partition.topic):
-        raise InvalidTopicError(f"Records of the internal topic {topic_partition.topic} are the brokers' own")
+        raise InvalidTopicError(f"Cannot delete records of the internal topic {topic_partition.topic}")
     log = services.cluster.led_log(topic_partition, node_id)
     if "delete" not in services.topics.effective_configs(topic)["cleanup.policy"].split(","):
         raise PolicyViolationError(
-            f"{topic_partition.topic} is compacted, its records are not deleted by offset"
+            f"Cannot delete records of topic '{topic_partition.topic}': its cleanup.policy is not delete"
         )
     high_watermark = log.high_watermark
     before = high_watermark if offset == ALL else offset
     if not 0 <= before <= high_watermark:
-        raise OffsetOutOfRangeError(f"offset {offset} is outside 0..{high_watermark}")
-    # By the catalog, which persists the start offset: acknowledged deletions must survive a crash.
+        raise OffsetOutOfRangeError(f"offset {offset} is not between 0 and {high_watermark}")
+    # The catalog persists the log start offset: acknowledged deletions must survive a crash.
     low_watermark = services.topics.delete_records(topic_partition, before)
     services.replica_manager.partition_changed(topic_partition)
     return low_watermark

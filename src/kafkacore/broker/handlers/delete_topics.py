@@ -1,6 +1,6 @@
-"""DeleteTopics: topics go, with their records, by name or by id.
+"""DeleteTopics: delete topics by name or by ID.
 
-Versions 1 to 6. Gaps: none known.
+Versions 1 to 6.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _delete(
         if not services.config.delete_topic_enable:
             raise TopicDeletionDisabledError("delete.topic.enable is false")
         if (name is None) == (topic_id == ZERO_UUID):
-            raise InvalidRequestError("A topic to delete is named by name or by id, by one of the two.")
+            raise InvalidRequestError("A topic to delete must have either a name or an ID.")
         if name is None:
             name = services.topics.name_of(topic_id)
             if name is None:
@@ -79,7 +79,7 @@ def _delete(
             told_name = name
         else:
             _check_may_delete_named(name, request, services)
-    except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this topic only; error_code logs bugs
         done(error)
         return
     services.topics.delete_soon(name, done)
@@ -92,7 +92,7 @@ def _check_may_delete(name: str, topic_id: UUID, request: Request, services: Top
 
 
 def _check_may_delete_named(name: str, request: Request, services: TopicServices) -> None:
-    """Check the rights; a client that may not describe the topic does not learn whether it exists."""
+    """Check the permissions; without DESCRIBE the error does not reveal whether the topic exists."""
     if not allowed_on_cluster(request, services, ACLOperation.DELETE, is_asked_for=False):
         require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, name)
         if services.topics.get(name) is not None:

@@ -1,6 +1,6 @@
-"""DescribeAcls: the access control entries that a filter means.
+"""DescribeAcls: return the access control entries that match a filter.
 
-Versions 1 to 3. As in Kafka, a broker without an authorizer has none to describe.
+Versions 1 to 3. As in Kafka, a broker without an authorizer returns an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""DescribeClientQuotas: the limits of users and client ids that a filter means (KIP-546).
+"""DescribeClientQuotas: return the quotas of users and client IDs that match a filter (KIP-546).
 
-Versions 0 to 1. Gaps: the quotas of the broker's configuration are not returned; there are none of addresses.
+Versions 0 to 1. Quotas in the broker's configuration are not returned. Quotas of IP addresses are not
+supported.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""DescribeCluster: the brokers, which are this one.
+"""DescribeCluster: return the brokers of the cluster.
 
-Versions 0 to 2. Gaps: there is no controller of its own to describe.
+Versions 0 to 2. The controllers cannot be described, because a broker does this work too.
 """
 
 from __future__ import annotations

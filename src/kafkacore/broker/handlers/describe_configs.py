@@ -1,9 +1,10 @@
-"""DescribeConfigs: what is configured, where each value comes from, and what it is for.
+"""DescribeConfigs: return settings with their values, sources and documentation.
 
-Versions 1 to 4, resources topic and broker. A broker without a name has what was given for all brokers at run
-time. The value of a secret is never returned. A resource that is named again has one answer with all
-keys that are asked for: one takes kilobytes, and a request can name it 100,000 times. Gaps: loggers, groups,
-client metrics.
+Versions 1 to 4, for topics and brokers. A broker without a name stands for the dynamic settings of all
+brokers. Values of secret settings are never returned. Loggers, groups and client metrics are not supported.
+
+A resource that occurs several times gets one result with all requested settings: one result takes kilobytes,
+and a request could repeat a resource 100,000 times.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ def handle(
 
 
 def _by_resource(resources: Iterable[_Resource]) -> dict[tuple[int, str], tuple[_Resource, set[str]]]:
-    """Each once, with the keys that are wanted; none are all."""
+    """Return each resource once with its requested settings; an empty set stands for all settings."""
     found: dict[tuple[int, str], tuple[_Resource, set[str]]] = {}
     for asked in resources:
-        # Null, and an empty list too, ask for every key.
+        # A null list and an empty list both request every setting.
         wanted = set(asked.configuration_keys or ())
         place = (asked.resource_type, asked.resource_name)
         if place in found:
@@ -62,7 +63,7 @@ def _describe(asked: _Resource, wanted: set[str], request: Request, services: Co
     try:
         require_configs(request, services, describe, asked.resource_type, asked.resource_name)
         entries = _entries(asked, request.node_id, services)
-    except Exception as error:  # noqa: BLE001 - one resource's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this resource only; error_code logs bugs
         return _Result(
             error_code=error_code(error),
             error_message=error_message(error),

@@ -1,7 +1,7 @@
-"""DescribeGroups: state, protocol and members of groups of the classic protocol.
+"""DescribeGroups: return state, protocol and members of groups of the classic protocol.
 
-Versions 0 to 6. A group that does not exist is dead, and from 6 on an error (KIP-1043). The metadata
-and assignments of members are returned for a stable group. Gaps: none known.
+Versions 0 to 6. A group that does not exist has the state Dead; from version 6 on it is also an error
+(KIP-1043). Metadata and assignments of members are returned only for a stable group.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _described(group_id: str, request: Request, services: GroupServices) -> _Gro
             error_code=error.errno,
             error_message=error_message(error),
         )
-    except Exception as error:  # noqa: BLE001 - one group's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this group only; error_code logs bugs
         return _Group(group_id=group_id, error_code=error_code(error))
     is_stable = group.is_in(GroupState.STABLE)
     return _Group(

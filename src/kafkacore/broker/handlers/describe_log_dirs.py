@@ -1,8 +1,7 @@
-"""DescribeLogDirs: the data folder, and how much each partition takes of it (KIP-113, KIP-827).
+"""DescribeLogDirs: return the data folder and the disk space of each partition (KIP-113, KIP-827).
 
-Versions 1 to 5. A partition whose log is offline is left out. Gaps: there is one folder, so nothing moves
-between folders (no future replicas) and no folder can be cordoned (KIP-1066); the offset lag is always 0,
-because no replica follows.
+Versions 1 to 5. Offline partitions are left out. There is one folder, so there are no future replicas and no
+cordoned folders (KIP-1066). There are no followers, so the offset lag is always 0.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def handle(request: Request[DescribeLogDirsRequest], services: TopicServices) ->
 def _wanted(
     topics: Sequence[DescribeLogDirsRequest.DescribableLogDirTopic] | None, services: TopicServices
 ) -> Iterable[tuple[str, Iterable[int]]]:
-    """Topics with the partitions asked for: all if the request has null."""
+    """Return the requested partitions by topic, or all partitions if the request has null."""
     if topics is not None:
         return [(topic.topic, topic.partitions) for topic in topics]
     found = [(name, services.topics.get(name)) for name in services.topics.names()]

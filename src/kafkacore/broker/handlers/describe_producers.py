@@ -1,6 +1,6 @@
-"""DescribeProducers: the idempotent producers that a partition knows, and how far they are (KIP-664).
+"""DescribeProducers: return the active idempotent producers of partitions and their last sequence (KIP-664).
 
-Version 0. Every replica answers, as in Kafka, not the leader alone. Gaps: none known.
+Version 0. As in Kafka, every replica answers, not only the leader.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _describe(topic_partition: TopicPartition, request: Request, services: Topic
         topic_names.validate(topic_partition.topic)
         require(request, services, ACLOperation.READ, ResourceType.TOPIC, topic_partition.topic)
         producers = services.cluster.hosted_log(topic_partition, request.node_id).active_producers()
-    except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
         return _Partition(
             partition_index=index, error_code=error_code(error), error_message=error_message(error)
         )

@@ -1,7 +1,7 @@
-"""DescribeTopicPartitions: topics with their partitions, in alphabetical order, page by page (KIP-966).
+"""DescribeTopicPartitions: return topics and their partitions page by page, in alphabetical order (KIP-966).
 
-Version 0. Makes no topic. What the client may not describe is refused behind each page, if it was asked for.
-Gaps: a partition has one replica, so no other one is ever eligible to lead it.
+Version 0. It does not create topics. Each page ends with errors for the requested topics that the client may
+not describe. A partition has no eligible leader replicas, because all nodes share one log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def handle(
     if message.cursor is not None:
         first = message.cursor.topic_name
         names = [name for name in names if name >= first]
-        # A topic that has been deleted since the last page is not looked for among all topics.
+        # A requested topic may have been deleted since the last page; then the cursor is invalid.
         is_lost = bool(asked) and first not in names
         if is_lost or message.cursor.partition_index < 0:
             return DescribeTopicPartitionsResponse(topics=_refused(asked, InvalidRequestError.errno))

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: which SCRAM credentials users have, and of how many iterations (KIP-554).
+"""DescribeUserScramCredentials: return the SCRAM mechanisms and iterations of users (KIP-554).
 
 Version 0.
 """
@@ -27,7 +27,7 @@ def handle(
     try:
         require_cluster(request, services, ACLOperation.DESCRIBE)
     except BrokerResponseError as error:
-        # As Kafka: as many results as were asked for, of nobody.
+        # As in Kafka: one result for each requested user, without the user's name.
         refused = [_Result(error_code=error_code(error)) for _ in request.message.users or ()]
         return DescribeUserScramCredentialsResponse(
             error_code=error_code(error), error_message=error_message(error), results=refused

@@ -1,7 +1,7 @@
-"""ElectLeaders: a partition is led by its preferred node again, or, if nobody leads it, by any (KIP-460).
+"""ElectLeaders: elect the preferred leader of partitions, or any live replica without one (KIP-460).
 
-Versions 0 to 2. A request for all partitions is answered with those that had an election, as in Kafka. Gaps:
-nodes share the logs, so a leader that an unclean election finds has lost nothing.
+Versions 0 to 2. As in Kafka, a request for all partitions returns only those that had an election. Nodes
+share their logs, so an unclean election loses no records.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _elect(topic_partition: TopicPartition, kind: int, services: TopicServices) 
     partition = topic_partition.partition
     try:
         services.cluster.move_leader(topic_partition, _winner(topic_partition, kind, services))
-    except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
         return _Partition(
             partition_id=partition, error_code=error_code(error), error_message=error_message(error)
         )
@@ -89,29 +89,29 @@ def _elect(topic_partition: TopicPartition, kind: int, services: TopicServices) 
 
 
 def _winner(topic_partition: TopicPartition, kind: int, services: TopicServices) -> int:
-    """The node that is to lead the partition from now on.
+    """Return the node to elect as leader of the partition.
 
     Raises
     ------
     UnknownTopicOrPartitionError, ElectionNotNeededError, PreferredLeaderNotAvailableError,
     EligibleLeadersNotAvailableError
-        As Kafka's controller.
+        As in Kafka's controller.
     """
     cluster, (name, partition) = services.cluster, topic_partition
     topic = services.topics.get(name)
     if topic is None or not 0 <= partition < topic.partition_count:
-        raise UnknownTopicOrPartitionError(f"There is no partition {name}-{partition}")
+        raise UnknownTopicOrPartitionError(f"Partition {name}-{partition} does not exist")
     leader, replicas = cluster.leader(topic_partition), cluster.replicas(topic_partition)
     if leader != NO_LEADER and (kind == UNCLEAN or leader == replicas[0]):
-        raise ElectionNotNeededError(f"{name}-{partition} is led by node {leader}, as it should be")
+        raise ElectionNotNeededError(f"Node {leader} already leads {name}-{partition}")
     if kind == UNCLEAN:
         alive = [node for node in replicas if cluster.node(node) is not None]
         if not alive:
-            raise EligibleLeadersNotAvailableError(f"No node that has {name}-{partition} is up")
+            raise EligibleLeadersNotAvailableError(f"No replica of {name}-{partition} is alive")
         return alive[0]
     if cluster.node(replicas[0]) is None:
         raise PreferredLeaderNotAvailableError(
-            f"Node {replicas[0]}, which is to lead {name}-{partition}, is down"
+            f"Node {replicas[0]}, the preferred leader of {name}-{partition}, is not alive"
         )
     return replicas[0]
 

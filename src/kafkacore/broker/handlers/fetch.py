@@ -1,18 +1,18 @@
-"""Fetch: records from an offset on, waiting for ``min_bytes`` no longer than ``max_wait_ms``.
+"""Fetch: return records from given offsets, waiting up to ``max_wait_ms`` for ``min_bytes``.
 
-Versions 0 to 18, topics by name (to 12) and by id (from 13). Sessions from 7 on (KIP-227). From 12 on a
-response has the diverging epoch for a client that sends its last fetched epoch (KIP-595), from 16 on the
-current leader for a client that asks another node (KIP-951). The first batch comes whole, however small the
-limits are (KIP-74); before version 3 what is larger than a partition's limit is cut there, as it was then.
+Versions 0 to 18, with topic names up to version 12 and topic IDs from version 13. Fetch sessions are
+supported from version 7 (KIP-227), diverging epochs from version 12 (KIP-595), and the current leader in
+errors from version 16 (KIP-951). The first batch is returned whole even if it exceeds the limits (KIP-74).
+Before version 3 it is cut at the partition's limit, as in Kafka at that time.
 
-Versions 0 to 3, which Kafka 4 has removed, get messages of format 0 (0 and 1) or 1, without headers and in
-the codec they were written with; zstd is refused (KIP-110). Another thread converts them. Such an answer has
-at most half a megabyte, and partitions have their turn by chance before version 3, whose clients do not see
-to that.
+Kafka 4 has removed versions 0 to 3. They return messages of format 0 (versions 0 and 1) or 1, without
+headers, in the codec of the batch; zstd is rejected (KIP-110). Another thread converts the records. Such a
+response has at most 512 KiB. Before version 3 it starts at a random partition, because clients of these
+versions do not rotate the partitions themselves.
 
-Gaps: no aborted transactions, because transactions are not served; no preferred read replica, because every
-node reads the same log; replicas are served as consumers. Old clients that need more than Fetch, ListOffsets
-and Metadata are not served: Produce begins at version 3, groups at the versions that Kafka 4 has.
+Transactions are not supported, so responses never contain aborted transactions. The preferred read replica is
+never set, because all nodes read the same log. Replicas are served like consumers. Old clients can use only
+Fetch, ListOffsets and Metadata: Produce starts at version 3, and group APIs at the versions of Kafka 4.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ FIRST_VERSION_WITH_TIMESTAMPS = 2
 FIRST_VERSION_WITH_MAX_BYTES = 3
 FIRST_VERSION_WITH_BATCHES = 4
 FIRST_VERSION_BY_ID = 13
-#: By ``compression.type``; below it a client cannot read what the topic has.
+#: Minimum version by ``compression.type``. Clients with a lower version cannot decompress the topic's
+#: records.
 _FIRST_VERSION_WITH_CODEC = {codec.name: codec.min_fetch_version for codec in CODECS.values()}
 FIRST_VERSION_WITH_ALL_CODECS = max(_FIRST_VERSION_WITH_CODEC.values())
 FIRST_VERSION_WITH_LEADER = 16
-#: Clients that speak no later version do not know KAFKA_STORAGE_ERROR for one to retry.
+#: Clients up to this version do not treat KAFKA_STORAGE_ERROR as retriable.
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 _NOT_LOOKED_FOR = (
     UnknownTopicOrPartitionError.errno,
@@ -73,9 +74,10 @@ _NOT_LOOKED_FOR = (
     TopicAuthorizationFailedError.errno,
 )
 _NOT_CONVERTED = (UnsupportedCompressionTypeError.errno,)
-#: Of records that are converted for one answer, as they are in the log.
+#: Maximum bytes of log records that are converted for one response.
 MAX_CONVERTED_BYTES = 512 * 1024
-#: Of the same records, decompressed; the batch with which there are so many is the last one in the answer.
+#: Maximum bytes of these records after decompression. The batch that reaches the limit is the last one
+#: returned.
 MAX_CONVERTED_PLAIN_BYTES = 4 * 1024 * 1024
 
 _PartitionData = FetchResponse.PartitionData
@@ -84,7 +86,7 @@ _SESSION_ERRORS = (FetchSessionIdNotFoundError, FetchSessionTopicIdError, Invali
 
 
 class _Fetch:
-    """One Fetch on its way: whose session it is of, and how to answer it."""
+    """A Fetch request in progress and its session."""
 
     def __init__(self, request: Request, services: FetchServices) -> None:
         self.request = request
@@ -110,7 +112,10 @@ class _Fetch:
         )
 
     def _may_read(self) -> Callable[[str], bool] | None:
-        """Whether a topic may be read; asked whenever it is, so that a session goes on with what it may."""
+        """Return a check of whether a topic may be read, or ``None`` if every client may read every topic.
+
+        The check runs at each read, so that a session continues with the topics that remain allowed.
+        """
         request, services = self.request, self.services
         if services.authorizer is None:
             return None
@@ -124,7 +129,7 @@ class _Fetch:
             size = sum(len(result.records) for _, result in results)
             throttle_ms = quotas.fetch_throttle_ms(self.request, size)
             if throttle_ms:
-                # The client sends the same request again after the pause; its session has not changed.
+                # The client repeats the request after the throttle time; its session has not changed.
                 self.request.respond(
                     FetchResponse(throttle_time_ms=throttle_ms, session_id=self.context.session_id)
                 )
@@ -135,7 +140,7 @@ class _Fetch:
             self.request.respond(self._response(results))
 
     def _converted(self, results: PartitionResults) -> Change[FetchResponse]:
-        """The response for a client that knows no format 2 (KIP-283)."""
+        """Return the response for a client that does not support record format 2 (KIP-283)."""
         limit = self.services.config.max_decompressed_batch_bytes
         converted: PartitionResults = []
         plain_bytes = MAX_CONVERTED_PLAIN_BYTES
@@ -160,7 +165,7 @@ class _Fetch:
         leaders = CurrentLeaders(self.services.cluster)
         responses: list[_TopicResponse] = []
         if any(result.error in _NOT_LOOKED_FOR for _, result in included):
-            # As in Kafka, which does not look for them in the logs.
+            # As in Kafka, partitions that were not looked up in the logs come last.
             included = sorted(included, key=lambda each: each[1].error in _NOT_LOOKED_FOR)
         for partition, result in included:
             if not responses or (responses[-1].topic_id, responses[-1].topic) != (
@@ -217,14 +222,14 @@ class _Fetch:
 
 
 class _Conversion:
-    """The records of one partition for an old client; called by another thread.
+    """The conversion of one partition's records for an old client; it runs on another thread.
 
     Attributes
     ----------
     converted:
-        The records for the client.
+        The converted records.
     plain_bytes:
-        What the conversion has read, decompressed.
+        Bytes of the converted batches after decompression.
     """
 
     def __init__(
@@ -246,7 +251,7 @@ class _Conversion:
             bytes(self._records), magic, self._partition.fetch_offset, self._limit, self._max_plain_bytes
         )
         if self._version < FIRST_VERSION_WITH_MAX_BYTES:
-            # A message that does not fit is cut: by that the client knows that its limit is too small.
+            # A truncated message tells the client that its limit is too small.
             self.converted = self.converted[: max(self._partition.max_bytes, 0)]
 
 
@@ -293,7 +298,7 @@ def _ask(request: Request, services: FetchServices) -> FetchAsk:
                 asked.last_fetched_epoch,
             )
     if request.version < FIRST_VERSION_WITH_MAX_BYTES and partitions:
-        # Whoever comes first may get all there is room for.
+        # Start at a random partition, because the first ones can use up the response's limit.
         first = services.clock.random.randrange(len(partitions))
         items = list(partitions.items())
         partitions = dict(items[first:] + items[:first])

@@ -1,7 +1,7 @@
-"""FindCoordinator: the node that keeps a group's state, which is the leader of the group's partition.
+"""FindCoordinator: return the coordinator of a group, which is the leader of the group's offsets partition.
 
-Versions 0 to 6. The first request makes ``__consumer_offsets``. Gaps: transactions and share groups are not
-served. Their coordinator is refused with an error that ends every known client's attempt at once.
+Versions 0 to 6. The first request creates ``__consumer_offsets``. Transactions and share groups are not
+supported. A request for their coordinator is answered with an error that every known client treats as fatal.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from kafkacore.structs import ACLOperation, ResourceType, TopicPartition, partit
 FIRST_BATCHED_VERSION = 4
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 FIRST_VERSION_WITH_SHARE = 6
-#: Kinds of coordinators that are not served → what they are for.
+#: Unsupported coordinator types, with the feature that needs them.
 NOT_SERVED = {TRANSACTION: "transactions", SHARE: "share groups"}
-#: The version that librdkafka asks in. It retries until ``init_transactions`` times out unless the error is a
+#: The version that librdkafka uses. It retries until ``init_transactions`` times out unless the error is a
 #: failed authorization, which it reports together with the broker's message.
 LIBRDKAFKA_VERSION = 2
 
@@ -51,7 +51,7 @@ def handle(request: Request[FindCoordinatorRequest], services: GroupServices) ->
 
 
 class _Found(NamedTuple):
-    """The fields that a response has of one coordinator, in every version."""
+    """The coordinator fields that responses of all versions have in common."""
 
     node_id: int
     host: str
@@ -66,7 +66,7 @@ def _found(request: Request[FindCoordinatorRequest], key: str, services: GroupSe
         if request.message.key_type != GROUP:
             raise _refusal(request)
         node = _coordinator(key, services).for_listener(request.context.listener_name)
-    except Exception as error:  # noqa: BLE001 - one key's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this key only; error_code logs bugs
         return _Found(-1, "", -1, error_code(error), error_message(error))
     return _Found(node.node_id, node.host, node.port)
 
@@ -82,11 +82,11 @@ def _authorize(request: Request[FindCoordinatorRequest], key: str, services: Gro
 
 
 def _refusal(request: Request[FindCoordinatorRequest]) -> BrokerResponseError:
-    """The error for the client. Some clients retry without a message, so the broker logs it too."""
+    """Return the error for the client, and log it, because some clients retry without showing the message."""
     key_type = request.message.key_type
     what = NOT_SERVED.get(key_type, f"coordinators of type {key_type}")
-    logger.warning("client %s asks for %s, which this broker does not have", request.client_id, what)
-    sentence = f"This broker has no {what}: use Apache Kafka for them."
+    logger.warning("client %s uses %s, which this broker does not support", request.client_id, what)
+    sentence = f"This broker does not support {what}: use Apache Kafka for them."
     if key_type not in NOT_SERVED:
         return InvalidRequestError(sentence)
     if key_type == TRANSACTION and request.version == LIBRDKAFKA_VERSION:

@@ -1,6 +1,6 @@
-"""Heartbeat: a member lives, and hears whether it is to join again.
+"""Heartbeat: keep a group member's session alive and notify the member of a rebalance.
 
-Versions 0 to 4. Gaps: none known.
+Versions 0 to 4.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def handle(request: Request[HeartbeatRequest], services: GroupServices) -> Heart
             message.generation_id,
             request.node_id,
         )
-    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this request only; error_code logs bugs
         return HeartbeatResponse(error_code=error_code(error))
     return HeartbeatResponse()
 

@@ -1,9 +1,9 @@
-"""IncrementalAlterConfigs: keys set, deleted, appended to and subtracted from (KIP-339).
+"""IncrementalAlterConfigs: set, delete, append to and subtract from single settings (KIP-339).
 
-Versions 0 to 1, resources topic and broker. What is changed is on disk and in force when the answer leaves.
-Gaps: of a broker's properties those can be changed that DescribeConfigs does not tell as read-only, for a
-single broker only on the first node of a cluster of virtual ones; no loggers, groups or client metrics; no
-alter.config.policy.
+Versions 0 to 1, for topics and brokers. On response, the changes are on disk and in effect. The broker
+settings that DescribeConfigs does not return as read-only can be changed. Settings of a single broker can be
+changed only on the first virtual node. Loggers, groups, client metrics and ``alter.config.policy`` are not
+supported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""InitProducerId: an identity for an idempotent producer (KIP-98, KIP-360).
+"""InitProducerId: assign a producer ID to an idempotent producer (KIP-98, KIP-360).
 
-Versions 0 to 5; what Kafka 4.3 has of 6 (KIP-939) is not released. Gaps: no transactions. A producer that
-already has an identity gets a fresh one, with epoch 0, which KIP-360 allows for a producer without a
-transactional id.
+Versions 0 to 5; version 6 is unstable in Kafka 4.3 (KIP-939). Transactions are not supported. A producer that
+already has an ID gets a new one with epoch 0, which KIP-360 allows for a producer without a transactional ID.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ def handle(request: Request[InitProducerIdRequest], services: ProducerIdServices
     try:
         if transactional_id is not None:
             require(request, services, ACLOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-            raise UnsupportedVersionError("This broker has no transactions: use Apache Kafka for them.")
+            raise UnsupportedVersionError(
+                "This broker does not support transactions: use Apache Kafka for them."
+            )
         require_idempotent_write(request, services)
         producer_id = services.producer_ids.next_producer_id()
     except (AuthorizationError, UnsupportedVersionError, OSError) as error:

@@ -1,8 +1,8 @@
-"""JoinGroup: a member joins its group, and is answered when the group's next generation begins.
+"""JoinGroup: join a group; the response is sent when the group's next generation begins.
 
-Versions 0 to 9. A dynamic member is given its id first (4, KIP-394), a static one keeps its place (5,
-KIP-345), reasons are logged (8, KIP-800), a static leader that comes back may skip the assignment (9,
-KIP-814). Gaps: none known.
+Versions 0 to 9. A dynamic member first gets its member ID (version 4, KIP-394). A static member keeps its
+place in the group (version 5, KIP-345). The reason for joining is logged (version 8, KIP-800). A static
+leader that rejoins may skip the assignment (version 9, KIP-814).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
 FIRST_VERSION_WITH_ID_REQUIRED = 4
 FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
-#: As much of a client's reason as Kafka's own clients send.
+#: Maximum length of a client's reason. Kafka's clients truncate it to the same length.
 MAX_REASON_LENGTH = 255
 
 _Member = JoinGroupResponse.JoinGroupResponseMember
 
 
 class HasReason(Protocol):
-    """A message in which a client may say why (KIP-800)."""
+    """A message that may contain a client's reason for joining or leaving (KIP-800)."""
 
     reason: str | None
 
@@ -52,7 +52,8 @@ def handle(request: Request[JoinGroupRequest], services: GroupServices) -> JoinG
         session_timeout_ms=message.session_timeout_ms,
         rebalance_timeout_ms=message.rebalance_timeout_ms if has_own_timeout else message.session_timeout_ms,
         protocol_type=message.protocol_type,
-        # Copied: a view would keep the whole request for as long as the member is one.
+        # Copied, because a view would keep the whole request in memory for as long as the member is in the
+        # group.
         protocols=tuple(MemberProtocol(one.name, bytes(one.metadata)) for one in message.protocols),
         reason=reason_of(message),
         must_know_its_id=version >= FIRST_VERSION_WITH_ID_REQUIRED,
@@ -62,15 +63,15 @@ def handle(request: Request[JoinGroupRequest], services: GroupServices) -> JoinG
     try:
         require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.join(joining, request.node_id)
-    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
-        # Without the right to join, the response must not show that the member was looked up.
+    except Exception as error:  # noqa: BLE001 - fails this request only; error_code logs bugs
+        # Without permission to join, the response must not reveal whether the member exists.
         member_id = "" if isinstance(error, AuthorizationError) else message.member_id
         return _response(JoinResult(error_code(error), member_id), version)
     return ANSWERED_LATER
 
 
 def reason_of(message: HasReason) -> str:
-    """What a client says why it joins or leaves, for a line of the log."""
+    """Return the client's reason for joining or leaving, for the log."""
     return (message.reason or "not provided")[:MAX_REASON_LENGTH]
 
 

@@ -1,6 +1,6 @@
-"""LeaveGroup: a member leaves its group; from version 3 on several, and static ones by their instance id.
+"""LeaveGroup: remove members from a group; from version 3 on several, static members by their instance ID.
 
-Versions 0 to 5. Reasons are logged (5, KIP-800). Gaps: none known.
+Versions 0 to 5. The reason for leaving is logged (version 5, KIP-800).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def handle(
     try:
         require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.leave(message.group_id, leaving, request.node_id, on_left)
-    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this request only; error_code logs bugs
         return LeaveGroupResponse(error_code=error_code(error))
     return ANSWERED_LATER
 

@@ -1,7 +1,7 @@
-"""ListGroups: the groups that the node coordinates, with their states (4, KIP-518) and types (5, KIP-848).
+"""ListGroups: return the groups that the node coordinates, with states (KIP-518) and types (KIP-848).
 
-Versions 0 to 5. A client that may not describe the cluster gets only the groups that it may
-describe. Gaps: none known; all groups are of the classic type.
+Versions 0 to 5. A client without permission to describe the cluster gets only the groups that it may
+describe. All groups have the type Classic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def handle(request: Request[ListGroupsRequest], services: GroupServices) -> List
     sees_all = allowed_on_cluster(request, services, describe, is_asked_for=False)
     try:
         groups = services.groups.groups(request.node_id, message.states_filter, message.types_filter)
-    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this request only; error_code logs bugs
         return ListGroupsResponse(error_code=error_code(error))
     return ListGroupsResponse(
         groups=[

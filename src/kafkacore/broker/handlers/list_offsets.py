@@ -1,8 +1,8 @@
-"""ListOffsets: the offset of a moment, or of one of the moments that have a name.
+"""ListOffsets: return the offset for a timestamp, or for a special timestamp such as "latest".
 
-Versions 0 to 11. Version 0, which Kafka 4 has removed, is answered with one offset, by the same rules as the
-others; Kafka answered it with beginnings of segments. Gaps: no tiered storage, so "latest tiered" (-5) and
-"earliest pending upload" (-6) are unknown and "earliest local" (-4) is the earliest.
+Versions 0 to 11. Version 0, which Kafka 4 has removed, returns one offset by the same rules as the later
+versions; in Kafka it returned the start offsets of segments. Tiered storage is not supported, so "latest
+tiered" (-5) and "earliest pending upload" (-6) are unknown, and "earliest local" (-4) is the earliest offset.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EARLIEST_PENDING_UPLOAD = -6
 UNKNOWN = -1
 FIRST_VERSION_WITH_EPOCH = 4
 
-#: Named moment → the version that brought it.
+#: First version that supports a special timestamp.
 _FIRST_VERSION = {
     OffsetSpec.LATEST: 0,
     OffsetSpec.EARLIEST: 0,
@@ -84,9 +84,11 @@ def _answer(
     try:
         require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, name)
         if topic_partition in repeated:
-            raise InvalidRequestError(f"{partition_name(topic_partition)} is asked for twice")
+            raise InvalidRequestError(f"{partition_name(topic_partition)} occurs twice in the request")
         if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, version + 1):
-            raise UnsupportedVersionError(f"ListOffsets v{version} has no timestamp {asked.timestamp}")
+            raise UnsupportedVersionError(
+                f"ListOffsets v{version} does not support the timestamp {asked.timestamp}"
+            )
         log = services.cluster.led_log(topic_partition, request.node_id, asked.current_leader_epoch)
         found: list[tuple[int, int]] = []
         search = partial(_search, log, asked.timestamp, read_committed, found)
@@ -96,7 +98,7 @@ def _answer(
             search()
         offset, timestamp = found[0]
         epoch = _epoch_of(log, offset, asked.timestamp) if version >= FIRST_VERSION_WITH_EPOCH else UNKNOWN
-    except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
         return _Partition(partition_index=asked.partition_index, error_code=error_code(error))
     return _Partition(
         partition_index=asked.partition_index,
@@ -107,7 +109,7 @@ def _answer(
 
 
 def _is_searched(timestamp: int) -> bool:
-    """Whether a batch has to be decompressed for it, which can take too long for the network thread."""
+    """Whether batches must be decompressed, which can take too long for the network thread."""
     return timestamp >= 0 or timestamp == OffsetSpec.MAX_TIMESTAMP
 
 
@@ -116,17 +118,16 @@ def _search(log: UnifiedLog, timestamp: int, read_committed: bool, found: list[t
 
 
 def _epoch_of(log: UnifiedLog, offset: int, timestamp: int) -> int:
-    """The leader epoch of the record at ``offset``; of the next one, it is the current."""
+    """Return the leader epoch of the record at ``offset``, or the current epoch for the latest offset."""
     if offset == UNKNOWN:
         return UNKNOWN
     return log.leader_epoch if timestamp == OffsetSpec.LATEST else log.epoch_at(offset)
 
 
 def offset_of(log: UnifiedLog, timestamp: int, read_committed: bool) -> tuple[int, int]:
-    """(offset, timestamp) of a moment in ``log``; -1 for what is not known.
+    """Return the offset and the timestamp of the first record at or after ``timestamp``; -1 if unknown.
 
-    A moment later than every record that this reader may see has no offset (Kafka's
-    ``fetchOffsetForTimestamp``).
+    As in Kafka's ``fetchOffsetForTimestamp``, the offset is unknown if the reader cannot see the record yet.
     """
     limit = log.last_stable_offset if read_committed else log.high_watermark
     if timestamp == OffsetSpec.LATEST:

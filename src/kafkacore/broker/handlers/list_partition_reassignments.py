@@ -1,7 +1,7 @@
-"""ListPartitionReassignments: which partitions are being moved to other brokers: none (KIP-455).
+"""ListPartitionReassignments: return an empty list, because no reassignment is ever in progress (KIP-455).
 
-Version 0. Gaps: none; AlterPartitionReassignments is complete when it is answered. Kafka's topics tool asks
-before it describes a topic.
+Version 0. AlterPartitionReassignments is complete when its response is sent. Kafka's topics tool sends this
+request before it describes a topic.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Metadata: who leads what, topics by name or id, and topics made on first use.
+"""Metadata: return brokers, topics and partition leaders; create missing topics if allowed.
 
-Versions 0 to 13. A topic that the client may not describe is refused whether or not there is one of that
-name, and of all topics left out; by its id it is refused without its name. Gaps: no rack awareness beyond the
-configured rack.
+Versions 0 to 13. A topic that the client may not describe is refused whether or not it exists. It is omitted
+from a list of all topics. A request by ID returns the error without the topic's name.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def handle(request: Request[MetadataRequest], services: TopicServices) -> Metada
         response.cluster_authorized_operations = cluster_operations(request, services)
     if version >= 8 and message.include_topic_authorized_operations:
         for topic in response.topics:
-            # Of a topic that is not there, too.
+            # As in Kafka, this includes topics that do not exist.
             if topic.name is not None and topic.error_code != TopicAuthorizationFailedError.errno:
                 topic.topic_authorized_operations = authorized_operations(
                     request, services, ResourceType.TOPIC, topic.name
@@ -94,13 +93,13 @@ def _topics(request: Request, services: TopicServices) -> list[_Topic]:
 def visible_topics(
     names: Iterable[str], request: Request, services: TopicServices, *, is_asked_for: bool = True
 ) -> set[str]:
-    """Those of ``names`` that the client may know of, if there are such topics."""
+    """Return the names of the topics that the client may describe, whether or not they exist."""
     describe, topic = ACLOperation.DESCRIBE, ResourceType.TOPIC
     return allowed_names(request, services, describe, topic, names, is_asked_for=is_asked_for)
 
 
 def _create_missing(names: Iterable[str], request: Request, services: TopicServices) -> dict[str, int]:
-    """Make those that there are not; name → code of a refusal."""
+    """Create the topics that do not exist, and return the error codes of failures by name."""
     missing, create = [name for name in names if services.topics.get(name) is None], ACLOperation.CREATE
     refused = {}
     if missing and not allowed_on_cluster(request, services, create, is_asked_for=False):
@@ -124,7 +123,7 @@ def _describe_id(topic_id: UUID, request: Request, services: TopicServices) -> _
 
 
 def describe_topic(name: str, services: TopicServices) -> _Topic:
-    """A topic with its partitions, or the error that there is none."""
+    """Return a topic with its partitions, or an error if it does not exist."""
     topic = services.topics.get(name)
     if topic is None:
         return _Topic(error_code=_error_of_missing(name), name=name, is_internal=is_internal(name))
@@ -140,7 +139,7 @@ def describe_topic(name: str, services: TopicServices) -> _Topic:
 
 
 def partition_state(topic_partition: TopicPartition, services: TopicServices) -> _Partition:
-    """Who leads a partition, and who has it."""
+    """Return the leader and the replicas of a partition."""
     cluster = services.cluster
     leader = cluster.leader(topic_partition)
     replicas = cluster.replicas(topic_partition)

@@ -1,8 +1,8 @@
-"""OffsetCommit: how far a group has read, kept in ``__consumer_offsets``; answered when it cannot be lost.
+"""OffsetCommit: write committed offsets of a group to ``__consumer_offsets``.
 
-Versions 2 to 10, topics by name (to 9) and by id (from 10). Committed is what exists and whose note is short
-enough; every other partition has its error. Gaps: members of the group protocol of KIP-848 have no groups
-here.
+Versions 2 to 10, with topic names up to version 9 and topic IDs from version 10. The response is sent when a
+crash can no longer lose the offsets. An unknown partition or too long metadata is an error of that partition
+only. Members of the group protocol of KIP-848 are not supported.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _Partition = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
 class _Commit:
-    """One OffsetCommit on its way: the answers, and what is asked of the coordinator."""
+    """An OffsetCommit request in progress: the offsets to commit, and the response."""
 
     def __init__(self, request: Request, services: GroupServices) -> None:
         self._request = request
         self._services = services
         self.response = OffsetCommitResponse()
         self.offsets: list[OffsetToCommit] = []
-        #: The answers of :attr:`offsets`.
+        #: The responses for :attr:`offsets`, in the same order.
         self._answers: list[_Partition] = []
         group_id = request.message.group_id
         if not allowed(request, services, ACLOperation.READ, ResourceType.GROUP, group_id):

@@ -1,6 +1,6 @@
-"""OffsetDelete: a group forgets offsets of topics that it does not consume (KIP-496).
+"""OffsetDelete: delete offsets of topics that the group does not consume (KIP-496).
 
-Version 0. Gaps: none known.
+Version 0.
 """
 
 from __future__ import annotations

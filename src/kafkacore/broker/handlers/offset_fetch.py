@@ -1,8 +1,8 @@
-"""OffsetFetch: the committed offsets of one group (to version 7) or of several.
+"""OffsetFetch: return the committed offsets of one group (up to version 7) or of several groups.
 
-Versions 1 to 10, topics by name (to 9) and by id (from 10); all offsets of a group where no topics are given.
-Nothing is shown that a crash could take back: the answer waits until the commits it shows are safe, whether
-``require_stable`` asks for it or not. Gaps: there are no transactions whose offsets could be unstable.
+Versions 1 to 10, with topic names up to version 9 and topic IDs from version 10. Without topics, all offsets
+of a group are returned. The response waits until the commits that it contains are on disk, whether or not
+``require_stable`` is set, so that a crash cannot revert an offset that a client has seen.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _AskedTopic: TypeAlias = (
 
 
 class _FoundPartition(NamedTuple):
-    """The fields that both kinds of partitions in a response have."""
+    """The fields of a partition that all versions of the response have in common."""
 
     partition_index: int
     committed_offset: int = NO_OFFSET
@@ -66,14 +66,14 @@ class _FoundTopic(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What is answered of one group."""
+    """The result for one group."""
 
     error_code: int
     topics: list[_FoundTopic]
 
 
 class _Fetch:
-    """One OffsetFetch on its way: the groups that are still to be answered."""
+    """An OffsetFetch request in progress, with the results so far."""
 
     def __init__(self, request: Request, services: GroupServices) -> None:
         self._request = request
@@ -109,10 +109,11 @@ class _Fetch:
 
     def _group(self, code: int, group: _AskedGroup, offsets: Mapping[str, TopicOffsets]) -> _Found:
         if code == CoordinatorNotAvailableError.errno:
-            # Clients before 3.9 do not expect the other one, and this one has them look again.
+            # Clients before 3.9 do not handle CoordinatorNotAvailable here; NotCoordinator makes them look
+            # again.
             code = NotCoordinatorError.errno
         if code and self._request.version < FIRST_VERSION_WITH_ERROR:
-            # There is no other place for it.
+            # These versions have no error field for the whole response.
             return _Found(code, [_all_with(code, topic) for topic in group.topics or ()])
         if code:
             return _Found(code, [])
@@ -177,12 +178,12 @@ class _Fetch:
 
 
 def _of_topic(partitions: TopicOffsets, topic_id: UUID) -> TopicOffsets:
-    """Without what was committed to another topic of the same name; old records do not say to which."""
+    """Exclude offsets committed to an earlier topic of the same name; old records lack the topic ID."""
     return {index: offset for index, offset in partitions.items() if offset.topic_id in (ZERO_UUID, topic_id)}
 
 
 def _id_of(topic: _AskedTopic) -> UUID:
-    """Zero where a version does not name topics by id."""
+    """Return the topic ID, or zero in versions without topic IDs."""
     return ZERO_UUID if isinstance(topic, OffsetFetchRequest.OffsetFetchRequestTopic) else topic.topic_id
 
 

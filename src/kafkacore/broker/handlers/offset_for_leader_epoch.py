@@ -1,6 +1,8 @@
-"""OffsetForLeaderEpoch: where a leader's epoch ends, by which a consumer finds that a log was cut (KIP-320).
+"""OffsetForLeaderEpoch: return the end offset of a leader epoch, by which consumers detect truncation.
 
-Versions 2 to 4. Gaps: none.
+The API is part of KIP-320.
+
+Versions 2 to 4.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def _answer(
         topic_partition = TopicPartition(topic, asked.partition)
         log = services.cluster.led_log(topic_partition, request.node_id, asked.current_leader_epoch)
         found = log.end_offset_for_epoch(asked.leader_epoch)
-    except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
         return _Partition(partition=asked.partition, error_code=error_code(error))
     return _Partition(partition=asked.partition, leader_epoch=found.leader_epoch, end_offset=found.end_offset)
 

@@ -1,7 +1,7 @@
-"""Produce: append batches to the logs; with ``acks`` 1 or all, answer when consumers can read them.
+"""Produce: append batches to the logs; with ``acks`` 1 or all, respond when consumers can read them.
 
-Versions 3 to 13, topics by name (to 12) and by id (from 13). Gaps: no transactions; one batch per
-partition, as Kafka demands since version 3.
+Versions 3 to 13, with topic names up to version 12 and topic IDs from version 13. Transactions are not
+supported. As in Kafka since version 3, a request has one batch per partition.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
     Unvalidated = tuple[ProducePartition, TopicPartition, UnifiedLog]
 
-#: Bytes of batches.
+#: Minimum bytes of batches that one call of the other thread validates.
 _VALIDATED_AT_ONCE = 256 * 1024
 
 
 class _Pending:
-    """A partition that has been written, and whose high watermark has not passed the batch yet."""
+    """A partition whose batch is appended, but whose high watermark has not passed the batch yet."""
 
     __slots__ = ("_log", "_node_id", "_required", "_services", "partition", "topic_partition")
 
@@ -79,11 +79,11 @@ class _Pending:
             log = self._services.cluster.led_log(self.topic_partition, self._node_id)
         except (UnknownTopicOrPartitionError, NotLeaderForPartitionError, KafkaStorageError) as error:
             return error.errno
-        # A topic made anew under the old name has another log.
+        # A topic that was deleted and re-created under the same name has another log.
         return None if log is self._log else UnknownTopicOrPartitionError.errno
 
     def settle(self) -> None:
-        """Put into the answer what has become of it."""
+        """Write the result into the response."""
         outcome = self.outcome()
         if outcome != 0:
             error = RequestTimedOutError if outcome is None else for_code(outcome)
@@ -93,7 +93,7 @@ class _Pending:
 
 
 class _Produce:
-    """The answer to one Produce: what its batches' append says, and what it waits for."""
+    """The response to a Produce request, and the appended batches that it waits for."""
 
     def __init__(self, append: ProduceAppend) -> None:
         self._append = append
@@ -103,7 +103,7 @@ class _Produce:
         self.pending: list[_Pending] = []
 
     def append_unvalidated(self) -> Change[ProduceCall | AnsweredLater]:
-        """Validate on another thread what may take long, and append it on this one."""
+        """Validate the slow batches on another thread, and append them on this one."""
         waiting = self.request.operation
         append = self._append
         for some in _parts(append.unvalidated):
@@ -120,11 +120,11 @@ class _Produce:
         return response
 
     def conclude(self) -> ProduceCall | AnsweredLater:
-        """The response, once every batch is appended or refused; ``ANSWERED_LATER`` if it has to wait."""
+        """Return the response after all batches are appended or refused, or wait with ``ANSWERED_LATER``."""
         call, request, services = self.call, self.request, self.services
         if call.acks == 0:
             if self._append.first_error:
-                # There is no answer to put the error in; hanging up is how Kafka lets such a producer know.
+                # Without a response, closing the connection is how the producer is notified, as in Kafka.
                 raise CloseConnectionError(f"Produce with acks=0 failed: {self._append.first_error}")
             request.respond(None)
             return ANSWERED_LATER
@@ -132,7 +132,7 @@ class _Produce:
             return self.finished() if self._append.first_error else call
         for waiting in self._append.waiting:
             self.pending.append(_Pending(*waiting, request.node_id, services))
-        # In Kafka the time-out is for acks=all alone, so clients may send any value with acks=1, even 0.
+        # In Kafka the timeout applies to acks=all only, so with acks=1 clients may send any value, even 0.
         deadline_ms = NEVER_MS if call.acks == 1 else services.clock.monotonic_ms() + max(call.timeout_ms, 0)
         request.operation = DelayedProduce(deadline_ms, self.pending, self.answer)
         services.replica_manager.produce_purgatory.try_complete_else_watch(
@@ -146,7 +146,7 @@ class _Produce:
         self.request.respond(self.finished())
 
     def finished(self) -> ProduceCall:
-        """The response, with who leads what this node does not."""
+        """Return the response, with the current leaders of the partitions that this node does not lead."""
         leaders = CurrentLeaders(self.services.cluster)
         for topic in self.call.topics:
             for partition in topic.partitions:
@@ -166,12 +166,12 @@ class _Produce:
 
 
 def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:
-    """Batches that are validated by one call of the other thread: so many that the call is worth it."""
+    """Group batches so that each call of the other thread validates enough to be worth its overhead."""
     part: list[Unvalidated] = []
     size = 0
     for each in unvalidated:
         part.append(each)
-        assert each[0].records is not None, "it is taken once"
+        assert each[0].records is not None, "records are dropped only after validation"
         size += len(each[0].records)
         if size >= _VALIDATED_AT_ONCE:
             yield part
@@ -183,7 +183,9 @@ def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:
 def handle(request: Request[ProduceCall], services: ProduceServices) -> ProduceCall | AnsweredLater:
     call = request.message
     if call.transactional_id is not None:
-        raise CloseConnectionError("Produce of a transaction, which this broker did not open")
+        raise CloseConnectionError(
+            "Produce with a transactional ID: this broker does not support transactions"
+        )
     append = ProduceAppend(request, services)
     append.append_all()
     produce = _Produce(append)

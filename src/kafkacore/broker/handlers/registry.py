@@ -1,6 +1,7 @@
-"""Every API that the broker serves: the handlers that lie in this package.
+"""The handlers of all APIs that the broker serves, collected from the modules of this package.
 
-What is not here is not advertised, and its request closes the connection. A new API is one more file here.
+An API without a handler is not announced, and a request for it closes the connection. To add an API, add a
+module.
 """
 
 from __future__ import annotations

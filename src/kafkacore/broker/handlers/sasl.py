@@ -1,8 +1,8 @@
-"""SaslHandshake and SaslAuthenticate where no authentication is going on: they are refused, as in Kafka.
+"""SaslHandshake and SaslAuthenticate outside of an authentication: refuse them, as in Kafka.
 
-Versions 0 to 1 and 0 to 2. What authenticates a client comes before its requests and is no business of a
-handler: :mod:`kafkacore.security.server_authenticator`. Here arrive those of a client on a listener without
-SASL, and tokens behind the end of an authentication.
+Versions 0 to 1 and 0 to 2. :mod:`kafkacore.security.server_authenticator` authenticates a client before its
+first request. These handlers get requests from clients on a listener without SASL, and tokens sent after the
+authentication is complete.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def handle_authenticate(
 ) -> SaslAuthenticateResponse:
     protocol = request.context.security_protocol
     if protocol.startswith("SASL_"):
-        sentence = "This client has been authenticated already."
+        sentence = "The client is already authenticated."
     else:
-        sentence = f"Nobody authenticates by SASL here: the listener speaks {protocol}."
+        sentence = f"SASL is not enabled on this listener: its security protocol is {protocol}."
     return SaslAuthenticateResponse(
         error_code=IllegalSaslStateError.errno, error_message=sentence, auth_bytes=b""
     )

@@ -1,7 +1,4 @@
-"""One request on its way through the broker, and what the handlers of requests are given to work with.
-
-Does not know: sockets, how a message is encoded, what any API does.
-"""
+"""The services that the broker provides to request handlers, and the type of a handler."""
 
 from __future__ import annotations
 
@@ -60,19 +57,19 @@ __all__ = [
     "TopicServices",
 ]
 
-#: Answers a frame: the request, and the pieces of its response without the size; ``None`` when there is none.
+#: Receives the response to a request: the pieces of its frame without the size, or ``None`` for no response.
 OnResponse = Callable[[Request, "list[bytes | memoryview] | None"], None]
 
 
 class MetadataServices(AuthorizationServices, Protocol):
-    """For handlers of access control entries, users and quotas."""
+    """Services for the handlers of access control entries, users and quotas."""
 
     @property
     def metadata(self) -> ClusterMetadata: ...
 
 
 class TopicServices(AuthorizationServices, LongWorkServices, Protocol):
-    """For handlers of topics and partitions."""
+    """Services for the handlers of topics and partitions."""
 
     @property
     def cluster(self) -> ClusterState: ...
@@ -94,7 +91,7 @@ class TopicServices(AuthorizationServices, LongWorkServices, Protocol):
 
 
 class GroupServices(AuthorizationServices, Protocol):
-    """For handlers of consumer groups and their offsets."""
+    """Services for the handlers of consumer groups and their offsets."""
 
     @property
     def cluster(self) -> ClusterState: ...
@@ -113,7 +110,7 @@ class GroupServices(AuthorizationServices, Protocol):
 
 
 class FetchServices(AuthorizationServices, LongWorkServices, Protocol):
-    """For the handler of Fetch."""
+    """Services for the handler of Fetch."""
 
     @property
     def clock(self) -> Clock: ...
@@ -135,7 +132,7 @@ class FetchServices(AuthorizationServices, LongWorkServices, Protocol):
 
 
 class ProduceServices(AuthorizationServices, LongWorkServices, Protocol):
-    """For the handler of Produce."""
+    """Services for the handler of Produce."""
 
     @property
     def clock(self) -> Clock: ...
@@ -154,7 +151,7 @@ class ProduceServices(AuthorizationServices, LongWorkServices, Protocol):
 
 
 class ProducerIdServices(AuthorizationServices, Protocol):
-    """For the handler of InitProducerId."""
+    """Services for the handler of InitProducerId."""
 
     @property
     def producer_ids(self) -> ProducerIdManager: ...
@@ -162,9 +159,9 @@ class ProducerIdServices(AuthorizationServices, Protocol):
 
 @dataclass(slots=True)
 class BrokerServices:
-    """What the broker has for its handlers; each takes the part that one of the Protocols above names.
+    """All services of the broker. Each handler uses the part that one of the protocols above describes.
 
-    ``authorizer`` is ``None`` where everybody may do everything.
+    ``authorizer`` is ``None`` if every client may do everything.
     """
 
     dynamic_configs: DynamicConfigs
@@ -183,16 +180,16 @@ class BrokerServices:
     metadata: ClusterMetadata
     authorizer_log: AuthorizerLog
     authorizer: Authorizer | None = None
-    #: Does on another thread what would keep the network thread for long.
+    #: Runs work on another thread that would block the network thread for too long.
     long_work: ChangeQueue = field(default_factory=ChangeQueue)
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration in force, which may be another one for the next request."""
+        """The configuration in effect. It can change between two requests."""
         return self.dynamic_configs.current
 
 
-#: Stands before the handlers, for tests: is given each request, and what serves it.
+#: Called with each request and the function that serves it, instead of that function; for tests.
 Interceptor = Callable[[Request, Callable[[Request], None]], None]
 
 
@@ -201,10 +198,10 @@ ResponseT = TypeVar("ResponseT")
 
 
 class ApiHandler(NamedTuple, Generic[RequestT, ResponseT]):
-    """One API as this broker serves it: the versions it speaks, and what it does.
+    """An API: the versions that this broker serves, and its handler.
 
     ``handle`` returns the response message, or :data:`ANSWERED_LATER`. ``decode(cursor, version)`` and
-    ``encode(response, version, correlation_id)`` are the generated messages' unless an API has its own.
+    ``encode(response, version, correlation_id)`` replace the generated codecs of the messages.
     """
 
     request_class: type[RequestMessage[Any]]
@@ -215,5 +212,5 @@ class ApiHandler(NamedTuple, Generic[RequestT, ResponseT]):
     encode: Callable[[ResponseT, int, int], list[bytes | memoryview]] | None = None
 
 
-#: A handler of whichever API.
+#: A handler of any API.
 AnyApiHandler: TypeAlias = ApiHandler[Any, Any]

@@ -1,7 +1,6 @@
-"""SyncGroup: the leader hands in the assignments, everybody gets its own once they are written.
+"""SyncGroup: the leader sends the assignments, and each member gets its own once they are written.
 
-Versions 0 to 5. From 5 on a member must say what it takes the group's protocol to be (KIP-559). Gaps: none
-known.
+Versions 0 to 5. From version 5 on, a member must send the protocol type and name that it expects (KIP-559).
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ def handle(request: Request[SyncGroupRequest], services: GroupServices) -> SyncG
         group_instance_id=message.group_instance_id,
         protocol_type=message.protocol_type,
         protocol_name=message.protocol_name,
-        # Copied: they are kept for as long as the generation lives.
+        # Copied, because they are kept for as long as the generation exists.
         assignments={one.member_id: bytes(one.assignment) for one in message.assignments},
         on_synced=lambda result: request.respond(_response(result)),
     )
     try:
         require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.sync(syncing, request.node_id)
-    except Exception as error:  # noqa: BLE001 - the response has it; error_code logs surprises
+    except Exception as error:  # noqa: BLE001 - fails this request only; error_code logs bugs
         return SyncGroupResponse(error_code=error_code(error))
     return ANSWERED_LATER
 

@@ -1,7 +1,6 @@
-"""UnregisterBroker: a node that runs is refused, any other is not registered.
+"""UnregisterBroker: refuse to unregister a running node; any other node is not registered.
 
-Version 0. Gaps: Apache Kafka also unregisters a node that runs, after which a cluster of one node serves
-nobody. This broker refuses that.
+Version 0. Apache Kafka also unregisters a running node, after which a cluster of one node serves no client.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ def handle(request: Request[UnregisterBrokerRequest], services: TopicServices) -
     try:
         require_cluster(request, services, ACLOperation.ALTER)
         if broker_id in services.cluster.node_ids():
-            raise InvalidRequestError(f"Broker {broker_id} serves this cluster: stop it instead.")
+            raise InvalidRequestError(f"Broker {broker_id} is running in this cluster: stop it instead.")
         raise BrokerIdNotRegisteredError(f"Broker ID {broker_id} is not currently registered")
     except BrokerResponseError as error:
         return UnregisterBrokerResponse(error_code=error_code(error), error_message=error_message(error))

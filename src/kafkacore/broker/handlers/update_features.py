@@ -1,6 +1,6 @@
-"""UpdateFeatures (KIP-584, KIP-778): accept the levels that are in force, refuse every other.
+"""UpdateFeatures: accept the feature levels in effect and refuse all others (KIP-584, KIP-778).
 
-Versions 0 to 2. Gaps: no level of this broker can be changed.
+Versions 0 to 2. No feature level of this broker can be changed.
 """
 
 from __future__ import annotations
