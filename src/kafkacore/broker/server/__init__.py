@@ -1,4 +1,1 @@
-"""Sockets, the request pump, the dispatch of requests to their handlers.
-
-Does not know: what a handler does.
-"""
+"""The broker's socket server and the dispatch of requests to their handlers."""

@@ -1,4 +1,4 @@
-"""Counts the requests of one API: how long they took, and which errors they were answered with."""
+"""Counters of one API: latencies of its requests and error codes of its responses."""
 
 cimport cython
 
@@ -6,28 +6,29 @@ from kafkacore.broker.replica._produce_call cimport ProduceCall, ProducePartitio
 from kafkacore.metrics._sensor cimport Sensor
 
 
-cdef double WINDOW_MS = 30_000.0  # Averages and maxima are of so long.
+cdef double WINDOW_MS = 30_000.0  # Window of the averages and maxima.
 
 
 @cython.final
 cdef class ApiStats:
-    """One API. Written by the network thread, read by any.
+    """The metrics of one API. The network thread writes them, and any thread may read them.
 
     Parameters
     ----------
     outer, inner:
-        Where in an answer the errors of its parts are: a list, and a list in each of that; or empty.
+        Fields of the response that contain the errors of its parts: a list, and a list in each of its
+        elements. An empty string stands for no field.
 
     Attributes
     ----------
     total:
-        Milliseconds from the beginning of a request's handling until its answer was ready.
+        Milliseconds from the start of the handling until the response is ready.
     remote:
-        Of that, waiting in a purgatory; only of requests that waited.
+        Milliseconds of that spent in a purgatory, for requests that waited there.
     queue:
-        Milliseconds that it waited for the thread, after what was read together with it.
+        Milliseconds that a request waited for the network thread after it was read.
     errors:
-        Code → how often; of requests that ask for several things, each of them counts.
+        Number of errors by code. Each part of a request counts.
     """
 
     cdef readonly str name
@@ -49,7 +50,7 @@ cdef class ApiStats:
         self._outer, self._inner = outer, inner
 
     def answered(self, double began_ms, double waited_since_ms, response):
-        """A request's answer is ready. ``waited_since_ms`` is 0 if it did not wait."""
+        """Record a response. ``waited_since_ms`` is 0 if the request did not wait in a purgatory."""
         cdef double now_ms = self._clock.monotonic_ms()
         self.total.record(now_ms - began_ms, now_ms)
         if waited_since_ms != 0.0:

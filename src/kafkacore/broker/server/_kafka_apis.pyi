@@ -9,14 +9,14 @@ MAX_ELEMENTS: int
 
 @disjoint_base
 class KafkaApis:
-    """From a frame to its answer; used by the network thread alone.
+    """Handles request frames. Only the network thread uses it.
 
     Parameters
     ----------
     services:
-        What the handlers work with.
+        The services for the handlers.
     interceptor:
-        Gets each request before its handler does, or ``None``.
+        Called with each request before its handler, or ``None``.
     """
 
     metrics: BrokerMetrics

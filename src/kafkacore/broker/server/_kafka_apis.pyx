@@ -1,7 +1,6 @@
-"""From a frame to its answer: the header read, the body decoded, the handler called, the answer encoded.
+"""Request dispatch: decode header and body, call the API's handler, encode the response.
 
-A frame's payload in; pieces of a response frame out, now or later. Does not know: sockets, what any API does.
-Source of the shape: Kafka's ``KafkaApis``.
+The structure follows Kafka's ``KafkaApis``.
 """
 
 from libc.stdint cimport int32_t
@@ -17,20 +16,21 @@ from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.errors import IllegalSaslStateError
 from kafkacore.protocol import encode_response
 
-# In all arrays of one request together: each of 10,000 partitions of as many topics takes two. Kafka bounds
-# only a request's size; but an element of two bytes becomes an object of some 70 and an answer of its own.
+# Maximum number of elements in all arrays of a request: 10,000 topics with one partition each have 20,000.
+# Kafka limits only a request's size, but an element of two bytes becomes an object of about 70 and a result
+# of its own.
 MAX_ELEMENTS = 100_000
 
 
 cdef class KafkaApis:
-    """Used by the network thread alone.
+    """Handles request frames. Only the network thread uses it.
 
     Parameters
     ----------
     services:
-        What the handlers work with.
+        The services for the handlers.
     interceptor:
-        Gets each request before its handler does, or ``None``.
+        Called with each request before its handler, or ``None``.
     """
 
     cdef readonly object metrics
@@ -38,7 +38,7 @@ cdef class KafkaApis:
     cdef object _interceptor
     cdef object _clock
     cdef readonly dict _handlers
-    # API key → its figures.
+    # Metrics by API key.
     cdef dict _stats
 
     def __init__(self, services, interceptor=None):
@@ -52,18 +52,18 @@ cdef class KafkaApis:
         api_versions.serve(registry.HANDLERS)
 
     def handle(self, RequestContext context not None, payload, on_response):
-        """Handle one request; ``on_response`` is called before this returns, or later if it has to wait.
+        """Handle a request; ``on_response`` is called before this returns, or later if the request must wait.
 
         Raises
         ------
         MalformedMessageError
-            The bytes are no request of the API and version that they claim to be.
+            The bytes are not a valid request of their API and version.
         CloseConnectionError
-            The request cannot be answered in its own protocol.
+            The request cannot be answered, so the connection must be closed.
         """
         cdef Cursor cursor = Cursor(payload)
         cursor.limit_elements(MAX_ELEMENTS)
-        # What every version of the header begins with; the rest is only known once the version is.
+        # Every version of the header starts with these fields; the rest depends on the version.
         cdef int api_key = cursor.read_int16()
         cdef int version = cursor.read_int16()
         cdef int32_t correlation_id = cursor.read_int32()
@@ -71,7 +71,7 @@ cdef class KafkaApis:
         cdef str client_id
         cdef object handler = self._handlers.get(api_key)
         if handler is None:
-            raise CloseConnectionError(f"API key {api_key} is not served")
+            raise CloseConnectionError(f"API key {api_key} is not supported")
         if not <int> handler.min_version <= version <= <int> handler.max_version:
             return self._answer_unknown(handler, context, api_key, version, correlation_id, on_response)
         client_id = cursor.read_nullable_string(False)
@@ -103,27 +103,27 @@ cdef class KafkaApis:
             request.respond(response)
 
     def _answer_unknown(self, handler, context, api_key, version, correlation_id, on_response):
-        """A version that is not served: only ApiVersions has an answer to that."""
+        """Answer a request of an unsupported version; only ApiVersions has a response for it."""
         if handler is not api_versions.HANDLER:
-            raise CloseConnectionError(f"{handler.request_class.NAME} version {version} is not served")
+            raise CloseConnectionError(f"{handler.request_class.NAME} version {version} is not supported")
         request = Request(context, api_key, 0, correlation_id, None, None, encode_response, on_response)
         request.respond(api_versions.unsupported_version())
         return request
 
     def answer_before_authentication(self, RequestContext context not None, payload):
-        """The answer to an ApiVersions request, the one that may be made before it is known who asks.
+        """Return the response to an ApiVersions request, the only request allowed before authentication.
 
         Raises
         ------
         MalformedMessageError, IllegalSaslStateError
-            It is none.
+            The frame is not a valid ApiVersions request.
         """
         answers = []
         try:
             self.handle(context, payload, lambda request, pieces: answers.append(pieces))
         except CloseConnectionError as error:
             raise IllegalSaslStateError(str(error)) from error
-        assert answers, "ApiVersions is answered at once"
+        assert answers, "ApiVersions is answered immediately"
         if answers[0] is None or answers[0] is HANG_UP:
-            raise IllegalSaslStateError("there is no answer to its ApiVersions request")
+            raise IllegalSaslStateError("ApiVersions request without a response")
         return answers[0]

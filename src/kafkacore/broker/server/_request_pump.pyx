@@ -1,6 +1,6 @@
-"""Handles the requests of each connection one after the other, and sends the answers.
+"""Handle the requests of each connection one after the other, and send the responses.
 
-Source: Kafka's ``Processor``.
+The behaviour follows Kafka's ``Processor``.
 """
 
 cimport cython
@@ -19,24 +19,25 @@ logger = logging.getLogger("kafkacore.broker.server.socket_server")
 
 @cython.final
 cdef class Connection:
-    """One client: the request in work, and those read ahead of their turn.
+    """A client connection: the request in progress, and the requests read ahead.
 
     Attributes
     ----------
     request:
-        What waits for its answer in a purgatory, or ``None``.
+        The request that waits in a purgatory, or ``None``.
     is_gone:
-        The peer has hung up: what it said before is still done, but nothing is answered.
+        Whether the peer has disconnected. Its earlier requests are still handled, but not answered.
     pause:
-        Ends the pause that a quota asks for; ``None`` without one.
+        The timer task that ends the throttling by a quota; ``None`` without throttling.
     is_leaving:
-        The peer has hung up while another thread works for its request: it is forgotten when all that it said
-        is done.
+        Whether the peer has disconnected while another thread works on its request. The connection is removed
+        when all its requests are handled.
     is_known:
-        Whether the context says who the client is; it is asked for at the next frame if not.
+        Whether the context has the client's principal. If not, it is determined at the next frame.
     authenticator:
-        What has authenticated it by SASL, or ``None``: then each of its frames is looked at before it is
-        handled, since it may authenticate anew, or be too late.
+        The SASL authenticator of the connection, or ``None`` without SASL. With SASL, each frame is checked
+        before it is handled, because it may start a re-authentication or arrive after the session has
+        expired.
     """
 
     cdef readonly RequestContext context
@@ -48,7 +49,7 @@ cdef class Connection:
     cdef public bint is_known
     cdef public object authenticator
     cdef public object pause
-    # A request is being handled, or waits, or its response is not yet written.
+    # Whether a request is being handled or waits, or its response is not yet written.
     cdef bint is_busy
     cdef bint is_muted
     cdef bint is_pumping
@@ -62,26 +63,26 @@ cdef class Connection:
         self.pump = pump
 
     def __call__(self, Request request not None, pieces):
-        """The answer to its request."""
+        """Send the response to a request of this connection."""
         if request.throttle_ms > 0:
             self.pump.owner.throttle(self, request.throttle_ms)
         self.pump.on_response(self, pieces)
 
 
 cdef class RequestPump:
-    """The requests of a :class:`~kafkacore.broker.server.socket_server.SocketServer`.
+    """Handles the requests of a :class:`~kafkacore.broker.server.socket_server.SocketServer`.
 
     Parameters
     ----------
     connections:
-        By their id; the owner adds and removes them.
+        The connections by ID; the owner adds and removes them.
     selector:
-        Has the connections' sockets.
+        The selector of the connections' sockets.
     apis:
-        Handles one request.
+        Handles requests.
     owner:
-        The server: it identifies clients, looks at frames of authenticated ones first (``is_held_back``),
-        throttles, closes and removes connections, and is notified of requests that failed.
+        The server. It identifies clients, checks the frames of authenticated clients (``is_held_back``),
+        throttles, closes and removes connections, and is notified of failed requests.
     """
 
     cdef readonly dict connections
@@ -96,7 +97,7 @@ cdef class RequestPump:
         self.owner = owner
 
     def on_frames(self):
-        """Handle what the last poll has read, and go on where it has written."""
+        """Handle the frames received by the last poll, and continue connections whose sends are complete."""
         cdef Connection connection
         for receive in self.selector.completed_receives:
             connection = self.connections.get(receive.source_id)
@@ -110,7 +111,7 @@ cdef class RequestPump:
                 self.pump(connection)
 
     cpdef int pump(self, Connection connection) except -1:
-        """Handle what is pending, one after the other, for as long as each is done with at once."""
+        """Handle pending requests one after the other until one has to wait."""
         if connection.is_pumping:
             return 0
         connection.is_pumping = True
@@ -150,7 +151,7 @@ cdef class RequestPump:
             logger.warning("closing %s: %s", connection.id, ascii(str(error))[1:-1])
             self.owner.close_connection(connection)
         except Exception as error:
-            # Logged with its traceback; one request is not the broker.
+            # The error is logged with its traceback; the broker continues to serve other requests.
             self.owner.on_failure(connection, error)
         return 0
 
@@ -161,7 +162,7 @@ cdef class RequestPump:
         if pieces is HANG_UP:
             self.owner.close_connection(connection)
             return 0
-        # Mostly the socket takes all at once, and the next request need not wait for another turn.
+        # Usually the socket accepts the whole response, and the next request is handled in the same poll.
         if (
             pieces is None
             or connection.is_gone

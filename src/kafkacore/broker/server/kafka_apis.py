@@ -1,4 +1,4 @@
-"""From a frame to its answer: see :class:`~kafkacore.broker.server._kafka_apis.KafkaApis`."""
+"""Request dispatch: decode a frame, call the API's handler, encode the response."""
 
 from kafkacore.broker.server._kafka_apis import MAX_ELEMENTS, KafkaApis
 

@@ -1,8 +1,7 @@
-"""Metrics of requests, counted by the network thread: how many, how long they took, with which errors.
+"""Request metrics, recorded by the network thread: counts, latencies and errors of each API.
 
-Requests and answers in; figures out, by API. One clock reading and one or two compiled records a request:
-bytes and records of partitions are not counted here, the logs know them. Does not know: who asks. Source of
-the names: Kafka's ``RequestMetrics``.
+A request costs one reading of the clock and one or two compiled records. Bytes and records of partitions are
+counted by the logs. Names follow Kafka's ``RequestMetrics``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from kafkacore.broker.server._api_stats import ApiStats
 from kafkacore.clock import Clock
 from kafkacore.errors import for_code
 
-#: API → where in its answer the errors of its parts are: a list, and a list in each of that.
+#: Fields of a response that contain its parts' errors: a list, and a list in each element; "" for none.
 _ERRORS_IN: Final = {
     "Produce": ("topics", "partitions"),
     "Fetch": ("responses", "partitions"),
@@ -35,11 +34,11 @@ _ERRORS_IN: Final = {
 
 
 class ApiFigures(TypedDict):
-    """The figures of one API, as the status page has them; times are in milliseconds."""
+    """The metrics of one API as the status page shows them; times are in milliseconds."""
 
     name: str
     requests: int
-    #: Kafka's name of an error → how often.
+    #: Number of errors by Kafka's name of the error.
     errors: dict[str, int]
     total_ms: float
     local_ms: float
@@ -47,7 +46,7 @@ class ApiFigures(TypedDict):
     queue_ms: float
     average_ms: float
     largest_ms: float
-    #: Requests in a second.
+    #: Requests per second.
     rate: float
 
 
@@ -68,12 +67,12 @@ def _figures(stats: ApiStats, now_ms: float) -> ApiFigures:
 
 
 class BrokerMetrics:
-    """The figures of all APIs that are served.
+    """The metrics of all served APIs.
 
     Parameters
     ----------
     names:
-        API key → name of those that are served.
+        Names of the served APIs by API key.
     """
 
     def __init__(self, names: Mapping[int, str], clock: Clock) -> None:
@@ -81,16 +80,16 @@ class BrokerMetrics:
             key: ApiStats(name, clock, *_ERRORS_IN.get(name, ("", ""))) for key, name in names.items()
         }
         self._clock = clock
-        #: When what is handled now was read from its socket.
+        #: Time at which the frames being handled were read from their sockets.
         self.turn_began_ms = clock.monotonic_ms()
 
     def figures(self) -> list[ApiFigures]:
-        """Those of the APIs that have been asked for, by name."""
+        """Return the metrics of all APIs that were requested at least once, ordered by name."""
         now_ms = self._clock.monotonic_ms()
         asked = [_figures(stats, now_ms) for stats in self.apis.values() if stats.total.count]
         return sorted(asked, key=lambda figures: figures["name"])
 
 
 def error_name(code: int) -> str:
-    """As Kafka writes it: ``UNKNOWN_TOPIC_OR_PARTITION``."""
+    """Return Kafka's name of an error code, such as ``UNKNOWN_TOPIC_OR_PARTITION``."""
     return for_code(code).message

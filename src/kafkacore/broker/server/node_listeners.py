@@ -1,7 +1,4 @@
-"""The sockets that nodes listen on, as they are configured: configuration in, listening sockets out.
-
-Does not know: connections, what is spoken on them.
-"""
+"""The listening sockets of the nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ LISTEN_BACKLOG = 512
 
 
 class OpenListener(NamedTuple):
-    """A listener of a node, and its socket."""
+    """A listener of a node with its socket."""
 
     node_id: int
     listener: Listener
@@ -34,12 +31,12 @@ class OpenListener(NamedTuple):
 
 
 def open_listeners(config: BrokerConfig, node_ids: Iterable[int]) -> list[OpenListener]:
-    """Listen for every node: the first where the configuration says, the others on free ports.
+    """Open the listeners of every node: the first node on the configured ports, the others on free ports.
 
     Raises
     ------
     KafkaError
-        An address cannot be had; none is held.
+        The broker cannot listen on an address; no socket stays open.
     """
     found: list[OpenListener] = []
     try:
@@ -54,7 +51,7 @@ def open_listeners(config: BrokerConfig, node_ids: Iterable[int]) -> list[OpenLi
 
 
 def open_again(config: BrokerConfig, node_id: int, ports: Mapping[str, int]) -> list[OpenListener]:
-    """Listen for a node where it did before: listener's name → port."""
+    """Reopen the listeners of a node on its previous ports, given by listener name."""
     return [
         OpenListener(node_id, listener, listen(listener.host, ports[listener.name]))
         for listener in config.node_listeners
@@ -67,12 +64,12 @@ def close_listeners(listeners: Iterable[OpenListener]) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket that does not block.
+    """Return a non-blocking listening socket.
 
     Raises
     ------
     KafkaError
-        The address cannot be had.
+        The broker cannot listen on the address.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -1,11 +1,11 @@
-"""The broker's sockets: connections in, requests to the APIs, responses out, each connection's in order.
+"""The broker's socket server: accepts connections, passes requests to the APIs and sends responses in order.
 
-One thread, ``kafka-broker-network``, does all of it, the handling of requests included. Does not know: what
-a request says. Source of the behaviour: Kafka's ``SocketServer`` and ``Processor``.
+One thread, ``kafka-broker-network``, does all of this, including request handling. The behaviour follows
+Kafka's ``SocketServer`` and ``Processor``.
 
-A connection handles one request at a time, as in Kafka. The next one is read ahead, and then the channel is
-muted until its turn comes: a client that waits for its answer costs no muting, and one that hangs up during
-a long poll is noticed.
+As in Kafka, a connection handles one request at a time. The server reads one further request and then mutes
+the channel until the first one is done. A client that waits for each response is never muted, and a
+disconnect during a long poll is noticed.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: Of a file that is sent from, and of no socket: it ends before what was promised of it, or cannot be read.
+#: Errors of a file that records are sent from: it is shorter than expected, or cannot be read.
 _FILE_ERRORS = (errno.ENODATA, errno.EIO)
-#: Upper limit of one wait, so that a lost wake-up costs a second and not an answer.
+#: Maximum time of one wait, so that a lost wake-up delays a response by at most a second.
 MAX_WAIT_MS = 1000.0
 
 
 class _Pause(TimerTask):
-    """No request of a connection is handled until it is over."""
+    """The end of a connection's throttling, during which none of its requests are handled."""
 
     __slots__ = ("_connection", "_pump")
 
@@ -62,7 +62,7 @@ class _Pause(TimerTask):
 
 
 class _Rest(TimerTask):
-    """A listener accepts nothing until it is over."""
+    """The end of a pause during which a listener accepts no connections."""
 
     __slots__ = ("_opened", "_wake")
 
@@ -76,7 +76,7 @@ class _Rest(TimerTask):
 
 
 class _Call(Generic[T]):
-    """A function of another thread, and what it returned."""
+    """A call from another thread, with its result."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
@@ -87,30 +87,32 @@ class _Call(Generic[T]):
         try:
             self.result = self._function()
         except Exception:
-            logger.exception("a look at the broker failed")
+            logger.exception("a call on the network thread failed")
         finally:
             self.is_done.set()
 
 
 class SocketServer:
-    """Runs in the thread that calls :meth:`run`; other threads may call :meth:`stop`.
+    """The server of all listeners. It runs in the thread that calls :meth:`run`.
+
+    Other threads may call only :meth:`stop` and :meth:`call`.
 
     Parameters
     ----------
     listeners:
-        Whose sockets are closed by :meth:`close`.
+        The open listeners; :meth:`close` closes their sockets.
     access:
-        Listener's name → who gets in by it, and how.
+        Authentication and limits by listener name.
     selector:
         Owned and closed by this server.
     apis:
-        Handles one request.
+        Handles requests.
     replica_manager:
-        Whose waiting requests this thread completes.
+        Its delayed operations are completed by this thread.
     timer:
         Advanced by this thread after each wait.
     limits:
-        Who may connect; one more is accepted and closed at once.
+        Connection limits. A connection beyond a limit is accepted and closed immediately.
     """
 
     def __init__(
@@ -144,7 +146,7 @@ class SocketServer:
         self.throttled_count = 0
         self.throttled_ms = 0.0
         self._is_stopping = False
-        #: Those that have accepted too many, until they go on.
+        #: Listeners that exceed their connection rate and do not accept connections for a while.
         self._resting: dict[str, _Rest] = {}
         self.open_node(listeners)
 
@@ -153,30 +155,32 @@ class SocketServer:
         return len(self._connections)
 
     def stop(self) -> None:
-        """Ask :meth:`run` to return. Any thread, a signal handler too."""
+        """Ask :meth:`run` to return. Can be called from any thread and from a signal handler."""
         self._is_stopping = True
         self._selector.wakeup()
 
     def call(self, function: Callable[[], T], timeout_s: float) -> T | None:
-        """Have the network thread run ``function`` between two requests; what it gave. Any other thread.
+        """Run ``function`` on the network thread between two requests and return its result.
 
-        ``None`` if the thread has ended, or has not come to it in time. To be quick, since all clients wait.
+        Can be called from any other thread. The function must be fast, because it blocks all clients. The
+        result is ``None`` if the network thread has stopped or has not run the function within ``timeout_s``
+        seconds.
         """
         call = _Call(function)
         self._replica_manager.call_soon(call.run)
         return call.result if call.is_done.wait(timeout_s) else None
 
     def contexts(self) -> list[RequestContext]:
-        """Every connection. Network thread."""
+        """Return the context of every connection. Network thread only."""
         return [connection.context for connection in self._connections.values()]
 
     def run(self) -> None:
-        """Serve until :meth:`stop`."""
+        """Serve until :meth:`stop` is called."""
         while not self._is_stopping:
             self.poll(MAX_WAIT_MS)
 
     def poll(self, timeout_ms: float) -> None:
-        """One turn: wait for sockets at most ``timeout_ms``, then do all there is to do."""
+        """Wait up to ``timeout_ms`` for the sockets, then handle everything that is ready."""
         self._selector.poll(self._wait_ms(timeout_ms))
         self._apis.metrics.turn_began_ms = self._clock.monotonic_ms()
         for listener_id, accepted, address in self._selector.accepted:
@@ -198,7 +202,7 @@ class SocketServer:
         return timeout_ms if deadline is None else min(timeout_ms, deadline)
 
     def close(self) -> None:
-        """Hang up on everybody and stop listening. After :meth:`run` has returned."""
+        """Close all connections and listeners. Call it after :meth:`run` has returned."""
         for connection in list(self._connections.values()):
             self.forget(connection)
         self._selector.close_all()
@@ -209,7 +213,7 @@ class SocketServer:
     # ---- Nodes ----------------------------------------------------------------------------------------
 
     def close_node(self, node_id: int) -> None:
-        """Stop listening for a node, and hang up on all who have connected to it."""
+        """Stop listening for a node, and close its connections."""
         for opened in [each for each in self._listeners.values() if each.node_id == node_id]:
             self._selector.unregister_listener(opened.id)
             del self._listeners[opened.id]
@@ -219,13 +223,13 @@ class SocketServer:
                 self.close_connection(connection)
 
     def open_node(self, listeners: Iterable[OpenListener]) -> None:
-        """Accept connections by these listeners."""
+        """Accept connections on these listeners."""
         for opened in listeners:
             self._listeners[opened.id] = opened
             self._selector.register_listener(opened.id, opened.socket)
 
     def change_listeners(self, listeners: Iterable[Listener]) -> None:
-        """Obey other properties of listeners, for the connections that come by them from now on."""
+        """Apply changed settings of listeners to future connections."""
         for listener in listeners:
             self._access[listener.name].change(listener)
 
@@ -246,7 +250,7 @@ class SocketServer:
         try:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
-            logger.debug("%s is gone before it was served: %s", connection_id, error)
+            logger.debug("%s disconnected before it was served: %s", connection_id, error)
             self.limits.release(host, access.limit)
             accepted.close()
             return
@@ -259,14 +263,14 @@ class SocketServer:
         try:
             self._selector.register(connection_id, accepted, builder)
         except OSError as error:
-            logger.debug("%s is gone before it was served: %s", connection_id, error)
+            logger.debug("%s disconnected before it was served: %s", connection_id, error)
             self.limits.release(host, access.limit)
             accepted.close()
             return
         self._connections[connection_id] = Connection(context, self._requests, builder is None)
 
     def _slow_down(self, opened: OpenListener, access: ListenerAccess) -> None:
-        """Accept no more for a while, if there are more than there may be."""
+        """Pause a listener that exceeds its connection rate."""
         now_ms = self._clock.monotonic_ms()
         wait_ms = access.rate.count(now_ms)
         if wait_ms > 0 and opened.id not in self._resting:
@@ -288,14 +292,14 @@ class SocketServer:
             logger.warning("refused %s: %s", connection_id, ascii(state.reason)[1:-1])
         elif isinstance(state.error, OSError) and state.error.errno in _FILE_ERRORS:
             logger.error(
-                "closed %s: the records that it was sent could not be read whole: %s",
+                "closed %s: the records of a response could not be read from disk: %s",
                 connection_id,
                 state.error.strerror,
             )
         elif isinstance(state.error, KafkaProtocolError):
             logger.warning("closed %s: %s", connection_id, _what_is_wrong(state, connection_id))
         else:
-            logger.debug("%s is gone: %s", connection_id, state.reason)
+            logger.debug("%s disconnected: %s", connection_id, state.reason)
         request = connection.request
         if request is not None and isinstance(request.operation, LongOperation):
             connection.is_leaving = True
@@ -305,10 +309,10 @@ class SocketServer:
     # ---- Authentication -------------------------------------------------------------------------------
 
     def identify(self, connection: Connection) -> bool:
-        """Find out who the client of a channel is that has become ready; whether it may be served."""
+        """Determine the principal of a connection whose channel is ready; return whether to serve it."""
         channel = self._selector.channel(connection.id)
         if channel is None:
-            # It has ended in the same poll, and nobody can say who it was.
+            # The connection was closed in the same poll.
             return False
         try:
             principal = self._access[connection.context.listener_name].principal(channel)
@@ -323,27 +327,33 @@ class SocketServer:
         return True
 
     def is_held_back(self, connection: Connection, payload: memoryview) -> bool:
-        """Whether a frame is none of the APIs': it begins a re-authentication, or the session is over, or the
-        client has not waited until it is authenticated again.
+        """Whether a frame must not be passed to the APIs.
+
+        It may start a re-authentication, arrive after the session has expired, or arrive before the
+        re-authentication is complete.
         """
         assert connection.authenticator is not None
         if not connection.authenticator.is_complete:
-            # It came in one piece with the SaslHandshake, which may have been refused.
-            logger.warning("closing %s: it does not wait until it is authenticated", connection.id)
+            # The frame arrived together with the SaslHandshake, which may have been refused.
+            logger.warning(
+                "closing %s: it sent a request before its authentication was complete", connection.id
+            )
             self.close_connection(connection)
             return True
         if int.from_bytes(payload[:2]) == ApiKey.SASL_HANDSHAKE:
             if connection.is_gone:
-                logger.debug("%s is gone, and will not authenticate again", connection.id)
+                logger.debug("%s disconnected before it re-authenticated", connection.id)
             elif connection.pending:
-                logger.warning("closing %s: it does not wait until it is authenticated", connection.id)
+                logger.warning(
+                    "closing %s: it sent a request before its authentication was complete", connection.id
+                )
                 self.close_connection(connection)
             else:
                 self._selector.reauthenticate(connection.id, payload)
             return True
         if self._clock.monotonic_ms() > connection.authenticator.expires_at_ms:
             self.expired_count += 1
-            logger.info("closing %s: its session is over, and it has not authenticated again", connection.id)
+            logger.info("closing %s: its session has expired without re-authentication", connection.id)
             self.close_connection(connection)
             return True
         return False
@@ -351,11 +361,11 @@ class SocketServer:
     # ---- Requests -------------------------------------------------------------------------------------
 
     def on_failure(self, connection: Connection, error: Exception) -> None:
-        logger.error("closing %s: a request of it could not be handled", connection.id, exc_info=error)
+        logger.error("closing %s: failed to handle a request", connection.id, exc_info=error)
         self.close_connection(connection)
 
     def throttle(self, connection: Connection, throttle_ms: float) -> None:
-        """Handle nothing of a connection for so long (KIP-219); what it has asked already is answered."""
+        """Handle no further requests of a connection for ``throttle_ms`` (KIP-219)."""
         connection.pause = _Pause(connection, self._requests.pump)
         self.throttled_count += 1
         self.throttled_ms += throttle_ms
@@ -376,15 +386,15 @@ class SocketServer:
         if request is not None and request.operation is not None:
             self._replica_manager.produce_purgatory.cancel(request.operation)
             self._replica_manager.fetch_purgatory.cancel(request.operation)
-            # The two hold each other: without this the payload would wait for the garbage collector.
+            # Request and operation refer to each other; this frees the payload without a garbage collection.
             request.operation = None
 
 
 def _what_is_wrong(state: ChannelState, connection_id: str) -> str:
-    """In a sentence for the log, which has the connection already."""
+    """Return the error message of a connection for the log line that already names the connection."""
     spoken = spoken_protocol(state.error.frame_size) if isinstance(state.error, InvalidReceiveError) else None
     if spoken == "TLS":
-        return "it speaks TLS, which this listener does not: the client's security.protocol must be PLAINTEXT"
+        return "it uses TLS, but this listener does not: set security.protocol=PLAINTEXT in the client"
     if spoken is not None:
-        return f"it speaks {spoken}, and this port Kafka's protocol"
+        return f"it speaks {spoken}, but this port expects Kafka's protocol"
     return state.reason.removeprefix(f"{connection_id}: ")
