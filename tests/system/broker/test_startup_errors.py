@@ -35,7 +35,7 @@ def test_taken_port_is_named_with_a_way_out(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = sentence(tmp_path, port=port)
-    assert f"cannot listen on 127.0.0.1:{port}: another program listens there" in said
+    assert f"cannot listen on 127.0.0.1:{port}: another program is using this port" in said
     assert "--listen 127.0.0.1:0" in said
 
 
@@ -45,23 +45,23 @@ def test_address_that_this_machine_does_not_have_is_named(tmp_path: Path) -> Non
 
 def test_host_that_is_not_known_is_named(tmp_path: Path) -> None:
     said = sentence(tmp_path, host="no-such-host.invalid", allow_remote=True)
-    assert "the name no-such-host.invalid is not known here" in said
+    assert "cannot resolve the host no-such-host.invalid" in said
 
 
 def test_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "kafka").write_text("")
-    assert "it is a file, and a folder is needed" in sentence(tmp_path / "kafka")
-    assert "it is a file, and a folder is needed" in sentence(tmp_path / "kafka" / "data")
+    assert "it is a file; choose a folder" in sentence(tmp_path / "kafka")
+    assert "it is a file; choose a folder" in sentence(tmp_path / "kafka" / "data")
 
 
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (errno.ENOSPC, "the disk is full; make room on it and start again"),
+        (errno.ENOSPC, "the disk is full. Free some space and start again"),
         (errno.EDQUOT, "the disk is full"),
         (errno.EACCES, "let the broker's user write there"),
-        (errno.EROFS, "Read-only file system: name another folder (--data-dir)"),
-        (errno.ENOENT, "No such file or directory: name another folder (--data-dir)"),
+        (errno.EROFS, "Read-only file system: choose another folder (--data-dir)"),
+        (errno.ENOENT, "No such file or directory: choose another folder (--data-dir)"),
         (errno.EMFILE, "ulimit -n"),
         (errno.EIO, "Input/output error"),
     ],
@@ -101,16 +101,16 @@ OURS, THEIRS, ROOT = 54_321, 54_322, 0
         (OURS, OURS, 0o750, None),
         (OURS, OURS, 0o755, None),
         (OURS, OURS, 0o770, None),
-        (OURS, OURS, 0o777, "chmod 750 /d, or name a folder inside it (--data-dir /d/data)"),
+        (OURS, OURS, 0o777, "run chmod 750 /d, or choose a new folder inside it (--data-dir /d/data)"),
         (OURS, OURS, 0o1777, "(mode 1777)"),
         # A volume of Kubernetes with fsGroup.
         (OURS, ROOT, 0o2775, None),
-        (OURS, ROOT, 0o777, "every user of this machine may write to the folder /d (mode 0777)"),
-        (OURS, THEIRS, 0o700, "belongs to user 54322, and the broker runs as user 54321"),
+        (OURS, ROOT, 0o777, "every user can write to the folder /d (mode 0777)"),
+        (OURS, THEIRS, 0o700, "belongs to user 54322, but the broker runs as user 54321"),
         (OURS, THEIRS, 0o2770, "chown -R 54321 /d"),
         # A container that runs as root, with a volume of somebody else.
         (ROOT, THEIRS, 0o755, None),
-        (ROOT, THEIRS, 0o757, "every user of this machine may write"),
+        (ROOT, THEIRS, 0o757, "every user can write"),
     ],
 )
 def test_folder_that_others_could_change_is_refused(
@@ -130,8 +130,8 @@ def test_folder_that_others_could_change_is_refused(
     [
         (0o700, ""),
         (0o750, ""),
-        (0o755, "every user of this machine may read the folder /d (mode 0755); chmod 750 /d prevents that"),
-        (0o2770, "its group may write to the folder /d (mode 2770); chmod 750 /d prevents that"),
+        (0o755, "every user can read the folder /d (mode 0755); run chmod 750 /d to prevent this"),
+        (0o2770, "its group can write to the folder /d (mode 2770); run chmod 750 /d to prevent this"),
     ],
 )
 def test_folder_that_others_can_read_is_warned_about(
@@ -145,7 +145,7 @@ def test_broker_checks_its_folder_before_it_opens_a_file(tmp_path: Path) -> None
     folder = tmp_path / "data"
     folder.mkdir()
     folder.chmod(0o777)
-    assert "every user of this machine may write" in sentence(folder)
+    assert "every user can write" in sentence(folder)
     assert list(folder.iterdir()) == []
 
 

@@ -78,7 +78,7 @@ NAME = der(0x06, bytes.fromhex("550403")) + der(0x0C, b"alice")
 )
 def test_subject_that_is_not_in_der_is_nobodys(subject: bytes) -> None:
     pem, _ = Authority().sign_subject(subject)
-    with pytest.raises(SslAuthenticationError, match="the client's certificate is not in DER: "):
+    with pytest.raises(SslAuthenticationError, match="the client's certificate is not valid DER: "):
         distinguished_name(ssl.PEM_cert_to_DER_cert(pem.decode()))
 
 
@@ -88,7 +88,7 @@ def test_subject_of_thousands_of_parts_is_refused_before_it_is_read() -> None:
     long = ssl.PEM_cert_to_DER_cert(pem.decode())
     tracemalloc.start()
     try:
-        with pytest.raises(SslAuthenticationError, match="a subject of 32000 bytes, and 8192 are allowed"):
+        with pytest.raises(SslAuthenticationError, match="has 32000 bytes, more than the maximum of 8192"):
             distinguished_name(long)
         assert tracemalloc.get_traced_memory()[1] < len(long)
     finally:

@@ -32,7 +32,7 @@ def sasl(mechanism: str, **properties: Any) -> ListenerSasl:
         (
             "GSSAPI",
             {GSSAPI_ENTRY: KERBEROS, "sasl.kerberos.service.name": "other"},
-            "which is not of service other",
+            "which does not match sasl.kerberos.service.name=other",
         ),
         ("OAUTHBEARER", {}, "sasl.oauthbearer.jwks.endpoint.url"),
         (
@@ -78,5 +78,5 @@ def test_listener_that_nobody_can_log_in_at_says_so(
     caplog: pytest.LogCaptureFixture, mechanism: str, properties: dict[str, str], is_warned: bool
 ) -> None:
     sasl(mechanism, **properties).warn_without_users()
-    said = "nobody can log in at listener SASL_PLAINTEXT, because there is no user: name one with --user NAME"
+    said = "listener SASL_PLAINTEXT: no client can log in, because no user is configured: add one with --user NAME"
     assert (said in caplog.text) is is_warned

@@ -96,7 +96,7 @@ def test_key_store_may_be_a_pkcs12(tmp_path: Path) -> None:
     )
     assert shown_name(shaken(context)[0]) == "server"
     words = refusal(ssl_keystore_location=str(path), ssl_keystore_password=Secret("canary"))
-    assert "ssl.keystore.password is not its password" in words
+    assert "ssl.keystore.password is wrong" in words
     assert "canary" not in words
 
 
@@ -144,17 +144,19 @@ def test_file_that_cannot_be_used_is_named_with_what_to_do(tmp_path: Path) -> No
     text.write_text("nothing of the kind")
     java.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
     assert "cannot be read: No such file" in refusal(ssl_keystore_location="/nowhere.pem")
-    assert "there is no private key in it" in refusal(ssl_keystore_location=files.certificate)
-    assert "there is no certificate in it" in refusal(ssl_keystore_location=other.key)
-    assert "its key is not that of its first certificate" in refusal(ssl_keystore_location=str(mixed))
-    assert "ssl.key.password is not given" in refusal(ssl_keystore_location=files.both)
+    assert "it contains no private key" in refusal(ssl_keystore_location=files.certificate)
+    assert "it contains no certificate" in refusal(ssl_keystore_location=other.key)
+    assert "its private key does not belong to its first certificate" in refusal(
+        ssl_keystore_location=str(mixed)
+    )
+    assert "ssl.key.password is not set" in refusal(ssl_keystore_location=files.both)
     wrong = refusal(ssl_keystore_location=files.both, ssl_key_password=Secret("canary"))
-    assert "ssl.key.password is not the right one" in wrong
+    assert "ssl.key.password is wrong" in wrong
     assert "canary" not in wrong
     assert "keytool -importkeystore" in refusal(ssl_keystore_location=str(java))
     assert "neither PEM nor PKCS12" in refusal(ssl_keystore_location=str(text))
-    assert "is no PKCS12" in refusal(ssl_keystore_location=files.both, ssl_keystore_type="PKCS12")
-    assert "nothing that OpenSSL knows" in refusal(
+    assert "is not PKCS12" in refusal(ssl_keystore_location=files.both, ssl_keystore_type="PKCS12")
+    assert "no cipher suite that OpenSSL knows" in refusal(
         ssl_keystore_location=other.both, ssl_cipher_suites="NONSENSE"
     )
     assert "ssl.truststore.location=" in refusal(

@@ -1,4 +1,1 @@
-"""Where the broker listens, and who may enter: addresses, TLS, SASL, limits of connections.
-
-Does not know: requests, topics, logs.
-"""
+"""Listeners of the broker: TLS, SASL, users and connection limits."""

@@ -1,7 +1,4 @@
-"""Who gets in by a listener, and how: its configuration in; limits, and what a connection is made of, out.
-
-Does not know: sockets that listen, requests.
-"""
+"""Access to a listener: its TLS, its authentication and its connection limits."""
 
 from __future__ import annotations
 
@@ -23,19 +20,21 @@ from kafkacore.security.server_authenticator import AnswerApiVersions, SaslServe
 
 
 class ListenerAccess:
-    """Of the listeners of one name, of all nodes. Used by the network thread alone.
+    """TLS, SASL and connection limits of the listeners with one name, of all nodes.
+
+    Only the network thread uses it.
 
     Parameters
     ----------
     of_log:
-        The users that are kept in the log.
+        Returns the users stored in the metadata log.
     salt_key:
-        Of SCRAM's salts.
+        Key from which the salts of SCRAM are derived.
 
     Raises
     ------
     KafkaError
-        Its keys, certificates or mechanisms cannot be used.
+        The listener's keys, certificates or mechanisms are invalid.
     """
 
     def __init__(
@@ -59,11 +58,11 @@ class ListenerAccess:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing comes before a client's requests."""
+        """Whether clients need neither TLS nor SASL before their first request."""
         return self.tls is None and self.sasl is None
 
     def builder(self, answer_api_versions: AnswerApiVersions) -> ChannelBuilder:
-        """For one connection."""
+        """Return the channel builder for one connection."""
         tls, sasl = self.tls, self.sasl
 
         def authenticator(host: str) -> SaslServerAuthenticator:
@@ -77,12 +76,12 @@ class ListenerAccess:
         )
 
     def principal(self, channel: KafkaChannel) -> KafkaPrincipal:
-        """Who is at the other end of a channel that is ready.
+        """Return the principal of the client of a channel that is ready.
 
         Raises
         ------
         SslAuthenticationError
-            No rule says who it is that the certificate names, or the certificate cannot be read.
+            The certificate cannot be read, or ``ssl.principal.mapping.rules`` does not match its subject.
         """
         if channel.authenticator is not None:
             return channel.authenticator.principal  # type: ignore[no-any-return]
@@ -92,7 +91,9 @@ class ListenerAccess:
         name = distinguished_name(certificate)
         user = self._rules.user(name)
         if user is None:
-            raise SslAuthenticationError(f"no rule of ssl.principal.mapping.rules is for {name}")
+            raise SslAuthenticationError(
+                f"no rule of ssl.principal.mapping.rules matches the certificate's subject {name}"
+            )
         return KafkaPrincipal.user(user)
 
     def _certificate(self, channel: KafkaChannel) -> bytes | None:
@@ -102,18 +103,18 @@ class ListenerAccess:
         return transport.engine.getpeercert(True)  # type: ignore[no-any-return]
 
     def check(self, listener: Listener) -> None:
-        """Refuse other properties of this listener that would not work.
+        """Check changed settings of this listener.
 
         Raises
         ------
         KafkaConfigurationError
-            They would not; the message says why.
+            The settings are invalid; the message gives the reason.
         """
         if self.tls is not None:
             server_context(listener.settings)
 
     def change(self, listener: Listener) -> None:
-        """Obey other properties of this listener, which have been checked, from the next connection on."""
+        """Apply changed settings, which were checked before, to future connections."""
         self.limit.most = listener.most_connections
         self.rate.per_second = listener.number("max.connection.creation.rate")
         if self.tls is not None and listener.settings != self.listener.settings:
@@ -121,6 +122,6 @@ class ListenerAccess:
         self.listener = listener
 
     def close(self) -> None:
-        """End what runs for its mechanisms."""
+        """Close the resources of its SASL mechanisms."""
         if self.sasl is not None:
             self.sasl.close()

@@ -1,7 +1,7 @@
-"""Whom a client's certificate is of: the certificate in; a distinguished name, and by rules a user, out.
+"""Names of clients with certificates: the distinguished name, and the user name that rules derive from it.
 
-Does not know: TLS, whether the certificate is to be believed. Source: RFC 2253, Java's ``X500Principal`` and
-Kafka's ``SslPrincipalMapper``.
+The format follows RFC 2253 and Java's ``X500Principal``, the rules Kafka's ``SslPrincipalMapper``.
+Certificates must have been verified before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError, SslAuthenticationError
 
-#: Types of attributes that have a keyword in RFC 2253.
+#: Keywords of attribute types in RFC 2253, by object identifier.
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -25,14 +25,15 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-#: Tags of strings → their encoding.
+#: Encodings of string types, by tag.
 _STRINGS: Final = {12: "utf-8", 19: "ascii", 20: "latin-1", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
 _OBJECT_IDENTIFIER, _SEQUENCE, _SET, _CONTEXT_0 = 0x06, 0x30, 0x31, 0xA0
-#: From here on the first byte of a size says how many bytes of it follow; of a tag, that more follow.
+#: From _LONG on, the first byte of a size is the number of bytes that follow. _LONG_TAG marks a multi-byte
+#: tag.
 _LONG, _LONG_TAG = 0x80, 0x1F
-#: Parts before the subject: number, algorithm, issuer, validity. Mostly there is a version before them.
+#: Fields before the subject: serial number, algorithm, issuer, validity; an optional version precedes them.
 _BEFORE_SUBJECT: Final = 4
-#: Bytes of a subject; real ones have some hundred. Its name goes into tables, answers and lines of the log.
+#: Maximum bytes of a subject. Real subjects have some hundred bytes; the name is stored in tables and logs.
 _MAX_SUBJECT_LENGTH: Final = 8 * 1024
 
 
@@ -43,20 +44,22 @@ class _Element(NamedTuple):
 
 
 def distinguished_name(certificate: bytes) -> str:
-    """The subject of a certificate, one that has been verified: ``CN=alice,O=Example``.
+    """Return the subject of a verified certificate, such as ``CN=alice,O=Example``.
+
+    Parsing is strict: OpenSSL accepts ambiguous encodings, and an authority may have signed a subject exactly
+    as the client encoded it.
 
     Raises
     ------
     SslAuthenticationError
-        The certificate is not in DER, or its subject is longer than 8 KiB. OpenSSL takes what may be read in
-        more than one way, and an authority may have signed a subject as its owner wrote it.
+        The certificate is not in DER, or its subject is longer than 8 KiB.
     """
     try:
         subject = _subject(memoryview(certificate))
         if len(subject) > _MAX_SUBJECT_LENGTH:
             raise SslAuthenticationError(
-                f"the client's certificate has a subject of {len(subject)} bytes, "
-                f"and {_MAX_SUBJECT_LENGTH} are allowed"
+                f"the subject of the client's certificate has {len(subject)} bytes, more than the maximum "
+                f"of {_MAX_SUBJECT_LENGTH}"
             )
         names = [
             "+".join(_attribute(each) for each in _elements(name.content, _SEQUENCE))
@@ -64,7 +67,7 @@ def distinguished_name(certificate: bytes) -> str:
         ]
         return ",".join(reversed(names))
     except (ValueError, IndexError) as error:
-        raise SslAuthenticationError(f"the client's certificate is not in DER: {error}") from error
+        raise SslAuthenticationError(f"the client's certificate is not valid DER: {error}") from error
 
 
 def _subject(certificate: memoryview) -> memoryview:
@@ -106,7 +109,7 @@ def _identifier(content: memoryview) -> str:
 
 
 def _elements(data: memoryview, expected: int | None = None) -> Iterator[_Element]:
-    """What follows one another in ``data``, each of tag ``expected`` if that is given."""
+    """Yield the consecutive elements in ``data``; each must have the tag ``expected`` if it is given."""
     at = 0
     while at < len(data):
         tag, size, begin = data[at], data[at + 1], at + 2
@@ -114,13 +117,14 @@ def _elements(data: memoryview, expected: int | None = None) -> Iterator[_Elemen
             count = size - _LONG
             size = int.from_bytes(data[begin : begin + count])
             begin += count
-            # Without a size it would end where somebody says so, and a size has one way to be written.
+            # An indefinite length would let content decide where the element ends, and DER requires the
+            # shortest form.
             if size < max(_LONG, 1 << 8 * (count - 1)):
-                raise ValueError("a size in it is not written as it must be")
+                raise ValueError("a length is not in its shortest form")
         if begin + size > len(data):
-            raise ValueError("it ends too early")
+            raise ValueError("it is truncated")
         if tag & _LONG_TAG == _LONG_TAG or expected not in (None, tag):
-            raise ValueError(f"a part of it has tag {tag}")
+            raise ValueError(f"unexpected tag {tag}")
         yield _Element(tag, data[begin : begin + size], data[at : begin + size])
         at = begin + size
 
@@ -137,12 +141,12 @@ class _Rule(NamedTuple):
 
 
 class PrincipalRules:
-    """``ssl.principal.mapping.rules``.
+    """The rules of ``ssl.principal.mapping.rules``.
 
     Raises
     ------
     KafkaConfigurationError
-        The text is none.
+        The text is not a valid list of rules.
     """
 
     def __init__(self, text: str) -> None:
@@ -152,8 +156,8 @@ class PrincipalRules:
             match = _RULE.match(text, at)
             if match is None:
                 raise KafkaConfigurationError(
-                    f"ssl.principal.mapping.rules={text} must be rules separated by commas, each "
-                    "RULE:pattern/replacement/ with L or U behind it if wanted, or DEFAULT"
+                    f"ssl.principal.mapping.rules={text} must be a comma-separated list of rules, each "
+                    "DEFAULT or RULE:pattern/replacement/, optionally followed by L or U"
                 )
             self._rules.append(self._rule(text, match))
             at = match.end()
@@ -166,17 +170,18 @@ class PrincipalRules:
             pattern = re.compile(match[2])
         except re.error as error:
             raise KafkaConfigurationError(
-                f"ssl.principal.mapping.rules={text}: {match[2]} is no regular expression: {error}"
+                f"ssl.principal.mapping.rules={text}: {match[2]} is not a valid regular expression: {error}"
             ) from None
         most = max((int(each) for each in re.findall(r"\$(\d)", match[3])), default=0)
         if most > pattern.groups:
             raise KafkaConfigurationError(
-                f"ssl.principal.mapping.rules={text}: {match[2]} has no group {most} for the replacement"
+                f"ssl.principal.mapping.rules={text}: {match[2]} has no group {most}, which the "
+                "replacement uses"
             )
         return _Rule(pattern, match[3], match[4])
 
     def user(self, name: str) -> str | None:
-        """Of a distinguished name; ``None`` if no rule fits."""
+        """Return the user name for a distinguished name, or ``None`` if no rule matches."""
         for pattern, replacement, case in self._rules:
             if pattern is None:
                 return name

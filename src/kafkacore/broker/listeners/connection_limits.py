@@ -1,8 +1,7 @@
-"""How many connections there may be: together, from one address, by one listener, and in a second.
+"""Limits of the number and the rate of connections, as in Kafka's ``ConnectionQuotas``.
 
-An address in; a sentence if one more is too many, else it is counted. Does not know: sockets. Source: Kafka's
-``ConnectionQuotas`` (``max.connections``, ``max.connections.per.ip``, ``max.connections.per.ip.overrides``,
-``max.connection.creation.rate``).
+They implement ``max.connections``, ``max.connections.per.ip``, ``max.connections.per.ip.overrides`` and
+``max.connection.creation.rate``.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 
 
 class ListenerLimit:
-    """Connections by one listener at a time; ``most`` is ``None`` for no limit of its own."""
+    """The connections of one listener; ``most`` is their maximum number, or ``None`` for no limit."""
 
     def __init__(self, name: str, most: int | None = None) -> None:
         self.name = name
@@ -25,12 +24,12 @@ class ListenerLimit:
 
 
 class ConnectionRate:
-    """Connections in a second: so many may come at once, then one by one.
+    """A limit of new connections per second. A burst of one second's connections is accepted at once.
 
     Parameters
     ----------
     per_second:
-        0 for none at all in the second that follows one.
+        Connections per second; 0 pauses for a second after each connection.
     """
 
     def __init__(self, per_second: int) -> None:
@@ -38,23 +37,23 @@ class ConnectionRate:
         self._paid_until_ms = 0.0
 
     def count(self, now_ms: float) -> float:
-        """Count one; how many milliseconds to wait before the next."""
+        """Count a connection and return the milliseconds to wait before accepting the next one."""
         second_ms = 1000.0
         cost_ms = second_ms / self.per_second if self.per_second > 0 else second_ms
         self._paid_until_ms = max(self._paid_until_ms, now_ms) + cost_ms
-        # What is owed may be a second's worth.
+        # A burst of connections worth one second is allowed.
         return max(0.0, self._paid_until_ms + cost_ms - now_ms - second_ms)
 
 
 class ConnectionLimits:
-    """Used by the network thread alone.
+    """The connection limits of the broker. Only the network thread uses them.
 
     Parameters
     ----------
     total, per_ip:
-        Connections at a time.
+        Maximum number of connections in total and per IP address.
     overrides:
-        Address → what it may have instead of ``per_ip``.
+        Maximum number of connections by address, instead of ``per_ip``.
     """
 
     def __init__(self, total: int, per_ip: int, overrides: Mapping[str, int] | None = None) -> None:
@@ -64,20 +63,23 @@ class ConnectionLimits:
         self._counts: Counter[str] = Counter()
 
     def admit(self, host: str, listener: ListenerLimit) -> str | None:
-        """Count a connection from ``host``, or say why there may be none."""
+        """Count a connection from ``host``, or return why it exceeds a limit."""
         if self._counts.total() >= self.total:
-            return f"{self.total} connections is the limit (max.connections)"
+            return f"the limit of {self.total} connections is reached (max.connections)"
         if listener.is_reached:
-            return f"{listener.most} connections by {listener.name} is the limit (max.connections)"
+            return (
+                f"the limit of {listener.most} connections of listener {listener.name} is reached "
+                "(max.connections)"
+            )
         of_host = self.overrides.get(host, self.per_ip)
         if self._counts[host] >= of_host:
-            return f"{of_host} connections from {host} is the limit (max.connections.per.ip)"
+            return f"the limit of {of_host} connections from {host} is reached (max.connections.per.ip)"
         self._counts[host] += 1
         listener.count += 1
         return None
 
     def release(self, host: str, listener: ListenerLimit) -> None:
-        """A connection that was admitted has ended."""
+        """Release a connection that was admitted."""
         listener.count -= 1
         self._counts[host] -= 1
         if not self._counts[host]:

@@ -1,7 +1,6 @@
-"""A certificate for development: host names in, files that a listener can use and its clients can trust out.
+"""Self-made certificates for development, which the broker creates for TLS listeners without a key store.
 
-Of the authority that has issued it only the certificate is kept, so that it issues no other one. Does not
-know: listeners, TLS.
+The key of the certificate authority is not stored, so the authority can never issue another certificate.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 _VALID: Final = timedelta(days=365)
-#: It is made anew at a start at which it is valid for less than this.
+#: Minimum remaining validity at the start of the broker; otherwise it creates a new certificate.
 _LEFT: Final = timedelta(days=30)
 _FOLDER, _STORE, _AUTHORITY = "tls", "server.pem", "ca.pem"
 
 
 def authority_path(data_dir: Path) -> Path:
-    """What clients have to trust."""
+    """Return the path of the CA certificate that clients must trust."""
     return data_dir / _FOLDER / _AUTHORITY
 
 
 def with_certificates(config: BrokerConfig, clock: Clock) -> list[Listener]:
-    """The listeners of a node; those with TLS and without a key store have one of our making.
+    """Return the listeners of a node; a TLS listener without a key store gets a self-made certificate.
 
     Raises
     ------
@@ -54,32 +53,34 @@ def _with_store(listener: Listener, path: Path) -> Listener:
 
 
 def own_authority(config: BrokerConfig) -> Path | None:
-    """What the clients of a listener with a certificate of our making have to trust; ``None`` without one."""
+    """Return the path of the CA certificate if a listener uses a self-made certificate, else ``None``."""
     return authority_path(config.data_dir) if any(map(lacks_certificate, config.node_listeners)) else None
 
 
 def lacks_certificate(listener: Listener) -> bool:
-    """Whether it speaks TLS and has no key store."""
+    """Whether the listener uses TLS and has no key store."""
     stores = ("ssl.keystore.location", "ssl.keystore.key")
     return listener.has_tls and not any(name in listener.settings for name in stores)
 
 
 def own_certificate(data_dir: Path, hosts: Iterable[str], clock: Clock) -> Path:
-    """The path of a PEM file with a key and certificates for all ``hosts``, and for this machine's own names.
+    """Return the path of a PEM file with a key and certificates for ``hosts`` and this machine's names.
+
+    A new certificate is created if the existing one lacks a host or expires soon.
 
     Raises
     ------
     KafkaConfigurationError
-        The package that makes certificates is not there.
+        The package ``cryptography`` is not installed.
     OSError
-        The disk refuses.
+        A file cannot be written.
     """
     try:
         from cryptography import x509
     except ImportError:
         raise KafkaConfigurationError(
-            "self.made.certificate=true needs the package cryptography: pip install "
-            "'kafkacore[certificates]', or name a file with a key and certificates in ssl.keystore.location"
+            "self.made.certificate=true requires the package cryptography: pip install "
+            "'kafkacore[certificates]', or set ssl.keystore.location to a file with a key and certificates"
         ) from None
     folder = data_dir / _FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -98,7 +99,7 @@ def own_certificate(data_dir: Path, hosts: Iterable[str], clock: Clock) -> Path:
         if set(wanted) <= set(names) and first.not_valid_after_utc - now > _LEFT:
             return store
     key_and_chain, issued_by = _made(wanted, now)
-    # The authority last: until it is there both are made anew.
+    # The CA certificate is written last: without it, both files are created again.
     authority.unlink(missing_ok=True)
     replace_file(store, key_and_chain)
     replace_file(authority, issued_by)
@@ -115,7 +116,7 @@ def _name(host: str) -> x509.GeneralName:
 
 
 def _made(names: list[x509.GeneralName], now: datetime) -> tuple[bytes, bytes]:
-    """A new key with its certificate and its authority's, and the authority's alone."""
+    """Create a key and its certificate chain, and return them with the CA certificate alone."""
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -154,7 +155,7 @@ def _begun(subject: x509.Name, issuer: x509.Name, key: Any, now: datetime) -> x5
         subject_name=subject,
         public_key=key.public_key(),
         serial_number=x509.random_serial_number(),
-        # Clocks differ.
+        # Clocks of clients may be behind.
         not_valid_before=now - timedelta(days=1),
         not_valid_after=now + _VALID,
     )

@@ -1,6 +1,6 @@
-"""SASL of a listener: its properties in; what makes an authentication by each of its mechanisms out.
+"""SASL of a listener: the factories of its mechanisms.
 
-Does not know: frames, connections. Source of the rules: Kafka's ``SaslChannelBuilder`` and ``JaasContext``.
+The rules are those of Kafka's ``SaslChannelBuilder`` and ``JaasContext``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kafkacore.security.server_mechanism import ServerMechanismFactory
 
 logger = logging.getLogger(__name__)
 
-#: Mechanism → the login module that Kafka has for it.
+#: Kafka's login modules by mechanism.
 _MODULES: Final = {
     "PLAIN": "PlainLoginModule",
     **dict.fromkeys(SCRAM_MECHANISMS, "ScramLoginModule"),
@@ -37,25 +37,25 @@ _PLAIN_USER: Final = "user_"
 
 
 class ListenerSasl:
-    """What is made once for a listener, and ends with the broker.
+    """SASL of one listener. It is created at startup and closed with the broker.
 
     Parameters
     ----------
     listener:
-        One that has SASL.
+        A listener with SASL.
     users:
-        User → password, of all listeners.
+        Passwords of the users of all listeners, by user name.
     of_log:
-        The users that are kept in the log.
+        Returns the users stored in the metadata log.
     failure_delay_ms:
         ``connection.failed.authentication.delay.ms``.
     salt_key:
-        Of SCRAM's salts, kept with the broker's data.
+        Key from which the salts of SCRAM are derived; it is stored in the data folder.
 
     Raises
     ------
     KafkaError
-        A mechanism lacks what it needs; the message says what.
+        The configuration of a mechanism is incomplete; the message says what is missing.
     """
 
     def __init__(
@@ -94,17 +94,17 @@ class ListenerSasl:
         )
 
     def warn_without_users(self) -> None:
-        """Say in the log that no user is known, where users have to be."""
+        """Log a warning if clients need a password to log in and no user exists."""
         by_password = {"PLAIN", *SCRAM_MECHANISMS}.intersection(self._listener.mechanisms)
         if by_password == set(self._listener.mechanisms) and not self._credentials.has_users(by_password):
             logger.warning(
-                "nobody can log in at listener %s, because there is no user: name one with --user NAME or "
-                "--users-file FILE, or by sasl.user.NAME=PASSWORD in the configuration",
+                "listener %s: no client can log in, because no user is configured: add one with --user NAME, "
+                "--users-file FILE or sasl.user.NAME=PASSWORD",
                 self._listener.name,
             )
 
     def close(self) -> None:
-        """End what runs for the mechanisms."""
+        """Close the resources of the mechanisms."""
         for close in self._closers:
             close()
         self._closers.clear()
@@ -134,20 +134,20 @@ class ListenerSasl:
         principal, keytab = (None, None) if entry is None else (entry.text("principal"), entry.text("keyTab"))
         if principal is None or keytab is None:
             raise KafkaConfigurationError(
-                f"{self._place('GSSAPI')} must give the broker's principal and the file with its key: "
+                f"{self._place('GSSAPI')} must give the broker's principal and its keytab file: "
                 'Krb5LoginModule required principal="kafka/host.example@REALM" keyTab="FILE";'
             )
         service = str(self._of_mechanism("GSSAPI").get("sasl.kerberos.service.name", ""))
         if service and service != principal.partition("/")[0]:
             raise KafkaConfigurationError(
-                f"{self._place('GSSAPI')} has the principal {principal}, which is not of service {service} "
-                "that sasl.kerberos.service.name says; leave the one out or change the other"
+                f"{self._place('GSSAPI')} has the principal {principal}, which does not match "
+                f"sasl.kerberos.service.name={service}: change one of them"
             )
         rules = str(self._of_mechanism("GSSAPI")["sasl.kerberos.principal.to.local.rules"])
         return GssapiServer(principal, keytab, rules)
 
     def _jaas(self, mechanism: str) -> JaasEntry | None:
-        """The login module of a mechanism, which must be the one that Kafka has for it."""
+        """Return the login module of a mechanism, which must be the one that Kafka uses for it."""
         entry = self._listener.jaas.get(mechanism)
         if entry is not None and entry.module != _MODULES[mechanism]:
             raise KafkaConfigurationError(f"{self._place(mechanism)} must name {_MODULES[mechanism]}")

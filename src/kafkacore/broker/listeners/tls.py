@@ -1,6 +1,6 @@
-"""TLS of a listener: its properties in; the next connection's context out, anew when a file has changed.
+"""TLS of a listener: the SSL context for new connections, which is reloaded when a file changes.
 
-Does not know: connections, frames. Source of the properties' meaning: Kafka's ``DefaultSslEngineFactory``.
+The meaning of the settings is that of Kafka's ``DefaultSslEngineFactory``.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _CLIENT_AUTH: Final = {
     "required": ssl.CERT_REQUIRED,
 }
 _PEM_BEGIN: Final = b"-----BEGIN "
-#: What a PKCS12 begins with.
+#: First byte of a PKCS12 file.
 _SEQUENCE: Final = b"\x30"
 _JKS_BEGIN: Final = b"\xfe\xed\xfe\xed"
 
 
 class _Store(NamedTuple):
-    """Key and certificates, or certificates alone, in PEM."""
+    """A private key with certificates, or certificates only, in PEM."""
 
     pem: Secret
     password: Secret | None
 
 
 class ListenerTls:
-    """Of one listener. Used by the network thread alone.
+    """TLS of one listener. Only the network thread uses it.
 
     Parameters
     ----------
     settings:
-        Its properties.
+        The settings of the listener.
 
     Raises
     ------
     KafkaConfigurationError
-        A file, a key or a certificate cannot be used; the message says which and why.
+        A file, key or certificate is invalid; the message names it and gives the reason.
     """
 
     def __init__(self, settings: Mapping[str, Any], clock: Clock) -> None:
@@ -56,11 +56,11 @@ class ListenerTls:
         self._context = self._reloading(settings)
 
     def context(self) -> ssl.SSLContext:
-        """For the next connection."""
+        """Return the SSL context for the next connection."""
         return self._context()
 
     def change(self, settings: Mapping[str, Any]) -> None:
-        """Use other properties from the next connection on. Raises as the constructor."""
+        """Use changed settings for future connections. Raises the same errors as the constructor."""
         self._context = self._reloading(settings)
 
     def _reloading(self, settings: Mapping[str, Any]) -> ReloadingContext:
@@ -69,12 +69,12 @@ class ListenerTls:
 
 
 def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
-    """What TLS is spoken with, as a listener's properties say.
+    """Create an SSL context from a listener's settings.
 
     Raises
     ------
     KafkaConfigurationError
-        They cannot be used.
+        The settings are invalid.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     speak_only(context, words(settings["ssl.enabled.protocols"]))
@@ -88,7 +88,7 @@ def server_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
 
 
 def _set_ciphers(context: ssl.SSLContext, text: str) -> None:
-    """By OpenSSL's names or Java's; those of TLS 1.3 are always there."""
+    """Set the cipher suites by OpenSSL's or Java's names; those of TLS 1.3 are always enabled."""
     given = [_openssl_name(each) for each in words(text)]
     wanted = [each for each in given if each is not None]
     if not wanted:
@@ -97,8 +97,8 @@ def _set_ciphers(context: ssl.SSLContext, text: str) -> None:
         context.set_ciphers(":".join(wanted))
     except ssl.SSLError:
         raise KafkaConfigurationError(
-            f"ssl.cipher.suites={text} has nothing that OpenSSL knows; write its names, "
-            "as ECDHE-RSA-AES256-GCM-SHA384"
+            f"ssl.cipher.suites={text} contains no cipher suite that OpenSSL knows; use OpenSSL's names, "
+            "such as ECDHE-RSA-AES256-GCM-SHA384"
         ) from None
 
 
@@ -119,7 +119,7 @@ def _load_key(context: ssl.SSLContext, settings: Mapping[str, Any]) -> None:
     password = b"" if store.password is None else store.password.octets()
     try:
         with private_file(store.pem.octets()) as path:
-            # Without a function OpenSSL would ask for a password on the terminal.
+            # Without a password function OpenSSL would prompt on the terminal.
             context.load_cert_chain(path, password=lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise KafkaConfigurationError(f"{where} cannot be used: {_why(error, store)}") from None
@@ -129,19 +129,19 @@ def _why(error: Exception, store: _Store) -> str:
     reason = getattr(error, "reason", None) or error.__class__.__name__
     pem = store.pem.octets()
     if b"PRIVATE KEY" not in pem:
-        return "there is no private key in it; it must have the broker's key and its certificates"
+        return "it contains no private key; it must contain the broker's private key and its certificates"
     if b"BEGIN CERTIFICATE" not in pem:
-        return "there is no certificate in it; it must have the broker's key and its certificates"
+        return "it contains no certificate; it must contain the broker's private key and its certificates"
     if reason == "KEY_VALUES_MISMATCH":
-        return "its key is not that of its first certificate"
+        return "its private key does not belong to its first certificate"
     if b"ENCRYPTED" in pem:
-        given = "is not the right one" if store.password else "is not given"
-        return f"its key is encrypted, and ssl.key.password {given}"
-    return f"OpenSSL says {reason}"
+        given = "is wrong" if store.password else "is not set"
+        return f"its private key is encrypted, and ssl.key.password {given}"
+    return f"OpenSSL reports {reason}"
 
 
 def _key_store(settings: Mapping[str, Any]) -> tuple[str, _Store]:
-    """Where it is from, and what is in it."""
+    """Return the source of the key store for error messages, and its content."""
     password = settings.get("ssl.key.password")
     if "ssl.keystore.key" in settings:
         chain = _pem_text(Secret(settings["ssl.keystore.certificate.chain"]).text())
@@ -156,8 +156,9 @@ def _key_store(settings: Mapping[str, Any]) -> tuple[str, _Store]:
 
 
 def _pem_text(text: str) -> str:
-    """PEM on one line, as Kafka allows it in a file of properties, on several; without empty ones, which
-    OpenSSL refuses in a block.
+    """Put the BEGIN and END markers of PEM text on lines of their own, without empty lines between.
+
+    Kafka allows PEM on one line in a properties file. OpenSSL rejects empty lines within a block.
     """
     return re.sub(r"\s*(-----(?:BEGIN|END) [A-Z0-9 ]+-----)\s*", r"\n\1\n", text).strip()
 
@@ -177,7 +178,7 @@ def _load_trusted(context: ssl.SSLContext, settings: Mapping[str, Any]) -> None:
         context.load_verify_locations(cadata=pem.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError) as error:
         reason = getattr(error, "reason", None) or str(error)
-        raise KafkaConfigurationError(f"{where} has no certificates that can be used: {reason}") from None
+        raise KafkaConfigurationError(f"{where} contains no valid certificates: {reason}") from None
 
 
 def _content(where: str, path: str) -> bytes:
@@ -188,34 +189,34 @@ def _content(where: str, path: str) -> bytes:
 
 
 def _is_pem(where: str, content: bytes, kind: str | None) -> bool:
-    """Whether it is PEM; it may be PKCS12 otherwise, and nothing else."""
+    """Whether the content is PEM; if not, it is PKCS12. Other formats raise an error."""
     is_pem = _PEM_BEGIN in content
     if content.startswith(_JKS_BEGIN):
         raise KafkaConfigurationError(
-            f"{where} is a key store of Java (JKS); make it a PKCS12: keytool -importkeystore -srckeystore "
-            "FILE.jks -destkeystore FILE.p12 -deststoretype PKCS12"
+            f"{where} is a Java key store (JKS); convert it to PKCS12: keytool -importkeystore "
+            "-srckeystore FILE.jks -destkeystore FILE.p12 -deststoretype PKCS12"
         )
     if not is_pem and not content.startswith(_SEQUENCE):
-        raise KafkaConfigurationError(f"{where} is neither PEM nor PKCS12; name a file that is")
+        raise KafkaConfigurationError(f"{where} is neither PEM nor PKCS12")
     if kind is not None and (kind == "PEM") != is_pem:
-        raise KafkaConfigurationError(f"{where} is no {kind}; leave its type out, or name another file")
+        raise KafkaConfigurationError(f"{where} is not {kind}; remove the type, or name another file")
     return is_pem
 
 
 def _opened(where: str, content: bytes, password_name: str, password: Any) -> bytes:
-    """A PKCS12 as PEM."""
+    """Return a PKCS12 file as PEM."""
     try:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
     except ImportError:
         raise KafkaConfigurationError(
-            f"{where} is a PKCS12, for which the package cryptography is needed: pip install "
-            "'kafkacore[certificates]'; or make it PEM: openssl pkcs12 -in FILE.p12 -out FILE.pem -nodes"
+            f"{where} is a PKCS12 file, which requires the package cryptography: pip install "
+            "'kafkacore[certificates]'. Or convert it: openssl pkcs12 -in FILE.p12 -out FILE.pem -nodes"
         ) from None
     try:
         store = pkcs12.load_pkcs12(content, None if password is None else Secret(password).octets())
     except ValueError:
         raise KafkaConfigurationError(
-            f"{where} cannot be opened: it is no PKCS12, or {password_name} is not its password"
+            f"{where} cannot be opened: it is not a PKCS12 file, or {password_name} is wrong"
         ) from None
     pem = b""
     if store.key is not None:

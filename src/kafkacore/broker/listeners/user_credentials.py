@@ -1,7 +1,6 @@
-"""What a listener's users are known by: those of its configuration, and those of the broker's log.
+"""Credentials of a listener's users, from the configuration and from the metadata log.
 
-A user in; a SCRAM credential or a password out, from memory. Does not know: mechanisms' messages, how the log
-is kept.
+All lookups are served from memory.
 """
 
 from __future__ import annotations
@@ -15,39 +14,39 @@ from kafkacore.security.server_mechanism import ScramCredential
 
 
 class RunTimeUsers(Protocol):
-    """Users that are changed while the broker runs, and what was changed of others."""
+    """Users whose credentials are set or deleted while the broker runs."""
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
-        """As of :class:`~kafkacore.security.server_mechanism.CredentialStore`."""
+        """Return a credential; see :class:`~kafkacore.security.server_mechanism.CredentialStore`."""
 
     def usual_iterations(self, mechanism: str) -> int:
-        """As of :class:`~kafkacore.security.server_mechanism.CredentialStore`."""
+        """Return the usual iterations; see :class:`~kafkacore.security.server_mechanism.CredentialStore`."""
 
     def users(self) -> list[str]:
-        """Who has a credential."""
+        """Return the names of the users that have a credential."""
 
     def decides(self, mechanism: str, user: str) -> bool:
-        """Whether a user's credential of a mechanism was set or deleted; then no other counts."""
+        """Whether the user's credential of a mechanism was set or deleted; then it overrides all others."""
 
     def decides_about(self, user: str) -> bool:
-        """Whether any of the user's credentials was."""
+        """Whether any credential of the user was set or deleted."""
 
 
 class UserCredentials:
-    """A :class:`~kafkacore.security.server_mechanism.CredentialStore`.
+    """The credentials of a listener; a :class:`~kafkacore.security.server_mechanism.CredentialStore`.
 
     Parameters
     ----------
     users:
-        User → password, for every mechanism that has passwords.
+        Passwords by user name, valid for every mechanism that uses passwords.
     plain_users:
-        User → password, for PLAIN alone; they come before ``users``.
+        Passwords by user name, valid for PLAIN only. They override ``users``.
     of_log:
-        Those that are kept in the log, if there are any. Of whom it says something, that alone counts: who
-        was deleted does not come back with the next start, nor does a password that was replaced.
+        Returns the users stored in the metadata log, or ``None``. They override ``users``, so that after a
+        restart a deleted user stays deleted and a replaced password stays replaced.
     salt_key:
-        Of the salts of ``users``: as lasting as those of users that there are not, so that starting the
-        broker again tells neither from the other. ``None``: random ones.
+        Key from which the salts of ``users`` are derived, or ``None`` for random salts. Salts of unknown
+        users are derived from it too, so that a restart does not reveal which users exist.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class UserCredentials:
         self._users = users
         self._plain_users = plain_users
         self._of_log = of_log
-        # All at once: who asks cannot see by the time whether there is such a user.
+        # All credentials are computed at once, so that the response time does not reveal which users exist.
         self._scram = {
             (mechanism, user): credential(
                 mechanism,
@@ -72,7 +71,7 @@ class UserCredentials:
         }
 
     def has_users(self, mechanisms: Iterable[str]) -> bool:
-        """Whether anybody can log in by any of them."""
+        """Whether at least one user can log in with one of the mechanisms."""
         of_log = self._of_log()
         names = {*self._users, *self._plain_users, *(() if of_log is None else of_log.users())}
         return any(
@@ -81,7 +80,7 @@ class UserCredentials:
             for name in names
         )
 
-    # Every lookup is made for every user, so that the time does not show which of them found something.
+    # Every lookup is made for every user, so that the response time does not reveal where a user is stored.
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
         configured = self._scram.get((mechanism, user))
