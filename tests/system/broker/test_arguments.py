@@ -73,12 +73,12 @@ def test_printed_configuration_is_a_config_file(file: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name the folder for the broker's data: --data-dir"),
-        (["--ephemeral", "--data-dir", "x"], "leave --data-dir out"),
-        (["--data-dir", "x", "--override", "num.partitions"], "must be name=value"),
+        ([], "no data folder: give --data-dir"),
+        (["--ephemeral", "--data-dir", "x"], "remove --data-dir"),
+        (["--data-dir", "x", "--override", "num.partitions"], "must be NAME=VALUE"),
         (["--data-dir", "x", "--override", "num.partitoins=1"], "did you mean num.partitions?"),
         (["--config-file", "/nowhere/server.properties"], "cannot be read: No such file"),
-        (["--data-dir", "x", "--status-port", "70000"], "a port from 0 to 65535, or off"),
+        (["--data-dir", "x", "--status-port", "70000"], "a port from 0 to 65535, or 'off'"),
     ],
 )
 def test_mistake_is_one_sentence_and_status_2(
@@ -109,7 +109,7 @@ def test_ephemeral_broker_that_cannot_start_leaves_nothing(tmp_path: Path) -> No
         capture_output=True, text=True, timeout=BUDGET_S, env=environment,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "the ready file /nowhere/ready cannot be written: No such file" in done.stderr
+    assert "cannot write the ready file /nowhere/ready: No such file" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -192,7 +192,7 @@ def test_password_of_a_user_comes_from_the_environment_or_a_file_and_is_not_prin
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--security-protocol", "SASL_SSL", "--user", "alice"], "as KAFKACORE_PASSWORD, or name a file"),
+        (["--security-protocol", "SASL_SSL", "--user", "alice"], "set KAFKACORE_PASSWORD in the environment"),
         (["--users-file", "/nowhere/users"], "the users file /nowhere/users cannot be read"),
         (["--users-file", "/nowhere"], "cannot be read"),
     ],

@@ -152,7 +152,7 @@ def test_wrong_configuration_is_refused_before_anything_starts(tmp_path: Path) -
     ("arguments", "words"),
     [
         (["--listen", "0.0.0.0:0"], "allow.remote"),
-        (["--config", "num.partitions"], "name=value"),
+        (["--config", "num.partitions"], "NAME=VALUE"),
         (["--config", "nonsense=1"], "unknown broker property"),
     ],
 )

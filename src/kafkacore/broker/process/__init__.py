@@ -1,4 +1,1 @@
-"""The broker as a process: its command line, start, stop and signals.
-
-Does not know: requests.
-"""
+"""The broker as a process: its command line, startup, shutdown and signals."""

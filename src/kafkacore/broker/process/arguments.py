@@ -1,7 +1,7 @@
-"""The command line of a broker's process, as ``kafkacore broker`` and ``python -m kafkacore.broker`` have it.
+"""The command line of ``kafkacore broker`` and ``python -m kafkacore.broker``.
 
-Arguments in; a broker that has run out. Does not know: what a broker does. Of one property, a flag of its
-own comes before ``--override``, that before the config file, and that before the defaults.
+An option of its own overrides ``--override``, which overrides the configuration file, which overrides the
+defaults.
 """
 
 from __future__ import annotations
@@ -35,20 +35,23 @@ EPHEMERAL_PREFIX: Final = "kafkacore-ephemeral-"
 
 
 class _InsteadOfListen(argparse.Action):
-    """What other programs have, and this one by ``--listen``."""
+    """Reports that ``--port`` and ``--host``, which other programs have, are replaced by ``--listen``."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, _: object, value: object, option: object = None
     ) -> None:
         address = f"localhost:{value or 9092}" if option == "--port" else f"{value or 'localhost'}:9092"
-        parser.error(f"unknown option {option}: write --listen {address}")
+        parser.error(f"unknown option {option}: use --listen {address}")
 
 
 def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None:
-    """Add a broker's arguments; ``override_names`` are further names of ``--override``."""
-    place = parser.add_argument_group("what and where")
+    """Add the options of a broker; ``override_names`` are further names of ``--override``."""
+    place = parser.add_argument_group("configuration")
     place.add_argument(
-        "--config-file", metavar="FILE", type=Path, help="properties, as Kafka's server.properties"
+        "--config-file",
+        metavar="FILE",
+        type=Path,
+        help="Read settings from this file, for example Kafka's server.properties.",
     )
     place.add_argument(
         "--override",
@@ -58,33 +61,40 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
         type=_assignment,
         default=[],
         metavar="NAME=VALUE",
-        help="a property by Kafka's name, as num.partitions=6; before that of the file",
-    )
-    place.add_argument("--data-dir", metavar="FOLDER", help="folder of its logs; made if it is missing")
-    place.add_argument(
-        "--ephemeral", action="store_true", help="a new folder that is removed at the end; --flush os"
+        help="Set a property, for example num.partitions=6. Overrides the configuration file.",
     )
     place.add_argument(
-        "--listen", metavar="HOST:PORT", help="port 0 takes a free one (default: 127.0.0.1:9092)"
+        "--data-dir", metavar="FOLDER", help="Store the logs in this folder. It is created if missing."
+    )
+    place.add_argument(
+        "--ephemeral",
+        action="store_true",
+        help="Store the logs in a new folder, remove it at the end, and use --flush os.",
+    )
+    place.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help="Listen on this address. Port 0 chooses a free port (default: 127.0.0.1:9092).",
     )
     place.add_argument("--port", "--host", action=_InsteadOfListen, nargs="?", help=argparse.SUPPRESS)
     place.add_argument(
         "--flush",
         choices=("ack", "os"),
-        help="on disk (ack, the default), or written to the system (os), before acknowledged",
+        help="Acknowledge records when they are on disk (ack), or written to the operating system (os) "
+        "(default: ack).",
     )
     place.add_argument(
         "--allow-remote",
         action="store_true",
         default=None,
-        help="listen where other machines can reach it; they are not asked who they are",
+        help="Allow other machines to connect without authentication.",
     )
     place.add_argument(
         "--security-protocol",
         type=str.upper,
         choices=SECURITY_PROTOCOLS,
-        help="what clients speak (default: PLAINTEXT); with SSL, and no key store in the config file, a "
-        "certificate for development is made, for which clients trust the file tls/ca.pem of the data folder",
+        help="Use this security protocol (default: PLAINTEXT). With TLS and no configured key store, the "
+        "broker creates a certificate for development; clients must trust tls/ca.pem in the data folder.",
     )
     place.add_argument(
         "--user",
@@ -92,44 +102,49 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
         action="append",
         default=[],
         metavar="NAME",
-        help=f"may log in; the password is that of {PASSWORD_VARIABLE} in the environment, or asked for",
+        help=f"Allow this user to log in. The password is read from {PASSWORD_VARIABLE} in the environment, "
+        "or from the terminal.",
     )
     place.add_argument(
         "--users-file",
         metavar="FILE",
         type=Path,
-        help="users that may log in, each a line NAME=PASSWORD",
+        help="Allow the users in this file to log in. Each line is NAME=PASSWORD.",
     )
     place.add_argument(
         "--status-port",
         metavar="PORT",
         type=_status_port,
-        help="of the status page and metrics: 0 for any, or off",
+        help="Serve the status page and metrics on this port: 0 for a free port, or off (default: 0).",
     )
-    said = parser.add_argument_group("what it says")
+    said = parser.add_argument_group("output")
     said.add_argument(
-        "--print-config", action="store_true", help="print each property and whence it is, and end"
+        "--print-config",
+        action="store_true",
+        help="Print every property with its value and source, then exit.",
     )
-    said.add_argument("--json", action="store_true", help="log, and say that it is ready, by lines of JSON")
+    said.add_argument(
+        "--json", action="store_true", help="Write the log and the ready message as lines of JSON."
+    )
     said.add_argument(
         "--ready-file",
         metavar="FILE",
         type=Path,
-        help="is there, with the ready line, while clients can connect",
+        help="Write the ready message to this file; remove the file when the broker stops.",
     )
     said.add_argument(
         "--log-level",
         dest="broker_log_level",
         type=str.upper,
         choices=LEVELS,
-        help="from which on (default: INFO)",
+        help="Log messages from this level on (default: INFO).",
     )
 
 
 def _assignment(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} must be name=value, as num.partitions=6")
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=VALUE, for example num.partitions=6")
     return name.strip(), value
 
 
@@ -137,24 +152,24 @@ def _status_port(text: str) -> int:
     if text == "off":
         return -1
     if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a port from 0 to 65535, or off")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a port from 0 to 65535, or 'off'")
     return int(text)
 
 
 def resolved_properties(
     arguments: argparse.Namespace, defaults: dict[str, object], ephemeral_folder: str | None
 ) -> ResolvedProperties:
-    """The properties that the arguments come to.
+    """Return the properties that result from the arguments and all other sources.
 
     Raises
     ------
     KafkaConfigurationError
-        They cannot be used.
+        The arguments are invalid.
     """
     layers: list[tuple[str, dict[str, object]]] = [(DEFAULT, defaults)]
     if ephemeral_folder is not None:
         if arguments.data_dir is not None:
-            raise KafkaConfigurationError("--ephemeral makes a folder of its own: leave --data-dir out")
+            raise KafkaConfigurationError("--ephemeral creates its own folder: remove --data-dir")
         layers.append(("--ephemeral", {"flush": "os"}))
     if arguments.config_file is not None:
         layers.append((str(arguments.config_file), dict(read_properties(arguments.config_file))))
@@ -180,8 +195,8 @@ def resolved_properties(
         {"data_dir", "data.dir", "log.dirs", "log.dir", "log_dirs"} & layer.keys() for _, layer in layers
     ):
         raise KafkaConfigurationError(
-            "name the folder for the broker's data: --data-dir ./kafka, log.dirs in the config file, "
-            "or --ephemeral for one that is removed at the end"
+            "no data folder: give --data-dir ./kafka, log.dirs in the configuration file, or --ephemeral for "
+            "a temporary folder"
         )
     return resolve(layers)
 
@@ -191,14 +206,14 @@ def _names_a_key_store(layers: list[tuple[str, dict[str, object]]]) -> bool:
 
 
 def _password(user: str) -> Secret:
-    """From the environment or the terminal, and never from the command line, which everybody can read."""
+    """Read a password from the environment or the terminal; a command line would be visible to every user."""
     given = os.environ.get(PASSWORD_VARIABLE)
     if given is None and sys.stdin.isatty():
         given = getpass.getpass(f"Password of {user}: ")
     if not given:
         raise KafkaConfigurationError(
-            f"--user {user} has no password: put it into the environment as {PASSWORD_VARIABLE}, or name a "
-            "file of lines NAME=PASSWORD with --users-file"
+            f"--user {user} has no password: set {PASSWORD_VARIABLE} in the environment, or use --users-file "
+            "with a file of lines NAME=PASSWORD"
         )
     return Secret(given)
 
@@ -208,7 +223,7 @@ def _flag(field: str) -> str:
 
 
 def config_text(config: BrokerConfig, origins: dict[str, str]) -> str:
-    """Every property, those of one source under its name; a config file again."""
+    """Return all properties as a configuration file, grouped by source."""
     shown = config.effective_properties()
     by_origin: dict[str, list[str]] = {}
     for name, value in shown.items():
@@ -230,21 +245,21 @@ def run(
     on_ready: Callable[[KafkaBroker], None] | None = None,
     stop_on_stdin_eof: bool = False,
 ) -> int:
-    """Run the broker that the arguments ask for; its exit status.
+    """Run the broker as the arguments say, and return its exit status.
 
     Parameters
     ----------
     defaults:
-        Properties that differ from :class:`BrokerConfig`'s defaults here.
+        Properties whose defaults differ from those of :class:`BrokerConfig`.
     default_level:
-        From which level on it says what it does, unless the arguments say.
+        Log level if the arguments give none.
     on_ready:
-        As for :func:`~kafkacore.broker.process.run.run_broker`; without effect where JSON is asked for.
+        As for :func:`~kafkacore.broker.process.run.run_broker`; not called with ``--json``.
 
     Raises
     ------
     KafkaConfigurationError
-        The arguments cannot be used; nothing has been started.
+        The arguments are invalid; the broker was not started.
     """
     folder = None
     if arguments.ephemeral:
@@ -261,7 +276,7 @@ def run(
         return _run(arguments, config, resolved.notes, default_level, on_ready, stop_on_stdin_eof)
     finally:
         if folder is not None:
-            # The broker has done it while it still took signals; this is for what kept it from running.
+            # The broker normally removes the folder itself; this covers errors before it runs.
             shutil.rmtree(folder, ignore_errors=True)
 
 

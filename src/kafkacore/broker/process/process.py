@@ -1,8 +1,7 @@
-"""A broker in a process of its own, held by this one: started, killed, restarted, never left behind.
+"""A broker in a child process that can be started, killed and restarted.
 
-Configuration in; an address out. The child stops when this process ends, however it ends, because its
-standard input is a pipe that only we hold. Does not know: what runs in the child beyond its command line
-and its ready line.
+The child stops when this process exits for any reason, because its standard input is a pipe whose other end
+only this process holds.
 """
 
 from __future__ import annotations
@@ -35,26 +34,26 @@ STOP_TIMEOUT_SECONDS = 30.0
 
 
 class BrokerProcessError(KafkaError):
-    """The broker's process did not start or did not stop as asked; the end of its log is in the message."""
+    """The broker process did not start or stop as requested. The message has the end of its log."""
 
 
 class BrokerProcess:
-    """The broker as a child process. :meth:`start` and :meth:`stop`, or a ``with`` block.
+    """The broker as a child process. Call :meth:`start` and :meth:`stop`, or use a ``with`` block.
 
     Parameters
     ----------
     data_dir:
-        Folder of the broker's data and of its log, ``broker.log``.
+        Folder of the broker's data and of its log file ``broker.log``.
     clock:
-        Measures the time-outs.
+        Clock for the timeouts.
     config:
-        Kafka's property names with underscores, as for :meth:`BrokerConfig.from_properties`;
-        ``port`` is 0 (any free port) if not given.
+        Kafka's setting names with underscores, as for :meth:`BrokerConfig.from_properties`. ``port`` defaults
+        to 0 (a free port).
 
     Raises
     ------
     KafkaConfigurationError
-        At once, if the configuration cannot be used.
+        The configuration is invalid.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class BrokerProcess:
         self._parent = os.getpid()
         self._ready: ReadyLine | None = None
 
-    # ---- Where it is ----------------------------------------------------------------------------------
+    # ---- Address --------------------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
@@ -77,19 +76,21 @@ class BrokerProcess:
         return self._announced()["bootstrap_servers"]
 
     def client_settings(self, user: str | None = None, listener: str | None = None) -> dict[str, Any]:
-        """What a client of ours is to be given to connect: ``KafkaProducer(**broker.client_settings())``.
+        """Return the settings with which a kafkacore client connects to this broker.
+
+        For example, ``KafkaProducer(**broker.client_settings())``.
 
         Parameters
         ----------
         user:
-            Who it logs in as, where it has to: one of ``users``, the first if not given.
+            User to log in as, if the listener requires a login: one of ``users``, by default the first.
         listener:
-            The name of the listener that it comes by; the first if not given.
+            Name of the listener to connect to, by default the first.
 
         Raises
         ------
         KafkaConfigurationError
-            There is no such user or listener.
+            The user or the listener does not exist.
         """
         found = self._listener(listener)
         ready = self._announced()
@@ -103,7 +104,7 @@ class BrokerProcess:
             name = user if user is not None else next(iter(self.config.users), None)
             if name is None or name not in self.config.users:
                 raise KafkaConfigurationError(
-                    f"the broker has no user {name}; give it users={{name: password}} when it is made"
+                    f"the broker has no user {name}: create the broker with users={{name: password}}"
                 )
             settings["sasl_mechanism"] = found.mechanisms[0]
             settings["sasl_plain_username"] = name
@@ -137,7 +138,7 @@ class BrokerProcess:
 
     @property
     def status_url(self) -> str:
-        """Where its status page is, with ``status_port`` 0 or more."""
+        """URL of the status page; requires ``status_port`` 0 or higher."""
         return self._announced()["status_url"]
 
     @property
@@ -153,21 +154,21 @@ class BrokerProcess:
             raise BrokerProcessError("the broker has not been started")
         return self._ready
 
-    # ---- Its life -------------------------------------------------------------------------------------
+    # ---- Start and stop -------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start, and return once clients can connect.
+        """Start the broker and return when clients can connect.
 
         Raises
         ------
         BrokerProcessError
-            It ended or did not get ready in a minute.
+            The broker stopped, or was not ready within a minute.
         """
         assert not self.is_running, "started already"
-        self.kill()  # nothing is left of one that has ended by itself but its pipes
+        self.kill()  # closes the pipes of a process that has exited on its own
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.log_path.open("ab") as log, _readable(self._secrets()) as secrets:
-            # A session of its own, so that Ctrl-C reaches us alone and we stop it in the right order.
+            # A new session: Ctrl-C reaches only this process, which then stops the broker in the right order.
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module, no shell
                 [*self._command(), *(["--config-file", f"/dev/fd/{secrets}"] if secrets is not None else [])],
                 stdin=subprocess.PIPE,
@@ -196,7 +197,7 @@ class BrokerProcess:
         return command
 
     def _properties(self) -> dict[str, Any]:
-        """The configuration; once it has listened somewhere, it listens there again."""
+        """Return the configuration with the ports of the previous start, if there was one."""
         given = self.config.properties()
         bound = {} if self._ready is None else self._ready["bound_ports"]
         if self.config.listeners and bound:
@@ -205,7 +206,7 @@ class BrokerProcess:
         return given
 
     def _secrets(self) -> bytes:
-        """What nobody is to read on a command line, as a file of properties."""
+        """Return the secrets as a properties file, because the command line is visible to other users."""
         lines = [
             f"{_escaped(name)}={_escaped(value.text())}\n"
             for name, value in self._properties().items()
@@ -220,16 +221,16 @@ class BrokerProcess:
         while not line.endswith(b"\n"):
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0 or not select.select([descriptor], [], [], left_ms / 1000.0)[0]:
-                raise self._error(f"the broker was not ready after {START_TIMEOUT_MS / 1000:.0f} s")
+                raise self._error(f"the broker was not ready within {START_TIMEOUT_MS / 1000:.0f} s")
             chunk = os.read(descriptor, 4096)
             if not chunk:
-                raise self._error(f"the broker ended with status {process.wait()} before it was ready")
+                raise self._error(f"the broker exited with status {process.wait()} before it was ready")
             line += chunk
         ready: ReadyLine = json.loads(line)
         return ready
 
     def kill(self) -> None:
-        """SIGKILL: the crash of a broker. Returns when the process is gone."""
+        """Kill the broker with SIGKILL, like a crash, and wait for the process to exit."""
         process = self._take()
         if process is not None:
             process.kill()
@@ -237,17 +238,17 @@ class BrokerProcess:
             _close_pipes(process)
 
     def stop(self, timeout: float = STOP_TIMEOUT_SECONDS) -> None:
-        """SIGTERM: a clean stop. Nothing happens if it does not run.
+        """Stop the broker cleanly with SIGTERM. It does nothing if the broker is not running.
 
         Parameters
         ----------
         timeout:
-            Seconds, as everywhere in Python's own libraries, after which it is killed.
+            Seconds to wait before the broker is killed.
 
         Raises
         ------
         BrokerProcessError
-            It had to be killed after ``timeout``, or ended with a status other than 0.
+            The broker was killed after ``timeout``, or exited with a status other than 0.
         """
         process = self._take()
         if process is None:
@@ -259,15 +260,15 @@ class BrokerProcess:
             process.kill()
             process.wait()
             if isinstance(error, subprocess.TimeoutExpired):
-                raise self._error(f"the broker was killed: it did not stop in {timeout} s") from None
+                raise self._error(f"the broker did not stop within {timeout} s and was killed") from None
             raise
         finally:
             _close_pipes(process)
         if status != 0:
-            raise self._error(f"the broker ended with status {status}")
+            raise self._error(f"the broker exited with status {status}")
 
     def _take(self) -> subprocess.Popen[bytes] | None:
-        """The child, no longer held. Who was forked from us has none: the broker is our child alone."""
+        """Release and return the child process, or ``None`` in a forked process, which is not its parent."""
         process, self._process = self._process, None
         if process is not None and os.getpid() != self._parent:
             _close_pipes(process)
@@ -275,13 +276,13 @@ class BrokerProcess:
         return process
 
     def restart(self) -> Self:
-        """Stop, if it runs, and start on the same folder and port."""
+        """Stop the broker if it is running, and start it with the same folder and ports."""
         if self.is_running:
             self.stop()
         return self.start()
 
     def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
-        """The last ``lines`` of the broker's log."""
+        """Return the last ``lines`` lines of the broker's log."""
         try:
             return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
         except FileNotFoundError:
@@ -301,7 +302,7 @@ class BrokerProcess:
 
 @contextmanager
 def _readable(content: bytes) -> Iterator[int | None]:
-    """A descriptor that a child reads ``content`` from; it has no name in any folder. ``None`` for none."""
+    """Provide ``content`` to a child as an unnamed file; yield its descriptor, or ``None`` if it is empty."""
     if not content:
         yield None
         return
@@ -312,7 +313,7 @@ def _readable(content: bytes) -> Iterator[int | None]:
 
 
 def _escaped(text: str) -> str:
-    """As a file of properties has it."""
+    """Escape a name or value for a properties file."""
     return re.sub(r"([\\=: ])", r"\\\1", text).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 

@@ -1,4 +1,4 @@
-"""The line of JSON by which a broker's process reports that it is ready."""
+"""The JSON message by which a broker process reports that it is ready."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import NotRequired, TypedDict
 
 
 class ReadyLine(TypedDict):
-    """Where the broker is. ``listeners``: name → address for clients; ``bound_ports``: name → port."""
+    """The address of a running broker.
+
+    ``listeners`` has the advertised address of each listener and ``bound_ports`` its port, by the listener's
+    name.
+    """
 
     event: str
     bootstrap_servers: str

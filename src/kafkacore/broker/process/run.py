@@ -1,7 +1,4 @@
-"""The broker as a process of its own: it prints its address and runs until a signal stops it.
-
-Configuration in; an exit status out. Does not know: what a broker does.
-"""
+"""The main function of a broker process: print the address and run until a signal arrives."""
 
 from __future__ import annotations
 
@@ -29,13 +26,14 @@ logger = logging.getLogger(__name__)
 
 #: Exit statuses of :func:`run_broker`.
 EXIT_CLEAN, EXIT_FAILED = 0, 1
-#: What a handler, or the network thread's end, writes to whoever waits; the number of no signal.
+#: Written to the wake-up pipe by signal handlers and when the network thread stops. It is not a signal
+#: number.
 POKE = b"x"
 _SIGNALS = {int(each): each.name for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
 
 def ready_line(broker: KafkaBroker) -> str:
-    """One line of JSON that tells whoever started this process where the broker is."""
+    """Return one line of JSON with the address of the broker, for the program that has started it."""
     ready: ReadyLine = {
         "event": "ready",
         "bootstrap_servers": broker.bootstrap_servers,
@@ -65,32 +63,32 @@ def run_broker(
     is_ephemeral: bool = False,
     ends_process: bool = False,
 ) -> int:
-    """Run a broker until SIGTERM, SIGINT, SIGHUP or, if asked, the end of standard input.
+    """Run a broker until SIGTERM, SIGINT or SIGHUP arrives or, optionally, standard input is closed.
 
-    For the main thread. A second signal changes nothing: the broker is closing. Where SIGHUP is ignored
-    (nohup), it stays so.
+    Must be called from the main thread. A second signal has no effect while the broker stops. If SIGHUP is
+    ignored (``nohup``), it stays ignored.
 
     Parameters
     ----------
     config:
-        What to serve, where.
+        The configuration of the broker.
     stop_on_stdin_eof:
-        Stop when standard input ends: whoever holds the other end of the pipe has gone, even by SIGKILL.
+        Whether to stop when standard input is closed, which happens even if the parent is killed.
     on_ready:
-        Called once clients can connect; by default prints :func:`ready_line` on standard output.
+        Called when clients can connect. By default it prints :func:`ready_line` to standard output.
     ready_file:
-        Has :func:`ready_line` in it from then on, and is removed before the broker stops.
+        File that contains :func:`ready_line` while clients can connect.
     notes:
         Sentences about the configuration, for the log.
     is_ephemeral:
-        Remove the data folder at the end.
+        Whether to remove the data folder at the end.
     ends_process:
-        The process ends with the broker: a signal that comes after the broker has closed changes nothing.
+        Whether the process exits after the broker. Signals are then ignored after the broker has stopped.
 
     Returns
     -------
     int
-        0 after a clean stop; 1 if the broker could not start or failed, with the reason on standard error.
+        0 after a clean stop, or 1 if the broker could not start or failed. The reason is on standard error.
     """
     _raise_descriptor_limit()
     read_end, write_end = os.pipe()
@@ -101,7 +99,7 @@ def run_broker(
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         if not (number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN)
     }
-    # A signal that comes just before the wait ends it too; its handler alone would run after the wait.
+    # Python runs a signal handler only after the wait, so the signal itself must wake the wait up too.
     woken_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     try:
         for note in notes:
@@ -139,15 +137,15 @@ def _log_failure(error: KafkaError) -> None:
 
 
 def _write_ready_file(path: Path, broker: KafkaBroker) -> None:
-    """As a whole or not at all, for a program that waits for it to appear, also one of another user."""
+    """Write the file atomically and readable by all users, for a program that waits for it to appear."""
     try:
         replace_file(path, f"{ready_line(broker)}\n".encode(), 0o644)
     except OSError as error:
-        raise BrokerStartError(f"the ready file {path} cannot be written: {error.strerror}") from error
+        raise BrokerStartError(f"cannot write the ready file {path}: {error.strerror}") from error
 
 
 def _raise_descriptor_limit() -> None:
-    """As many files as the system lets us have: an active partition holds three, a connection one."""
+    """Raise the limit of open files as far as allowed: an active partition needs three, a connection one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -162,22 +160,23 @@ def _poke(write_end: int) -> None:
     try:
         os.write(write_end, POKE)
     except BlockingIOError:
-        return  # The pipe is full of earlier pokes, one of which will do.
+        return  # The pipe is full of earlier wake-ups, and one is enough.
 
 
 def _wait_for_end(read_end: int, *, watch_stdin: bool) -> str:
-    """Wait for a signal, the network thread's end, or the end of standard input; which of them it was."""
+    """Wait until the broker should stop, and return the reason."""
     watched = [read_end]
     if watch_stdin:
         watched.append(sys.stdin.fileno())
     while True:
         readable, _, _ = select.select(watched, [], [])
         if read_end in readable:
-            # Beside pokes there are the numbers of signals, of which those that matter poke as well.
+            # The wake-up descriptor adds the signal's number; only signals with our handler also write POKE.
             numbers = os.read(read_end, 4096)
             if POKE in numbers:
                 return next(
-                    (_SIGNALS[number] for number in numbers if number in _SIGNALS), "the network thread ended"
+                    (_SIGNALS[number] for number in numbers if number in _SIGNALS),
+                    "the network thread stopped",
                 )
         if watch_stdin and sys.stdin.fileno() in readable and not os.read(sys.stdin.fileno(), 4096):
-            return "standard input ended"
+            return "standard input was closed"

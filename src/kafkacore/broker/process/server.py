@@ -1,8 +1,4 @@
-"""The broker as a whole: configuration in, a serving broker out.
-
-Puts together log, catalog, APIs and sockets, starts the network thread and stops everything in the right
-order. Does not know: what a request says, how a log is kept.
-"""
+"""The broker as a whole: creates all its parts, starts the network thread and stops everything in order."""
 
 from __future__ import annotations
 
@@ -64,23 +60,23 @@ T = TypeVar("T")
 
 
 class KafkaBroker:
-    """A broker in this process; use as a context manager, or :meth:`start` and :meth:`stop`.
+    """A broker in this process. Call :meth:`start` and :meth:`stop`, or use a ``with`` block.
 
     Parameters
     ----------
     config:
-        What to serve, where.
+        The configuration.
     clock:
-        Time, handed on to every part.
+        Clock for all parts of the broker.
     disk:
-        The file system, handed on likewise.
+        File system for all parts of the broker.
     on_stopped:
-        Called from the network thread when it ends, whatever the reason.
+        Called on the network thread when it stops for any reason.
     node_count:
-        Virtual nodes, for tests: the first is ``config.node_id`` and listens as the configuration says, the
-        others have the numbers behind it and free ports of the same host.
+        Number of virtual nodes, for tests. The first one is ``config.node_id`` and listens as configured. The
+        others have the following IDs and listen on free ports of the same host.
     interceptor:
-        Gets each request before its handler does.
+        Called with each request before its handler.
     """
 
     def __init__(
@@ -110,29 +106,29 @@ class KafkaBroker:
         self.cluster_id = ""
         self.port = config.port
         self.services: BrokerServices | None = None
-        #: What ended the network thread, if it was not :meth:`stop`.
+        #: The error that stopped the network thread, or ``None`` after :meth:`stop`.
         self.failure: Exception | None = None
 
     @property
     def bootstrap_servers(self) -> str:
-        """Of the first listener."""
+        """Address of the first listener."""
         return _address(self.config.client_host, self.port)
 
     def addresses(self) -> dict[str, str]:
-        """Listener's name → ``host:port`` for clients that come by it."""
+        """Return the advertised ``host:port`` of each listener, by the listener's name."""
         assert self.services is not None, "not started"
         node = self.services.cluster.known_node(self.config.node_id)
         return {each.name: _address(each.advertised_host, each.advertised_port) for each in node.listeners}
 
     def bound_ports(self) -> dict[str, int]:
-        """Listener's name → the port listened on."""
+        """Return the bound port of each listener, by the listener's name."""
         assert self.services is not None, "not started"
         node = self.services.cluster.known_node(self.config.node_id)
         return {each.name: each.port for each in node.listeners}
 
     @property
     def status_url(self) -> str | None:
-        """Where the status page is, if there is one."""
+        """URL of the status page, or ``None`` without one."""
         return None if self._status is None else self._status.url
 
     @property
@@ -140,12 +136,13 @@ class KafkaBroker:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Recover the logs, listen, serve. Clients can connect when this returns.
+        """Recover the logs and start serving. Clients can connect when this returns.
 
         Raises
         ------
         KafkaError
-            The folder cannot be used or the address cannot be listened on; nothing is left running.
+            The data folder cannot be used, or the broker cannot listen on an address. Nothing is left
+            running.
         """
         assert self._thread is None, "a broker is started once"
         listeners: list[OpenListener] = []
@@ -184,12 +181,12 @@ class KafkaBroker:
     ) -> SocketServer:
         clock, disk = self._clock, self._disk
         self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Resolved once: a data folder that is a link must not become another one while the broker runs.
+        # Resolved once, so that changing a symbolic link does not change the folder of a running broker.
         data_dir = self.config.data_dir.resolve()
         check_folder(data_dir, disk)
         dynamic_configs = DynamicConfigs(replace(self.config, data_dir=data_dir), disk)
         config = dynamic_configs.current
-        # The log manager first: it takes the folder's lock.
+        # The log manager comes first, because it locks the folder.
         log_manager = self._open_logs(config)
         self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)
         producer_ids = ProducerIdManager(config.data_dir, disk)
@@ -197,7 +194,7 @@ class KafkaBroker:
         quotas = Quotas(config, clock)
         metadata = self._metadata = load_metadata(config, clock, disk, quotas, log_manager.was_clean)
         access = self._listener_access(config)
-        # Nothing that can fail comes after the selector, which only the server closes.
+        # Only the server closes the selector, so nothing that can fail may follow.
         selector = _selector(config, clock)
         cluster = ClusterState(topics, described_nodes(listeners, config))
         timer = Timer(clock.monotonic_ms())
@@ -251,7 +248,7 @@ class KafkaBroker:
         return server
 
     def _listener_access(self, config: BrokerConfig) -> dict[str, ListenerAccess]:
-        """Listener's name → who gets in by it."""
+        """Return the access to each listener, by the listener's name."""
 
         def of_log() -> RunTimeUsers | None:
             return None if self._metadata is None else self._metadata.users
@@ -286,7 +283,7 @@ class KafkaBroker:
         return log_manager
 
     def _reconfigure(self, config: BrokerConfig, topics: TopicCatalog, server: SocketServer) -> None:
-        """Obey what has been changed at run time. On the network thread."""
+        """Apply settings that were changed at run time. Network thread only."""
         assert self._log_manager is not None
         topics.config = config
         server.limits.total = config.max_connections
@@ -296,7 +293,7 @@ class KafkaBroker:
         self._log_manager.update_defaults(_log_defaults(config), _cleaner_config(config))
 
     def _check_listeners(self, config: BrokerConfig, access: Mapping[str, ListenerAccess]) -> None:
-        """Refuse properties of listeners that would not work."""
+        """Raise an error if changed listener settings are invalid."""
         for listener in with_certificates(config, self._clock):
             access[listener.name].check(listener)
 
@@ -334,7 +331,7 @@ class KafkaBroker:
             took_ms,
             ""
             if log_manager.was_clean or not topics
-            else "; it was not closed cleanly, so their ends were recovered",
+            else "; the folder was not closed cleanly, so the ends of the logs were recovered",
             extra=event("loaded", topics=len(topics), partitions=partition_count, ms=round(took_ms)),
         )
 
@@ -349,10 +346,10 @@ class KafkaBroker:
             self._server.close()
             self._on_stopped()
 
-    # ---- For tests: the nodes and the network thread --------------------------------------------------
+    # ---- For tests: nodes and network thread ----------------------------------------------------------
 
     def call(self, function: Callable[[], T], timeout_s: float = CALL_SECONDS) -> T:
-        """What ``function`` gives, run on the network thread between two requests; raises what it raises."""
+        """Run ``function`` on the network thread between two requests, and return or raise its outcome."""
         assert self._server is not None, "not started"
         outcome: list[T] = []
         failure: list[Exception] = []
@@ -360,24 +357,24 @@ class KafkaBroker:
         def run() -> None:
             try:
                 outcome.append(function())
-            except Exception as error:  # noqa: BLE001 - raised where it was asked for
+            except Exception as error:  # noqa: BLE001 - raised in the calling thread
                 failure.append(error)
 
         self._server.call(run, timeout_s)
         if failure:
             raise failure[0]
-        assert outcome, f"the network thread did not come to it in {timeout_s} s"
+        assert outcome, f"the network thread did not run the call within {timeout_s} s"
         return outcome[0]
 
     def stop_node(self, node_id: int) -> None:
-        """Let a virtual node go: its listener, its connections, and what it leads. Network thread."""
+        """Stop a virtual node with its listeners, connections and leaderships. Network thread only."""
         assert self._server is not None, "not started"
         assert self.services is not None, "not started"
         self.services.cluster.stop_node(node_id)
         self._server.close_node(node_id)
 
     def start_node(self, node_id: int) -> None:
-        """Bring a virtual node back to its ports. Network thread."""
+        """Restart a virtual node on its previous ports. Network thread only."""
         assert self._server is not None, "not started"
         assert self.services is not None, "not started"
         cluster = self.services.cluster
@@ -386,23 +383,26 @@ class KafkaBroker:
         cluster.start_node(node_id)
 
     def request_stop(self) -> None:
-        """Ask the broker to stop and return at once; for signal handlers."""
+        """Ask the broker to stop and return immediately. Can be called from signal handlers."""
         if self._server is not None:
             self._server.stop()
 
     def stop(self) -> None:
-        """Hang up, write everything to disk and mark the folder as cleanly closed. May be called again."""
+        """Close all connections, write everything to disk and mark the folder as cleanly closed.
+
+        Can be called again.
+        """
         status, self._status = self._status, None
         if status is not None:
             status.close()
         self.request_stop()
         if self._thread is not None:
             self._thread.join(JOIN_SECONDS)
-            assert not self._thread.is_alive(), "the network thread did not end"
+            assert not self._thread.is_alive(), "the network thread did not stop"
         self._close_log()
 
     def _close_log(self) -> None:
-        # Before the logs: nothing is appended once they are closed.
+        # Stopped before the logs, so that nothing is appended to closed logs.
         long_work, self._long_work = self._long_work, None
         if long_work is not None:
             long_work.close()
@@ -470,6 +470,6 @@ def _cleaner_config(config: BrokerConfig) -> CleanerConfig:
 
 
 def _log_defaults(config: BrokerConfig) -> dict[str, str]:
-    """Return the configuration that a log has where its topic sets none."""
+    """Return the configuration of logs whose topics do not set their own."""
     limit = {"max.decompressed.batch.bytes": str(config.max_decompressed_batch_bytes)}
     return config.topic_defaults() | limit
