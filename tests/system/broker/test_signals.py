@@ -11,7 +11,7 @@ import pytest
 from eventually import BUDGET_S
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.process.run import POKE, _wait_for_end, run_broker
+from kafkacore.broker.process.run import WAKE_UP, _wait_for_end, run_broker
 from kafkacore.broker.process.server import KafkaBroker
 
 
@@ -27,7 +27,7 @@ def test_wait_goes_on_over_numbers_of_signals_and_ends_with_a_poke() -> None:
     thread.start()
     os.write(write_end, bytes([signal.SIGCHLD, signal.SIGWINCH]))
     assert not ended.is_set()
-    os.write(write_end, bytes([signal.SIGTERM]) + POKE)
+    os.write(write_end, bytes([signal.SIGTERM]) + WAKE_UP)
     thread.join(BUDGET_S)
     assert ended.is_set()
     os.close(read_end)

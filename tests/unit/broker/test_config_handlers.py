@@ -288,10 +288,10 @@ def test_property_of_a_listener_is_changed_for_its_broker_alone(broker: BrokerHa
     name = "listener.name.plaintext.max.connections"
     assert asked(broker, incremental(BROKER, "", (name, SET, "7"))) == InvalidRequestError.errno
     assert asked(broker, incremental(BROKER, "1", (name, SET, "7"))) == 0
-    assert broker.services.config.node_listeners[0].most_connections == 7
+    assert broker.services.config.node_listeners[0].max_connections == 7
     assert described(broker, BROKER, "1")[name].value == "7"
     assert asked(broker, incremental(BROKER, "1", (name, DELETE, None))) == 0
-    assert broker.services.config.node_listeners[0].most_connections is None
+    assert broker.services.config.node_listeners[0].max_connections is None
 
 
 @pytest.mark.parametrize(

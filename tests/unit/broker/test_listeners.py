@@ -195,7 +195,7 @@ def test_client_auth_that_has_no_effect_is_told(properties: dict[str, str], is_t
             {"listener.name.plaintext.sasl.jaas.config": "x.Y required;"},
             "must name a listener and a mechanism",
         ),
-        ({"listener.name.other.ssl.client.auth": "none"}, "there is no listener of this name"),
+        ({"listener.name.other.ssl.client.auth": "none"}, "unknown listener"),
         ({"connections.max.reauth.ms": "soon"}, "whole number from 0"),
         (
             {"security.protocol": "SASL_PLAINTEXT", "sasl.enabled.mechanisms": "CRAM-MD5"},

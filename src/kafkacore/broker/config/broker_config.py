@@ -171,7 +171,7 @@ class BrokerConfig:
         if self.listeners:
             object.__setattr__(self, "listeners", ",".join(str(each) for each in self._endpoints()))
         for listener in self.node_listeners:
-            self._check_reach(listener)
+            self._check_exposure(listener)
             check_security(listener, has_certificate=self.self_made_certificate)
         if self.users and not any(listener.has_sasl for listener in self.node_listeners):
             raise KafkaConfigurationError(
@@ -222,7 +222,7 @@ class BrokerConfig:
         host = "0.0.0.0" if self.allow_remote or listener.authenticates else "127.0.0.1"
         return replace(listener, host=host, advertised_host=listener.advertised_host or host)
 
-    def _check_reach(self, listener: Listener) -> None:
+    def _check_exposure(self, listener: Listener) -> None:
         """Raise an error if unauthenticated clients could connect remotely, or if no client could connect."""
         if not (self.allow_remote or listener.authenticates or is_loopback(listener.host)):
             raise KafkaConfigurationError(

@@ -24,7 +24,7 @@ from kafkacore.broker.config.listener_keys import (
     LISTENER_KEYS,
     LISTENER_PREFIX,
     USER_PREFIX,
-    is_of_a_listener,
+    is_listener_property,
 )
 from kafkacore.broker.config.listeners import (
     Endpoint,
@@ -397,10 +397,10 @@ class _Resolver:
                     f"{name}={value} is not supported: this broker is a single node without replication. "
                     f"Set {name}=1, or use Apache Kafka"
                 )
-        elif is_of_a_listener(name):
+        elif is_listener_property(name):
             self._take_listener_property(name, value)
         else:
-            self._take_foreign(name, value)
+            self._take_unsupported(name, value)
 
     def _take_listener_property(self, name: str, value: object) -> None:
         if (value is None or not str(value).strip()) and not name.startswith(USER_PREFIX):
@@ -416,7 +416,7 @@ class _Resolver:
         self._listener_properties[name] = checked
         self._origins[name] = self._origin
 
-    def _take_foreign(self, name: str, value: object) -> None:
+    def _take_unsupported(self, name: str, value: object) -> None:
         """Handle a property that this broker lacks: note that it has no effect, or raise an error."""
         if name.startswith(SECURITY_PREFIXES):
             if str(value).strip():
@@ -529,12 +529,12 @@ class _Resolver:
     # ---- Result ----------------------------------------------------------------------------------------
 
     def resolved(self) -> ResolvedProperties:
-        if self._is_closed_to_others():
+        if self._is_limited_to_loopback():
             self._notes["listeners"] = (
                 "listeners without a host accept connections from this machine only, because allow.remote "
                 "is not set"
             )
-        if self._asks_sasl_for_certificates():
+        if self._ignores_client_auth():
             self._notes[CLIENT_AUTH] = (
                 f"{CLIENT_AUTH} has no effect on SASL_SSL listeners: "
                 f"set {LISTENER_PREFIX}<name>.{CLIENT_AUTH} to request certificates from their clients"
@@ -550,13 +550,13 @@ class _Resolver:
         }
         return ResolvedProperties(arguments, self._origins, list(self._notes.values()))
 
-    def _is_closed_to_others(self) -> bool:
+    def _is_limited_to_loopback(self) -> bool:
         """Whether a listener without host and authentication is limited to this machine."""
         return not self._arguments.get("allow_remote", False) and any(
             not each.host and protocol == "PLAINTEXT" for each, protocol in self._endpoints()
         )
 
-    def _asks_sasl_for_certificates(self) -> bool:
+    def _ignores_client_auth(self) -> bool:
         """Whether client certificates are requested without a prefix and there is a SASL_SSL listener."""
         shared = self._listener_properties.get(CLIENT_AUTH, "none")
         protocols = {protocol for _, protocol in self._endpoints()} | {

@@ -162,6 +162,6 @@ WITHOUT_EFFECT_HERE: Final = (
 )
 
 
-def is_of_a_listener(name: str) -> bool:
+def is_listener_property(name: str) -> bool:
     """Whether a property is a listener setting of this broker or of Kafka."""
     return name in LISTENER_KEYS or name in REFUSED or name.startswith(("ssl.", "sasl.", LISTENER_PREFIX))

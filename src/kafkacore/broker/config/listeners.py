@@ -131,7 +131,7 @@ class Listener:
         return tuple(given) or (*SCRAM_MECHANISMS, *(["PLAIN"] if self.has_tls else []))
 
     @property
-    def most_connections(self) -> int | None:
+    def max_connections(self) -> int | None:
         """Maximum number of connections to this listener; ``None`` without a limit of its own."""
         most = self.text("max.connections")
         return None if most is None else int(most)
@@ -175,7 +175,7 @@ def configured_listeners(
         Protocols by listener name, for names that are not a protocol.
     properties:
         Listener settings with their prefixes, see
-        :func:`~kafkacore.broker.config.listener_keys.is_of_a_listener`.
+        :func:`~kafkacore.broker.config.listener_keys.is_listener_property`.
 
     Raises
     ------
@@ -275,9 +275,7 @@ def _by_listener(
         rest = full.removeprefix(LISTENER_PREFIX)
         name = next((each for each in longest_first if rest.upper().startswith(f"{each}.")), None)
         if name is None:
-            raise KafkaConfigurationError(
-                f"{full}: there is no listener of this name; listeners has {', '.join(names)}"
-            )
+            raise KafkaConfigurationError(f"{full}: unknown listener; listeners has {', '.join(names)}")
         own[name][rest[len(name) + 1 :]] = value
     return shared, own
 

@@ -34,7 +34,7 @@ def handle(
     request: Request[CreatePartitionsRequest], services: TopicServices
 ) -> CreatePartitionsResponse | AnsweredLater:
     message = request.message
-    asked = Counter(topic.name for topic in message.topics)
+    requested = Counter(topic.name for topic in message.topics)
     topics = {topic.name: topic for topic in message.topics}.values()
     responses = ResponseCollector[_Result](
         len(topics), lambda results: request.respond(CreatePartitionsResponse(results=results))
@@ -42,7 +42,7 @@ def handle(
     for index, topic in enumerate(topics):
         answer = partial(_answer, topic.name, responses.place(index))
         try:
-            if asked[topic.name] > 1:
+            if requested[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic in request.")
             require(request, services, ACLOperation.ALTER, ResourceType.TOPIC, topic.name)
         except (InvalidRequestError, TopicAuthorizationFailedError) as error:

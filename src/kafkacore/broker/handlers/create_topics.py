@@ -47,7 +47,7 @@ def handle(
     request: Request[CreateTopicsRequest], services: TopicServices
 ) -> CreateTopicsResponse | AnsweredLater:
     message = request.message
-    asked = Counter(topic.name for topic in message.topics)
+    requested = Counter(topic.name for topic in message.topics)
     topics = {topic.name: topic for topic in message.topics}.values()
     responses = ResponseCollector[_Result](
         len(topics), lambda results: request.respond(CreateTopicsResponse(topics=results))
@@ -58,7 +58,7 @@ def handle(
     for index, topic in enumerate(topics):
         answer = responses.place(index)
         try:
-            if asked[topic.name] > 1:
+            if requested[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
             if topic.name == CLUSTER_METADATA:
                 raise InvalidRequestError(f"Creation of internal topic {topic.name} is prohibited.")

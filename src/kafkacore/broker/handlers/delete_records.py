@@ -34,7 +34,9 @@ def handle(
         topics=[
             _Topic(
                 name=topic.name,
-                partitions=[_delete(topic.name, asked, request, services) for asked in topic.partitions],
+                partitions=[
+                    _delete(topic.name, requested, request, services) for requested in topic.partitions
+                ],
             )
             for topic in request.message.topics
         ]
@@ -42,17 +44,20 @@ def handle(
 
 
 def _delete(
-    name: str, asked: DeleteRecordsRequest.DeleteRecordsPartition, request: Request, services: TopicServices
+    name: str,
+    requested: DeleteRecordsRequest.DeleteRecordsPartition,
+    request: Request,
+    services: TopicServices,
 ) -> _Partition:
-    topic_partition = TopicPartition(name, asked.partition_index)
+    topic_partition = TopicPartition(name, requested.partition_index)
     try:
         require(request, services, ACLOperation.DELETE, ResourceType.TOPIC, name)
-        low_watermark = _deleted(topic_partition, asked.offset, request.node_id, services)
+        low_watermark = _deleted(topic_partition, requested.offset, request.node_id, services)
     except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
         return _Partition(
-            partition_index=asked.partition_index, low_watermark=UNKNOWN, error_code=error_code(error)
+            partition_index=requested.partition_index, low_watermark=UNKNOWN, error_code=error_code(error)
         )
-    return _Partition(partition_index=asked.partition_index, low_watermark=low_watermark)
+    return _Partition(partition_index=requested.partition_index, low_watermark=low_watermark)
 
 
 def _deleted(topic_partition: TopicPartition, offset: int, node_id: int, services: TopicServices) -> int:

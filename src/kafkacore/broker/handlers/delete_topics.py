@@ -55,12 +55,12 @@ def _delete(
     services: TopicServices,
     answer: Callable[[_Result], None],
 ) -> None:
-    told_name = name
+    shown_name = name
 
     def done(outcome: TopicState | Exception) -> None:
         if isinstance(outcome, Exception):
             code, text = error_code(outcome), error_message(outcome)
-            answer(_Result(name=told_name, topic_id=topic_id, error_code=code, error_message=text))
+            answer(_Result(name=shown_name, topic_id=topic_id, error_code=code, error_message=text))
         else:
             answer(_Result(name=outcome.name, topic_id=outcome.topic_id))
 
@@ -74,9 +74,9 @@ def _delete(
             if name is None:
                 raise UnknownTopicIdError("This server does not host this topic ID.")
             if allowed(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, name):
-                told_name = name
+                shown_name = name
             _check_may_delete(name, topic_id, request, services)
-            told_name = name
+            shown_name = name
         else:
             _check_may_delete_named(name, request, services)
     except Exception as error:  # noqa: BLE001 - fails this topic only; error_code logs bugs

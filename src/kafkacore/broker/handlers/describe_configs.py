@@ -38,8 +38,8 @@ def handle(
 ) -> DescribeConfigsResponse | AnsweredLater:
     return DescribeConfigsResponse(
         results=[
-            _describe(asked, wanted, request, services)
-            for asked, wanted in _by_resource(request.message.resources).values()
+            _describe(requested, wanted, request, services)
+            for requested, wanted in _by_resource(request.message.resources).values()
         ]
     )
 
@@ -47,34 +47,34 @@ def handle(
 def _by_resource(resources: Iterable[_Resource]) -> dict[tuple[int, str], tuple[_Resource, set[str]]]:
     """Return each resource once with its requested settings; an empty set stands for all settings."""
     found: dict[tuple[int, str], tuple[_Resource, set[str]]] = {}
-    for asked in resources:
+    for requested in resources:
         # A null list and an empty list both request every setting.
-        wanted = set(asked.configuration_keys or ())
-        place = (asked.resource_type, asked.resource_name)
+        wanted = set(requested.configuration_keys or ())
+        place = (requested.resource_type, requested.resource_name)
         if place in found:
             before = found[place][1]
             wanted = before | wanted if before and wanted else set()
-        found[place] = (asked, wanted)
+        found[place] = (requested, wanted)
     return found
 
 
-def _describe(asked: _Resource, wanted: set[str], request: Request, services: ConfigServices) -> _Result:
+def _describe(requested: _Resource, wanted: set[str], request: Request, services: ConfigServices) -> _Result:
     describe = ACLOperation.DESCRIBE_CONFIGS
     try:
-        require_configs(request, services, describe, asked.resource_type, asked.resource_name)
-        entries = _entries(asked, request.node_id, services)
+        require_configs(request, services, describe, requested.resource_type, requested.resource_name)
+        entries = _entries(requested, request.node_id, services)
     except Exception as error:  # noqa: BLE001 - fails this resource only; error_code logs bugs
         return _Result(
             error_code=error_code(error),
             error_message=error_message(error),
-            resource_type=asked.resource_type,
-            resource_name=asked.resource_name,
+            resource_type=requested.resource_type,
+            resource_name=requested.resource_name,
         )
     message = request.message
     return _Result(
         error_message=None,
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
+        resource_type=requested.resource_type,
+        resource_name=requested.resource_name,
         configs=[
             _Config(
                 name=entry.name,
@@ -94,14 +94,14 @@ def _describe(asked: _Resource, wanted: set[str], request: Request, services: Co
     )
 
 
-def _entries(asked: _Resource, node_id: int, services: ConfigServices) -> Iterator[ConfigEntry]:
-    if asked.resource_type == ResourceType.TOPIC:
-        topic_names.validate(asked.resource_name)
-        topic = services.topics.get(asked.resource_name)
+def _entries(requested: _Resource, node_id: int, services: ConfigServices) -> Iterator[ConfigEntry]:
+    if requested.resource_type == ResourceType.TOPIC:
+        topic_names.validate(requested.resource_name)
+        topic = services.topics.get(requested.resource_name)
         if topic is None:
-            raise UnknownTopicOrPartitionError(f"Topic '{asked.resource_name}' does not exist.")
+            raise UnknownTopicOrPartitionError(f"Topic '{requested.resource_name}' does not exist.")
         return topic_entries(topic.configs, services, node_id)
-    node = broker_node(asked.resource_type, asked.resource_name, node_id)
+    node = broker_node(requested.resource_type, requested.resource_name, node_id)
     return default_entries(services) if node is None else broker_entries(services, node)
 
 

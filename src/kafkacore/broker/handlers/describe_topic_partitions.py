@@ -28,23 +28,23 @@ def handle(
     request: Request[DescribeTopicPartitionsRequest], services: TopicServices
 ) -> DescribeTopicPartitionsResponse:
     message = request.message
-    asked = sorted({topic.name for topic in message.topics})
-    names = asked or services.topics.names()
+    requested = sorted({topic.name for topic in message.topics})
+    names = requested or services.topics.names()
     if message.cursor is not None:
         first = message.cursor.topic_name
         names = [name for name in names if name >= first]
         # A requested topic may have been deleted since the last page; then the cursor is invalid.
-        is_lost = bool(asked) and first not in names
+        is_lost = bool(requested) and first not in names
         if is_lost or message.cursor.partition_index < 0:
-            return DescribeTopicPartitionsResponse(topics=_refused(asked, InvalidRequestError.errno))
+            return DescribeTopicPartitionsResponse(topics=_refused(requested, InvalidRequestError.errno))
     limit = max(1, min(message.response_partition_limit, MAX_PARTITIONS))
-    visible = visible_topics(names, request, services, is_asked_for=bool(asked))
+    visible = visible_topics(names, request, services, is_asked_for=bool(requested))
     shown = [name for name in names if name in visible]
     cursor = message.cursor
-    goes_on = cursor is not None and shown[:1] == [cursor.topic_name]
-    first_partition = cursor.partition_index if cursor is not None and goes_on else 0
+    continues = cursor is not None and shown[:1] == [cursor.topic_name]
+    first_partition = cursor.partition_index if cursor is not None and continues else 0
     response = _page(shown, first_partition, limit, request, services)
-    if asked:
+    if requested:
         denied = [name for name in names if name not in visible]
         response.topics += _refused(denied, TopicAuthorizationFailedError.errno)
     return response

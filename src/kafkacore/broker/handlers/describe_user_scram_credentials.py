@@ -33,9 +33,9 @@ def handle(
             error_code=error_code(error), error_message=error_message(error), results=refused
         )
     users = services.metadata.users
-    asked = Counter(user.name for user in request.message.users or ()) or Counter(users.users())
+    requested = Counter(user.name for user in request.message.users or ()) or Counter(users.users())
     return DescribeUserScramCredentialsResponse(
-        error_message=None, results=[_described(name, count, users) for name, count in asked.items()]
+        error_message=None, results=[_described(name, count, users) for name, count in requested.items()]
     )
 
 

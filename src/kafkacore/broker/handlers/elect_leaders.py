@@ -41,7 +41,7 @@ def handle(request: Request[ElectLeadersRequest], services: TopicServices) -> El
         return ElectLeadersResponse(error_code=InvalidRequestError.errno)
     is_of_all = message.topic_partitions is None
     results = []
-    for name, partitions in _asked(message.topic_partitions, services):
+    for name, partitions in _requested(message.topic_partitions, services):
         elections = [_elect(TopicPartition(name, partition), kind, services) for partition in partitions]
         not_needed = ElectionNotNeededError.errno
         reported = [one for one in elections if not (is_of_all and one.error_code == not_needed)]
@@ -68,7 +68,7 @@ def _refused(
     )
 
 
-def _asked(
+def _requested(
     topic_partitions: Sequence[ElectLeadersRequest.TopicPartitions] | None, services: TopicServices
 ) -> Iterable[tuple[str, Iterable[int]]]:
     if topic_partitions is not None:

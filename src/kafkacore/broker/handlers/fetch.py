@@ -68,12 +68,12 @@ FIRST_VERSION_WITH_ALL_CODECS = max(_FIRST_VERSION_WITH_CODEC.values())
 FIRST_VERSION_WITH_LEADER = 16
 #: Clients up to this version do not treat KAFKA_STORAGE_ERROR as retriable.
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
-_NOT_LOOKED_FOR = (
+_LOOKUP_ERRORS = (
     UnknownTopicOrPartitionError.errno,
     UnknownTopicIdError.errno,
     TopicAuthorizationFailedError.errno,
 )
-_NOT_CONVERTED = (UnsupportedCompressionTypeError.errno,)
+_CONVERSION_ERRORS = (UnsupportedCompressionTypeError.errno,)
 #: Maximum bytes of log records that are converted for one response.
 MAX_CONVERTED_BYTES = 512 * 1024
 #: Maximum bytes of these records after decompression. The batch that reaches the limit is the last one
@@ -164,9 +164,9 @@ class _Fetch:
             return FetchResponse(error_code=error.errno, session_id=self.context.session_id)
         leaders = CurrentLeaders(self.services.cluster)
         responses: list[_TopicResponse] = []
-        if any(result.error in _NOT_LOOKED_FOR for _, result in included):
+        if any(result.error in _LOOKUP_ERRORS for _, result in included):
             # As in Kafka, partitions that were not looked up in the logs come last.
-            included = sorted(included, key=lambda each: each[1].error in _NOT_LOOKED_FOR)
+            included = sorted(included, key=lambda each: each[1].error in _LOOKUP_ERRORS)
         for partition, result in included:
             if not responses or (responses[-1].topic_id, responses[-1].topic) != (
                 partition.topic_id,
@@ -260,7 +260,7 @@ def _refusal(partition: FetchPartition, error: int) -> _PartitionData:
         partition_index=partition.partition,
         error_code=error,
         high_watermark=-1,
-        aborted_transactions=[] if error in _NOT_LOOKED_FOR or error in _NOT_CONVERTED else None,
+        aborted_transactions=[] if error in _LOOKUP_ERRORS or error in _CONVERSION_ERRORS else None,
         records=b"",
     )
 
@@ -287,15 +287,15 @@ def _ask(request: Request, services: FetchServices) -> FetchAsk:
             )
         else:
             topic_key, topic_id, name = topic.topic, ZERO_UUID, topic.topic
-        for asked in topic.partitions:
-            partitions[topic_key, asked.partition] = FetchPartition(
+        for requested in topic.partitions:
+            partitions[topic_key, requested.partition] = FetchPartition(
                 name,
                 topic_id,
-                asked.partition,
-                asked.fetch_offset,
-                asked.partition_max_bytes,
-                asked.current_leader_epoch,
-                asked.last_fetched_epoch,
+                requested.partition,
+                requested.fetch_offset,
+                requested.partition_max_bytes,
+                requested.current_leader_epoch,
+                requested.last_fetched_epoch,
             )
     if request.version < FIRST_VERSION_WITH_MAX_BYTES and partitions:
         # Start at a random partition, because the first ones can use up the response's limit.

@@ -56,7 +56,9 @@ def handle(
             (repeated if topic_partition in seen else seen).add(topic_partition)
     answers = _answers(request, repeated, services)
     topics = request.message.topics
-    asks_by_time = any(_is_searched(asked.timestamp) for topic in topics for asked in topic.partitions)
+    asks_by_time = any(
+        _is_searched(requested.timestamp) for topic in topics for requested in topic.partitions
+    )
     return answer_after(request, services, answers) if asks_by_time else run_here(answers)
 
 
@@ -66,42 +68,46 @@ def _answers(
     response = ListOffsetsResponse(topics=[])
     for topic in request.message.topics:
         answered = _Topic(name=topic.name, partitions=[])
-        for asked in topic.partitions:
-            answered.partitions.append((yield from _answer(topic.name, asked, request, repeated, services)))
+        for requested in topic.partitions:
+            answered.partitions.append(
+                (yield from _answer(topic.name, requested, request, repeated, services))
+            )
         response.topics.append(answered)
     return response
 
 
 def _answer(
     name: str,
-    asked: ListOffsetsRequest.ListOffsetsPartition,
+    requested: ListOffsetsRequest.ListOffsetsPartition,
     request: Request[ListOffsetsRequest],
     repeated: set[TopicPartition],
     services: TopicServices,
 ) -> Change[_Partition]:
-    topic_partition, version = TopicPartition(name, asked.partition_index), request.version
+    topic_partition, version = TopicPartition(name, requested.partition_index), request.version
     read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED
     try:
         require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, name)
         if topic_partition in repeated:
             raise InvalidRequestError(f"{partition_name(topic_partition)} occurs twice in the request")
-        if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, version + 1):
+        if requested.timestamp < 0 and version < _FIRST_VERSION.get(requested.timestamp, version + 1):
             raise UnsupportedVersionError(
-                f"ListOffsets v{version} does not support the timestamp {asked.timestamp}"
+                f"ListOffsets v{version} does not support the timestamp {requested.timestamp}"
             )
-        log = services.cluster.led_log(topic_partition, request.node_id, asked.current_leader_epoch)
+        log = services.cluster.led_log(topic_partition, request.node_id, requested.current_leader_epoch)
         found: list[tuple[int, int]] = []
-        search = partial(_search, log, asked.timestamp, read_committed, found)
-        if _is_searched(asked.timestamp):
+        search = partial(_search, log, requested.timestamp, read_committed, found)
+        if _is_searched(requested.timestamp):
             yield search
         else:
             search()
         offset, timestamp = found[0]
-        epoch = _epoch_of(log, offset, asked.timestamp) if version >= FIRST_VERSION_WITH_EPOCH else UNKNOWN
+        epoch = (
+            _epoch_of(log, offset, requested.timestamp) if version >= FIRST_VERSION_WITH_EPOCH else UNKNOWN
+        )
     except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
-        return _Partition(partition_index=asked.partition_index, error_code=error_code(error))
+        return _Partition(partition_index=requested.partition_index, error_code=error_code(error))
     return _Partition(
-        partition_index=asked.partition_index,
+        partition_index=requested.partition_index,
         timestamp=timestamp,
         offset=offset,
         leader_epoch=epoch,

@@ -37,7 +37,7 @@ def handle(
     if not message.group_id:
         return OffsetDeleteResponse(error_code=InvalidGroupIdError.errno)
     response = OffsetDeleteResponse()
-    asked: list[tuple[str, int]] = []
+    requested: list[tuple[str, int]] = []
     answers: list[_Partition] = []
     for topic in message.topics:
         refusal, count = UnknownTopicOrPartitionError.errno, 0
@@ -51,7 +51,7 @@ def handle(
             answer = _Partition(partition_index=index, error_code=refusal)
             partitions.append(answer)
             if 0 <= index < count:
-                asked.append((topic.name, index))
+                requested.append((topic.name, index))
                 answers.append(answer)
         response.topics.append(_Topic(name=topic.name, partitions=partitions))
 
@@ -63,7 +63,7 @@ def handle(
             answer.error_code = code
         request.respond(response)
 
-    services.offsets.delete(message.group_id, request.node_id, asked, on_done)
+    services.offsets.delete(message.group_id, request.node_id, requested, on_done)
     return ANSWERED_LATER
 
 

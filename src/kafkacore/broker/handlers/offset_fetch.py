@@ -43,8 +43,8 @@ _Topic = OffsetFetchResponse.OffsetFetchResponseTopic
 _Partition = OffsetFetchResponse.OffsetFetchResponsePartition
 
 
-_AskedGroup: TypeAlias = OffsetFetchRequest | OffsetFetchRequest.OffsetFetchRequestGroup
-_AskedTopic: TypeAlias = (
+_RequestedGroup: TypeAlias = OffsetFetchRequest | OffsetFetchRequest.OffsetFetchRequestGroup
+_RequestedTopic: TypeAlias = (
     OffsetFetchRequest.OffsetFetchRequestTopic | OffsetFetchRequest.OffsetFetchRequestTopics
 )
 
@@ -92,7 +92,7 @@ class _Fetch:
                 code: int,
                 offsets: Mapping[str, TopicOffsets],
                 number: int = number,
-                group: _AskedGroup = group,
+                group: _RequestedGroup = group,
             ) -> None:
                 self._found[number] = self._group(code, group, offsets)
                 if len(self._found) == len(self._groups):
@@ -107,7 +107,7 @@ class _Fetch:
         describe = ACLOperation.DESCRIBE
         return allowed(self._request, self._services, describe, kind, name, is_asked_for=is_asked_for)
 
-    def _group(self, code: int, group: _AskedGroup, offsets: Mapping[str, TopicOffsets]) -> _Found:
+    def _group(self, code: int, group: _RequestedGroup, offsets: Mapping[str, TopicOffsets]) -> _Found:
         if code == CoordinatorNotAvailableError.errno:
             # Clients before 3.9 do not handle CoordinatorNotAvailable here; NotCoordinator makes them look
             # again.
@@ -136,7 +136,7 @@ class _Fetch:
                 found.append(_FoundTopic(name, topic_id, [_known(index, partitions) for index in partitions]))
         return found
 
-    def _topic(self, topic: _AskedTopic, offsets: Mapping[str, TopicOffsets]) -> _FoundTopic:
+    def _topic(self, topic: _RequestedTopic, offsets: Mapping[str, TopicOffsets]) -> _FoundTopic:
         by_id = self._request.version >= FIRST_VERSION_BY_ID
         name = self._services.topics.name_of(_id_of(topic)) if by_id else topic.name
         if name is None:
@@ -182,7 +182,7 @@ def _of_topic(partitions: TopicOffsets, topic_id: UUID) -> TopicOffsets:
     return {index: offset for index, offset in partitions.items() if offset.topic_id in (ZERO_UUID, topic_id)}
 
 
-def _id_of(topic: _AskedTopic) -> UUID:
+def _id_of(topic: _RequestedTopic) -> UUID:
     """Return the topic ID, or zero in versions without topic IDs."""
     return ZERO_UUID if isinstance(topic, OffsetFetchRequest.OffsetFetchRequestTopic) else topic.topic_id
 
@@ -194,7 +194,7 @@ def _known(index: int, partitions: TopicOffsets) -> _FoundPartition:
     return _FoundPartition(index, offset.offset, offset.leader_epoch, offset.metadata)
 
 
-def _all_with(code: int, topic: _AskedTopic) -> _FoundTopic:
+def _all_with(code: int, topic: _RequestedTopic) -> _FoundTopic:
     partitions = [_FoundPartition(index, error_code=code) for index in topic.partition_indexes]
     return _FoundTopic(topic.name, _id_of(topic), partitions)
 

@@ -29,7 +29,8 @@ def handle(
             _Topic(
                 topic=topic.topic,
                 partitions=[
-                    _answer(topic.topic, asked, request, services, is_follower) for asked in topic.partitions
+                    _answer(topic.topic, requested, request, services, is_follower)
+                    for requested in topic.partitions
                 ],
             )
             for topic in request.message.topics
@@ -39,7 +40,7 @@ def handle(
 
 def _answer(
     topic: str,
-    asked: OffsetForLeaderEpochRequest.OffsetForLeaderPartition,
+    requested: OffsetForLeaderEpochRequest.OffsetForLeaderPartition,
     request: Request,
     services: TopicServices,
     is_follower: bool,
@@ -47,12 +48,14 @@ def _answer(
     try:
         if not is_follower:
             require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, topic)
-        topic_partition = TopicPartition(topic, asked.partition)
-        log = services.cluster.led_log(topic_partition, request.node_id, asked.current_leader_epoch)
-        found = log.end_offset_for_epoch(asked.leader_epoch)
+        topic_partition = TopicPartition(topic, requested.partition)
+        log = services.cluster.led_log(topic_partition, request.node_id, requested.current_leader_epoch)
+        found = log.end_offset_for_epoch(requested.leader_epoch)
     except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
-        return _Partition(partition=asked.partition, error_code=error_code(error))
-    return _Partition(partition=asked.partition, leader_epoch=found.leader_epoch, end_offset=found.end_offset)
+        return _Partition(partition=requested.partition, error_code=error_code(error))
+    return _Partition(
+        partition=requested.partition, leader_epoch=found.leader_epoch, end_offset=found.end_offset
+    )
 
 
 HANDLER = ApiHandler(OffsetForLeaderEpochRequest, 2, 4, handle)

@@ -26,7 +26,7 @@ class ListenerAccess:
 
     Parameters
     ----------
-    of_log:
+    logged_users:
         Returns the users stored in the metadata log.
     salt_key:
         Key from which the salts of SCRAM are derived.
@@ -42,18 +42,18 @@ class ListenerAccess:
         listener: Listener,
         config: BrokerConfig,
         clock: Clock,
-        of_log: Callable[[], RunTimeUsers | None] = lambda: None,
+        logged_users: Callable[[], RunTimeUsers | None] = lambda: None,
         salt_key: bytes = b"",
     ) -> None:
         self.listener = listener
         self._clock = clock
-        self.limit = ListenerLimit(listener.name, listener.most_connections)
+        self.limit = ListenerLimit(listener.name, listener.max_connections)
         self.rate = ConnectionRate(listener.number("max.connection.creation.rate"))
         self.tls = ListenerTls(listener.settings, clock) if listener.has_tls else None
         self.sasl = None
         if listener.has_sasl:
             delay_ms = float(config.connection_failed_authentication_delay_ms)
-            self.sasl = ListenerSasl(listener, config.users, of_log, delay_ms, clock, salt_key)
+            self.sasl = ListenerSasl(listener, config.users, logged_users, delay_ms, clock, salt_key)
         self._rules = PrincipalRules(listener.text("ssl.principal.mapping.rules") or "")
 
     @property
@@ -115,7 +115,7 @@ class ListenerAccess:
 
     def change(self, listener: Listener) -> None:
         """Apply changed settings, which were checked before, to future connections."""
-        self.limit.most = listener.most_connections
+        self.limit.max_connections = listener.max_connections
         self.rate.per_second = listener.number("max.connection.creation.rate")
         if self.tls is not None and listener.settings != self.listener.settings:
             self.tls.change(listener.settings)

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 
 
 class ListenerLimit:
-    """The connections of one listener; ``most`` is their maximum number, or ``None`` for no limit."""
+    """The number of connections of one listener, and its maximum; ``None`` for no limit."""
 
-    def __init__(self, name: str, most: int | None = None) -> None:
+    def __init__(self, name: str, max_connections: int | None = None) -> None:
         self.name = name
-        self.most = most
+        self.max_connections = max_connections
         self.count = 0
 
     @property
     def is_reached(self) -> bool:
-        return self.most is not None and self.count >= self.most
+        return self.max_connections is not None and self.count >= self.max_connections
 
 
 class ConnectionRate:
@@ -68,7 +68,7 @@ class ConnectionLimits:
             return f"the limit of {self.total} connections is reached (max.connections)"
         if listener.is_reached:
             return (
-                f"the limit of {listener.most} connections of listener {listener.name} is reached "
+                f"the limit of {listener.max_connections} connections of listener {listener.name} is reached "
                 "(max.connections)"
             )
         of_host = self.overrides.get(host, self.per_ip)

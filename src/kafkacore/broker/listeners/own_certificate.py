@@ -98,7 +98,7 @@ def own_certificate(data_dir: Path, hosts: Iterable[str], clock: Clock) -> Path:
         names = first.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         if set(wanted) <= set(names) and first.not_valid_after_utc - now > _LEFT:
             return store
-    key_and_chain, issued_by = _made(wanted, now)
+    key_and_chain, issued_by = _issue(wanted, now)
     # The CA certificate is written last: without it, both files are created again.
     authority.unlink(missing_ok=True)
     replace_file(store, key_and_chain)
@@ -115,7 +115,7 @@ def _name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _made(names: list[x509.GeneralName], now: datetime) -> tuple[bytes, bytes]:
+def _issue(names: list[x509.GeneralName], now: datetime) -> tuple[bytes, bytes]:
     """Create a key and its certificate chain, and return them with the CA certificate alone."""
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
@@ -125,7 +125,7 @@ def _made(names: list[x509.GeneralName], now: datetime) -> tuple[bytes, bytes]:
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority_name = _subject("kafkacore's own authority for development")
     authority = (
-        _begun(authority_name, authority_name, authority_key, now)
+        _certificate_builder(authority_name, authority_name, authority_key, now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(is_authority=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
@@ -133,7 +133,7 @@ def _made(names: list[x509.GeneralName], now: datetime) -> tuple[bytes, bytes]:
     )
     issuer_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
     certificate = (
-        _begun(_subject("kafkacore broker"), authority_name, key, now)
+        _certificate_builder(_subject("kafkacore broker"), authority_name, key, now)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(is_authority=False), critical=True)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -147,7 +147,9 @@ def _made(names: list[x509.GeneralName], now: datetime) -> tuple[bytes, bytes]:
     return private + certificate.public_bytes(pem) + issued_by, issued_by
 
 
-def _begun(subject: x509.Name, issuer: x509.Name, key: Any, now: datetime) -> x509.CertificateBuilder:
+def _certificate_builder(
+    subject: x509.Name, issuer: x509.Name, key: Any, now: datetime
+) -> x509.CertificateBuilder:
     from cryptography import x509
 
     return x509.CertificateBuilder(

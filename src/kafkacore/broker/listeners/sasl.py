@@ -45,7 +45,7 @@ class ListenerSasl:
         A listener with SASL.
     users:
         Passwords of the users of all listeners, by user name.
-    of_log:
+    logged_users:
         Returns the users stored in the metadata log.
     failure_delay_ms:
         ``connection.failed.authentication.delay.ms``.
@@ -62,7 +62,7 @@ class ListenerSasl:
         self,
         listener: Listener,
         users: Mapping[str, Secret],
-        of_log: Callable[[], RunTimeUsers | None],
+        logged_users: Callable[[], RunTimeUsers | None],
         failure_delay_ms: float,
         clock: Clock,
         salt_key: bytes,
@@ -80,7 +80,7 @@ class ListenerSasl:
                 for key, value in named.items()
                 if key.startswith(_PLAIN_USER)
             },
-            of_log,
+            logged_users,
             salt_key,
         )
         self.settings = ServerSaslSettings(

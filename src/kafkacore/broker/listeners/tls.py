@@ -122,10 +122,10 @@ def _load_key(context: ssl.SSLContext, settings: Mapping[str, Any]) -> None:
             # Without a password function OpenSSL would prompt on the terminal.
             context.load_cert_chain(path, password=lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
-        raise KafkaConfigurationError(f"{where} cannot be used: {_why(error, store)}") from None
+        raise KafkaConfigurationError(f"{where} cannot be used: {_reason(error, store)}") from None
 
 
-def _why(error: Exception, store: _Store) -> str:
+def _reason(error: Exception, store: _Store) -> str:
     reason = getattr(error, "reason", None) or error.__class__.__name__
     pem = store.pem.octets()
     if b"PRIVATE KEY" not in pem:
@@ -152,7 +152,9 @@ def _key_store(settings: Mapping[str, Any]) -> tuple[str, _Store]:
     if _is_pem(where, content, settings.get("ssl.keystore.type")):
         return where, _Store(Secret(content), password)
     store_password = settings.get("ssl.keystore.password")
-    return where, _Store(Secret(_opened(where, content, "ssl.keystore.password", store_password)), None)
+    return where, _Store(
+        Secret(_pkcs12_as_pem(where, content, "ssl.keystore.password", store_password)), None
+    )
 
 
 def _pem_text(text: str) -> str:
@@ -173,7 +175,9 @@ def _load_trusted(context: ssl.SSLContext, settings: Mapping[str, Any]) -> None:
         where = f"ssl.truststore.location={settings['ssl.truststore.location']}"
         pem = _content(where, settings["ssl.truststore.location"])
         if not _is_pem(where, pem, settings.get("ssl.truststore.type")):
-            pem = _opened(where, pem, "ssl.truststore.password", settings.get("ssl.truststore.password"))
+            pem = _pkcs12_as_pem(
+                where, pem, "ssl.truststore.password", settings.get("ssl.truststore.password")
+            )
     try:
         context.load_verify_locations(cadata=pem.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError) as error:
@@ -203,7 +207,7 @@ def _is_pem(where: str, content: bytes, kind: str | None) -> bool:
     return is_pem
 
 
-def _opened(where: str, content: bytes, password_name: str, password: Any) -> bytes:
+def _pkcs12_as_pem(where: str, content: bytes, password_name: str, password: Any) -> bytes:
     """Return a PKCS12 file as PEM."""
     try:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12

@@ -41,7 +41,7 @@ class UserCredentials:
         Passwords by user name, valid for every mechanism that uses passwords.
     plain_users:
         Passwords by user name, valid for PLAIN only. They override ``users``.
-    of_log:
+    logged_users:
         Returns the users stored in the metadata log, or ``None``. They override ``users``, so that after a
         restart a deleted user stays deleted and a replaced password stays replaced.
     salt_key:
@@ -53,12 +53,12 @@ class UserCredentials:
         self,
         users: Mapping[str, Secret],
         plain_users: Mapping[str, Secret],
-        of_log: Callable[[], RunTimeUsers | None] = lambda: None,
+        logged_users: Callable[[], RunTimeUsers | None] = lambda: None,
         salt_key: bytes | None = None,
     ) -> None:
         self._users = users
         self._plain_users = plain_users
-        self._of_log = of_log
+        self._logged_users = logged_users
         # All credentials are computed at once, so that the response time does not reveal which users exist.
         self._scram = {
             (mechanism, user): credential(
@@ -72,8 +72,8 @@ class UserCredentials:
 
     def has_users(self, mechanisms: Iterable[str]) -> bool:
         """Whether at least one user can log in with one of the mechanisms."""
-        of_log = self._of_log()
-        names = {*self._users, *self._plain_users, *(() if of_log is None else of_log.users())}
+        logged_users = self._logged_users()
+        names = {*self._users, *self._plain_users, *(() if logged_users is None else logged_users.users())}
         return any(
             self.plain_password(name) if mechanism == "PLAIN" else self.scram(mechanism, name)
             for mechanism in mechanisms
@@ -84,18 +84,18 @@ class UserCredentials:
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
         configured = self._scram.get((mechanism, user))
-        of_log = self._of_log()
-        if of_log is None:
+        logged_users = self._logged_users()
+        if logged_users is None:
             return configured
-        logged = of_log.scram(mechanism, user)
-        return logged if of_log.decides(mechanism, user) else configured
+        logged = logged_users.scram(mechanism, user)
+        return logged if logged_users.decides(mechanism, user) else configured
 
     def plain_password(self, user: str) -> Secret | None:
         of_plain, configured = self._plain_users.get(user), self._users.get(user)
-        of_log = self._of_log()
-        is_replaced = of_log is not None and of_log.decides_about(user)
+        logged_users = self._logged_users()
+        is_replaced = logged_users is not None and logged_users.decides_about(user)
         return of_plain if of_plain is not None else None if is_replaced else configured
 
     def usual_iterations(self, mechanism: str) -> int:
-        of_log = self._of_log()
-        return MIN_ITERATIONS if of_log is None else of_log.usual_iterations(mechanism)
+        logged_users = self._logged_users()
+        return MIN_ITERATIONS if logged_users is None else logged_users.usual_iterations(mechanism)

@@ -117,22 +117,22 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
         type=_status_port,
         help="Serve the status page and metrics on this port: 0 for a free port, or off (default: 0).",
     )
-    said = parser.add_argument_group("output")
-    said.add_argument(
+    output = parser.add_argument_group("output")
+    output.add_argument(
         "--print-config",
         action="store_true",
         help="Print every property with its value and source, then exit.",
     )
-    said.add_argument(
+    output.add_argument(
         "--json", action="store_true", help="Write the log and the ready message as lines of JSON."
     )
-    said.add_argument(
+    output.add_argument(
         "--ready-file",
         metavar="FILE",
         type=Path,
         help="Write the ready message to this file; remove the file when the broker stops.",
     )
-    said.add_argument(
+    output.add_argument(
         "--log-level",
         dest="broker_log_level",
         type=str.upper,

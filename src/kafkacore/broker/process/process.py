@@ -167,7 +167,7 @@ class BrokerProcess:
         assert not self.is_running, "started already"
         self.kill()  # closes the pipes of a process that has exited on its own
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self.log_path.open("ab") as log, _readable(self._secrets()) as secrets:
+        with self.log_path.open("ab") as log, _unnamed_file(self._secrets()) as secrets:
             # A new session: Ctrl-C reaches only this process, which then stops the broker in the right order.
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module, no shell
                 [*self._command(), *(["--config-file", f"/dev/fd/{secrets}"] if secrets is not None else [])],
@@ -301,7 +301,7 @@ class BrokerProcess:
 
 
 @contextmanager
-def _readable(content: bytes) -> Iterator[int | None]:
+def _unnamed_file(content: bytes) -> Iterator[int | None]:
     """Provide ``content`` to a child as an unnamed file; yield its descriptor, or ``None`` if it is empty."""
     if not content:
         yield None

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 EXIT_CLEAN, EXIT_FAILED = 0, 1
 #: Written to the wake-up pipe by signal handlers and when the network thread stops. It is not a signal
 #: number.
-POKE = b"x"
+WAKE_UP = b"x"
 _SIGNALS = {int(each): each.name for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
 
@@ -93,9 +93,9 @@ def run_broker(
     _raise_descriptor_limit()
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
-    broker = KafkaBroker(config, on_stopped=lambda: _poke(write_end))
+    broker = KafkaBroker(config, on_stopped=lambda: _wake_up(write_end))
     handlers = {
-        number: signal.signal(number, lambda _number, _frame: _poke(write_end))
+        number: signal.signal(number, lambda _number, _frame: _wake_up(write_end))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         if not (number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN)
     }
@@ -156,9 +156,9 @@ def _print_ready_line(broker: KafkaBroker) -> None:
     sys.stdout.flush()
 
 
-def _poke(write_end: int) -> None:
+def _wake_up(write_end: int) -> None:
     try:
-        os.write(write_end, POKE)
+        os.write(write_end, WAKE_UP)
     except BlockingIOError:
         return  # The pipe is full of earlier wake-ups, and one is enough.
 
@@ -171,9 +171,9 @@ def _wait_for_end(read_end: int, *, watch_stdin: bool) -> str:
     while True:
         readable, _, _ = select.select(watched, [], [])
         if read_end in readable:
-            # The wake-up descriptor adds the signal's number; only signals with our handler also write POKE.
+            # The wake-up descriptor adds the numbers of all signals; only our handlers also write WAKE_UP.
             numbers = os.read(read_end, 4096)
-            if POKE in numbers:
+            if WAKE_UP in numbers:
                 return next(
                     (_SIGNALS[number] for number in numbers if number in _SIGNALS),
                     "the network thread stopped",

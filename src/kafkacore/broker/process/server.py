@@ -34,8 +34,8 @@ from kafkacore.broker.server.node_listeners import (
     OpenListener,
     close_listeners,
     described_nodes,
-    open_again,
     open_listeners,
+    reopen_listeners,
 )
 from kafkacore.broker.server.socket_server import SocketServer
 from kafkacore.broker.status.collector import StatusCollector
@@ -250,7 +250,7 @@ class KafkaBroker:
     def _listener_access(self, config: BrokerConfig) -> dict[str, ListenerAccess]:
         """Return the access to each listener, by the listener's name."""
 
-        def of_log() -> RunTimeUsers | None:
+        def logged_users() -> RunTimeUsers | None:
             return None if self._metadata is None else self._metadata.users
 
         found: dict[str, ListenerAccess] = {}
@@ -259,7 +259,7 @@ class KafkaBroker:
         salt_key = load_or_create_salt_key(config.data_dir, self._disk) if logs_in else b""
         try:
             for listener in listeners:
-                access = ListenerAccess(listener, config, self._clock, of_log, salt_key)
+                access = ListenerAccess(listener, config, self._clock, logged_users, salt_key)
                 found[listener.name] = access
                 if access.sasl is not None:
                     access.sasl.warn_without_users()
@@ -379,7 +379,7 @@ class KafkaBroker:
         assert self.services is not None, "not started"
         cluster = self.services.cluster
         ports = {each.name: each.port for each in cluster.known_node(node_id).listeners}
-        self._server.open_node(open_again(self.config, node_id, ports))
+        self._server.open_node(reopen_listeners(self.config, node_id, ports))
         cluster.start_node(node_id)
 
     def request_stop(self) -> None:

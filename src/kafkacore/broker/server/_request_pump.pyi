@@ -16,8 +16,8 @@ class Connection:
     id: str
     pending: deque[memoryview]
     request: Request | None
-    is_gone: bool
-    is_leaving: bool
+    is_disconnected: bool
+    is_draining: bool
     is_known: bool
     authenticator: Authenticator | None
     pause: TimerTask | None

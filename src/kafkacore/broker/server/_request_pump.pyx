@@ -25,11 +25,11 @@ cdef class Connection:
     ----------
     request:
         The request that waits in a purgatory, or ``None``.
-    is_gone:
+    is_disconnected:
         Whether the peer has disconnected. Its earlier requests are still handled, but not answered.
     pause:
         The timer task that ends the throttling by a quota; ``None`` without throttling.
-    is_leaving:
+    is_draining:
         Whether the peer has disconnected while another thread works on its request. The connection is removed
         when all its requests are handled.
     is_known:
@@ -44,8 +44,8 @@ cdef class Connection:
     cdef readonly str id
     cdef readonly object pending
     cdef public Request request
-    cdef public bint is_gone
-    cdef public bint is_leaving
+    cdef public bint is_disconnected
+    cdef public bint is_draining
     cdef public bint is_known
     cdef public object authenticator
     cdef public object pause
@@ -128,7 +128,7 @@ cdef class RequestPump:
 
     cdef int mute_if_ahead(self, Connection connection) except -1:
         cdef bint is_ahead = bool(connection.pending)
-        if connection.is_muted == is_ahead or connection.is_gone or connection.id not in self.connections:
+        if connection.is_muted == is_ahead or connection.is_disconnected or connection.id not in self.connections:
             return 0
         connection.is_muted = is_ahead
         if is_ahead:
@@ -165,11 +165,11 @@ cdef class RequestPump:
         # Usually the socket accepts the whole response, and the next request is handled in the same poll.
         if (
             pieces is None
-            or connection.is_gone
+            or connection.is_disconnected
             or self.selector.send_now(NetworkSend(connection.id, pieces))
         ):
             connection.is_busy = False
             self.pump(connection)
-            if connection.is_leaving and not connection.is_busy and not connection.is_pumping:
+            if connection.is_draining and not connection.is_busy and not connection.is_pumping:
                 self.owner.forget(connection)
         return 0

@@ -50,7 +50,7 @@ def open_listeners(config: BrokerConfig, node_ids: Iterable[int]) -> list[OpenLi
     return found
 
 
-def open_again(config: BrokerConfig, node_id: int, ports: Mapping[str, int]) -> list[OpenListener]:
+def reopen_listeners(config: BrokerConfig, node_id: int, ports: Mapping[str, int]) -> list[OpenListener]:
     """Reopen the listeners of a node on its previous ports, given by listener name."""
     return [
         OpenListener(node_id, listener, listen(listener.host, ports[listener.name]))

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 #: Errors of a file that records are sent from: it is shorter than expected, or cannot be read.
 _FILE_ERRORS = (errno.ENODATA, errno.EIO)
-#: Maximum time of one wait, so that a lost wake-up delays a response by at most a second.
+#: Maximum time of one wait, so that a lost resume-up delays a response by at most a second.
 MAX_WAIT_MS = 1000.0
 
 
@@ -61,18 +61,18 @@ class _Pause(TimerTask):
         self._pump(self._connection)
 
 
-class _Rest(TimerTask):
+class _AcceptPause(TimerTask):
     """The end of a pause during which a listener accepts no connections."""
 
-    __slots__ = ("_opened", "_wake")
+    __slots__ = ("_opened", "_resume")
 
-    def __init__(self, opened: OpenListener, wake: Callable[[OpenListener], None]) -> None:
+    def __init__(self, opened: OpenListener, resume: Callable[[OpenListener], None]) -> None:
         super().__init__()
         self._opened = opened
-        self._wake = wake
+        self._resume = resume
 
     def run(self) -> None:
-        self._wake(self._opened)
+        self._resume(self._opened)
 
 
 class _Call(Generic[T]):
@@ -147,7 +147,7 @@ class SocketServer:
         self.throttled_ms = 0.0
         self._is_stopping = False
         #: Listeners that exceed their connection rate and do not accept connections for a while.
-        self._resting: dict[str, _Rest] = {}
+        self._paused_listeners: dict[str, _AcceptPause] = {}
         self.open_node(listeners)
 
     @property
@@ -188,7 +188,7 @@ class SocketServer:
         disconnected = self._selector.disconnected
         for connection_id in disconnected:
             if connection_id in self._connections:
-                self._connections[connection_id].is_gone = True
+                self._connections[connection_id].is_disconnected = True
         self._requests.on_frames()
         for connection_id, state in disconnected.items():
             self._on_disconnected(connection_id, state)
@@ -238,7 +238,7 @@ class SocketServer:
     def _on_accepted(self, opened: OpenListener, accepted: socket.socket, address: object) -> None:
         host, port = address[:2] if isinstance(address, tuple) else (str(address), 0)
         access = self._access[opened.listener.name]
-        self._slow_down(opened, access)
+        self._pause_if_too_fast(opened, access)
         refusal = self.limits.admit(host, access.limit)
         if refusal is not None:
             self.refused_count += 1
@@ -269,17 +269,17 @@ class SocketServer:
             return
         self._connections[connection_id] = Connection(context, self._requests, builder is None)
 
-    def _slow_down(self, opened: OpenListener, access: ListenerAccess) -> None:
+    def _pause_if_too_fast(self, opened: OpenListener, access: ListenerAccess) -> None:
         """Pause a listener that exceeds its connection rate."""
         now_ms = self._clock.monotonic_ms()
         wait_ms = access.rate.count(now_ms)
-        if wait_ms > 0 and opened.id not in self._resting:
+        if wait_ms > 0 and opened.id not in self._paused_listeners:
             self._selector.unregister_listener(opened.id)
-            self._resting[opened.id] = _Rest(opened, self._wake)
-            self._timer.add(now_ms + wait_ms, self._resting[opened.id])
+            self._paused_listeners[opened.id] = _AcceptPause(opened, self._resume)
+            self._timer.add(now_ms + wait_ms, self._paused_listeners[opened.id])
 
-    def _wake(self, opened: OpenListener) -> None:
-        del self._resting[opened.id]
+    def _resume(self, opened: OpenListener) -> None:
+        del self._paused_listeners[opened.id]
         if self._listeners.get(opened.id) is opened:
             self._selector.register_listener(opened.id, opened.socket)
 
@@ -302,7 +302,7 @@ class SocketServer:
             logger.debug("%s disconnected: %s", connection_id, state.reason)
         request = connection.request
         if request is not None and isinstance(request.operation, LongOperation):
-            connection.is_leaving = True
+            connection.is_draining = True
         else:
             self.forget(connection)
 
@@ -341,7 +341,7 @@ class SocketServer:
             self.close_connection(connection)
             return True
         if int.from_bytes(payload[:2]) == ApiKey.SASL_HANDSHAKE:
-            if connection.is_gone:
+            if connection.is_disconnected:
                 logger.debug("%s disconnected before it re-authenticated", connection.id)
             elif connection.pending:
                 logger.warning(
