@@ -1,7 +1,7 @@
-"""The consumer's settings: keyword arguments in, a checked dictionary out.
+"""The settings of a consumer, with their defaults and checks.
 
-Names and defaults are kafka-python's. What all clients share is in ``client.config``; here is what only a
-consumer has.
+Names and defaults are kafka-python's. ``client.config`` has the settings that all clients share; this module
+adds those of a consumer.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _STRATEGY = (RangePartitionAssignor, RoundRobinPartitionAssignor)
 _OLD_RESETS = {"smallest": "earliest", "largest": "latest"}
 
 
-@checks("str | None", "`earliest`, `latest`, `none` or `by_duration:` with a duration as `PT1H`")
+@checks("str | None", "`earliest`, `latest`, `none`, or `by_duration:` with a duration such as `PT1H`")
 def _offset_reset(name: str, value: object) -> str:
     text = _OLD_RESETS.get(value, value) if isinstance(value, str) else "none" if value is None else None
     try:
         return OffsetResetStrategy.parse(text or repr(value)).name
     except ValueError as error:
-        allowed = "'earliest', 'latest', 'none' or 'by_duration:' with a duration as PT1H"
+        allowed = "'earliest', 'latest', 'none', or 'by_duration:' with a duration such as PT1H"
         raise refuse(name, value, f"{allowed} ({error})") from None
 
 
 @checks("float", "at least 0; -1 for no limit", None)
 def _timeout(name: str, value: object) -> float:
-    # -1 is how kafka-python says "for ever".
+    # kafka-python uses -1 for no limit.
     return at_least(0)(name, math.inf if value == -1 else value)
 
 
@@ -63,7 +63,7 @@ def _group_id(name: str, value: object) -> str | None:
     return group
 
 
-@checks("str | None", "a name as that of a topic")
+@checks("str | None", "the same rules as for a topic name")
 def _instance_id(name: str, value: object) -> str | None:
     if value is None:
         return None
@@ -72,7 +72,7 @@ def _instance_id(name: str, value: object) -> str | None:
             raise TypeError
         ensure_valid_topic_name(value)
     except (TypeError, ValueError):
-        # Kafka's rule for both is the same.
+        # Kafka applies the rule for topic names to instance ids too.
         raise refuse(
             name, value, f"None, or 1 to {MAX_TOPIC_NAME_LENGTH} of a-z, A-Z, 0-9, '.', '_', '-'"
         ) from None
@@ -81,7 +81,7 @@ def _instance_id(name: str, value: object) -> str | None:
 
 @checks("float", "at least 1", SettingType.INT)
 def _int32_ms(name: str, value: object) -> float:
-    """Milliseconds that a request can carry."""
+    """Check that a number of milliseconds fits the int32 field of a request."""
     number = at_least(1)(name, value)
     if number > INT32_MAX:
         raise refuse(name, value, f"at most {INT32_MAX}")
@@ -91,13 +91,13 @@ def _int32_ms(name: str, value: object) -> float:
 @checks("Callable[..., object] | None", kind=SettingType.CLASS)
 def _callback(name: str, value: object) -> object:
     if value is not None and not callable(value):
-        raise refuse(name, value, "None, or a function of the offsets and the error")
+        raise refuse(name, value, "None, or a function that takes the offsets and the error")
     return value
 
 
-@checks("object", "assignors, by class, object or name: one or several", SettingType.LIST)
+@checks("object", "one or more assignors, each a class, an object or a name", SettingType.LIST)
 def _strategy(name: str, value: object) -> object:
-    # Tried only: each consumer has assignors of its own.
+    # A check only: each consumer creates its own assignors.
     try:
         assignors_for(value)
     except KafkaConfigurationError as error:
@@ -109,8 +109,8 @@ def _strategy(name: str, value: object) -> object:
 def _group_protocol(name: str, value: object) -> str:
     if isinstance(value, str) and value.lower() == "consumer":
         raise KafkaConfigurationError(
-            f"{name}={value!r}: kafkacore does not have the protocol of KIP-848 yet; leave it out, the "
-            "classic one is understood by every broker"
+            f"{name}={value!r}: kafkacore does not support the KIP-848 group protocol yet. Leave the setting "
+            "out to use 'classic', which every broker supports"
         )
     return one_of("classic")(name, value.lower() if isinstance(value, str) else value)
 
@@ -120,14 +120,14 @@ _INTERCEPTORS: Final = objects_with("on_consume", "on_commit", "close")
 _DESERIALIZER: Final = anything("SupportsDeserialize | Callable[..., object] | None")
 
 # fmt: off
-#: Times in milliseconds, sizes in bytes.
+#: The settings that only a consumer has.
 CONSUMER_SETTINGS: Final = table(
     setting("group_id", None, _group_id,
             "Name of the consumer group. All consumers with the same name share the partitions of "
             "their topics, and the group's committed offsets say where each continues. `None` "
             "reads without a group: the consumer reads all partitions and cannot commit offsets."),
     setting("group_instance_id", None, _instance_id,
-            "Name that identifies this member of the group over restarts (static membership, "
+            "Name that identifies this member of the group across restarts (static membership, "
             "KIP-345). A member that returns within `session_timeout_ms` gets the same partitions "
             "without a rebalance. Each member needs a name of its own."),
     setting("key_deserializer", None, _DESERIALIZER,
@@ -137,8 +137,8 @@ CONSUMER_SETTINGS: Final = table(
             "Converts the bytes of a value to an object: a function of the bytes, or a "
             "`Deserializer`. Without one, values are bytes."),
     setting("auto_offset_reset", "latest", _offset_reset,
-            "Where to start in a partition that has no committed offset, or whose offset is no "
-            "longer in the log: `earliest` is the first record, `latest` is the end, "
+            "Where to start in a partition that has no committed offset, or whose offset has been "
+            "deleted from the log: `earliest` is the first record, `latest` is the end, "
             "`by_duration:PT1H` is one hour ago, and `none` raises an error. It has no effect "
             "where a valid offset is committed."),
     setting("isolation_level", "read_uncommitted", _ISOLATION,
@@ -232,36 +232,36 @@ DEFAULTS: Final = defaults(CONSUMER_SETTINGS)
 
 
 def resolve(given: Mapping[str, object]) -> Config:
-    """All settings of a consumer, each checked, and put right where one asks it of another.
+    """Check the settings in ``given``, add the defaults, and adjust those that depend on others.
 
     Raises
     ------
     KafkaConfigurationError
-        With the name, the value and what it may be.
+        With the setting's name, its value and the valid values.
     """
     config = resolve_settings(CONSUMER_SETTINGS, given)
     if not config["fetch_max_wait_ms"] < config["request_timeout_ms"]:
         raise KafkaConfigurationError(
             f"request_timeout_ms={config['request_timeout_ms']} must be larger than "
-            f"fetch_max_wait_ms={config['fetch_max_wait_ms']}: a fetch may wait that long on the broker"
+            f"fetch_max_wait_ms={config['fetch_max_wait_ms']}: a broker may hold a fetch that long"
         )
     if not config["request_timeout_ms"] < config["connections_max_idle_ms"]:
         raise KafkaConfigurationError(
             f"connections_max_idle_ms={config['connections_max_idle_ms']} must be larger than "
-            f"request_timeout_ms={config['request_timeout_ms']}: a connection that waits is idle"
+            f"request_timeout_ms={config['request_timeout_ms']}: a connection is idle while it waits"
         )
     if config["group_id"] is None:
         if config["group_instance_id"] is not None:
             raise KafkaConfigurationError("group_instance_id needs a group_id")
-        # Nowhere to commit to.
+        # Without a group, offsets cannot be committed.
         config["enable_auto_commit"] = False
     if not config["heartbeat_interval_ms"] < config["session_timeout_ms"]:
         raise KafkaConfigurationError(
             f"session_timeout_ms={config['session_timeout_ms']} must be larger than "
-            f"heartbeat_interval_ms={config['heartbeat_interval_ms']}, better three times: it ends when no "
-            "heartbeat has come"
+            f"heartbeat_interval_ms={config['heartbeat_interval_ms']}, preferably three times as large: the "
+            "session expires if no heartbeat arrives in that time"
         )
-    # A response holds more than its records, and at least one batch however large.
+    # A response has more than records, and its first batch may exceed the limits.
     config["receive_message_max_bytes"] = max(
         config["receive_message_max_bytes"], config["fetch_max_bytes"] + config["max_partition_fetch_bytes"]
     )

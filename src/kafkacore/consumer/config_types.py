@@ -21,7 +21,7 @@ class ConsumerConfig(ClientConfig, total=False):
     reads all partitions and cannot commit offsets."""
 
     group_instance_id: str | None
-    """Name that identifies this member of the group over restarts (static membership, KIP-345). A member
+    """Name that identifies this member of the group across restarts (static membership, KIP-345). A member
     that returns within `session_timeout_ms` gets the same partitions without a rebalance. Each member needs
     a name of its own."""
 
@@ -34,8 +34,8 @@ class ConsumerConfig(ClientConfig, total=False):
     one, values are bytes."""
 
     auto_offset_reset: str | None
-    """Where to start in a partition that has no committed offset, or whose offset is no longer in the log:
-    `earliest` is the first record, `latest` is the end, `by_duration:PT1H` is one hour ago, and `none`
+    """Where to start in a partition that has no committed offset, or whose offset has been deleted from the
+    log: `earliest` is the first record, `latest` is the end, `by_duration:PT1H` is one hour ago, and `none`
     raises an error. It has no effect where a valid offset is committed."""
 
     isolation_level: Literal["read_uncommitted", "read_committed"]

@@ -1,7 +1,4 @@
-"""What turns bytes into the user's objects: a configured deserializer in, one plain function out.
-
-Does not know: records, when it is called.
-"""
+"""Deserializers: convert what the user configured to one function per key and value."""
 
 from __future__ import annotations
 
@@ -11,20 +8,20 @@ from typing import Any
 from kafkacore.errors import SerializationError
 from kafkacore.structs import TopicPartition
 
-#: Topic, headers, data → object.
+#: Function of topic, headers and bytes that returns an object.
 Deserialize = Callable[[str, list[tuple[str, bytes | None]], bytes | None], Any]
 
 
 class RecordDeserializationError(SerializationError):
-    """A deserializer refused a record; its own error is the cause. The position stays before the record.
+    """A deserializer raised for a record; its exception is the cause. The position stays at the record.
 
-    ``consumer.seek(error.topic_partition, error.offset + 1)`` goes on behind it.
+    To skip the record, call ``consumer.seek(error.topic_partition, error.offset + 1)``.
     """
 
     def __init__(self, topic_partition: TopicPartition, offset: int) -> None:
         super().__init__(
             f"cannot deserialize the record of {topic_partition} at offset {offset}; "
-            "seek past it to go on with the records behind"
+            f"to skip it, seek to offset {offset + 1}"
         )
         self.topic_partition = topic_partition
         self.offset = offset
@@ -34,27 +31,27 @@ class RecordDeserializationError(SerializationError):
 
 
 def deserialize_function(deserializer: object) -> Deserialize | None:
-    """``(topic, headers, data) → object`` of an object with a ``deserialize`` method, or of a function of
-    the data.
+    """Return a function ``(topic, headers, data) → object`` for a deserializer.
 
-    As in kafka-python, ``None`` (a null key, a tombstone) is handed to the deserializer too.
+    The deserializer is an object with a ``deserialize`` method, or a function of the data. As in
+    kafka-python, it is also called with ``None``, for a null key or a tombstone.
     """
     if deserializer is None:
         return None
     method = getattr(deserializer, "deserialize", None)
     if method is not None:
         assert callable(method)
-        return method  # type: ignore[no-any-return]  # the user's object, checked to be callable only
+        return method  # type: ignore[no-any-return]  # a user's object, known to be callable but not its type
     if not callable(deserializer):
         raise TypeError(
-            f"a deserializer is a function or has a deserialize method; {deserializer!r} is neither"
+            f"a deserializer must be a function or have a deserialize method; {deserializer!r} does not"
         )
     function: Callable[[bytes | None], Any] = deserializer
     return lambda topic, headers, data: function(data)
 
 
 def close_deserializer(deserializer: object) -> None:
-    """Call the ``close`` method of those that have one."""
+    """Call the ``close`` method of the deserializer if it has one."""
     close = getattr(deserializer, "close", None)
     if callable(close):
         close()

@@ -1,7 +1,6 @@
-"""How many bytes to ask for where reading ends at an offset: answers in, sizes out.
+"""Estimates how many bytes to fetch from a partition that is read only up to an end offset.
 
-A broker fills an answer up to the size that was asked for, however little of it lies before that offset. Does
-not know: positions, requests, sockets.
+A broker fills a response up to the requested size, even if few of the bytes are before the end offset.
 """
 
 from __future__ import annotations
@@ -11,29 +10,31 @@ from dataclasses import dataclass
 
 from kafkacore.consumer.completed_fetch import CompletedFetch
 
-#: Records may be a little larger than those before.
+#: Safety factor, because the next records may be larger than the previous ones.
 MARGIN = 1.1
-#: A batch is cut by neither end: the first may begin before what is asked for, the last may end behind it.
+#: Batches to add at both ends: the first may start before the position, and the last may end after the end
+#: offset.
 CUT_BATCHES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class _Density:
-    """Bytes on the way, of an offset and of a batch."""
+    """Average bytes per offset and per batch in fetch responses."""
 
     of_offset: float
     of_batch: float
 
 
 class FetchSizes:
-    """What the answers were like, by topic, for topics that were read up to an offset.
+    """Bytes per offset and per batch, for each topic that is read up to an end offset.
 
     Parameters
     ----------
     most:
-        ``max_partition_fetch_bytes``: asked for where nothing is known, and never exceeded.
+        ``max_partition_fetch_bytes``: the maximum size, which is also requested while nothing is known.
     least:
-        ``fetch_min_bytes``: a broker that may not send as many waits as if it did not have them.
+        ``fetch_min_bytes``: the minimum size. With a smaller size a broker could never collect
+        ``fetch_min_bytes`` and would wait for ``fetch_max_wait_ms``.
     """
 
     def __init__(self, most: int, least: int = 1) -> None:
@@ -42,7 +43,7 @@ class FetchSizes:
         self._known: dict[str, _Density | None] = {}
 
     def wanted(self, topic: str, offset: int, end_offset: int | None) -> int:
-        """Bytes that probably hold what lies from ``offset`` up to ``end_offset``."""
+        """Return the number of bytes to request for the records from ``offset`` up to ``end_offset``."""
         if end_offset is None:
             return self._most
         density = self._known.setdefault(topic, None)
@@ -51,8 +52,8 @@ class FetchSizes:
         needed = (end_offset - offset) * density.of_offset * MARGIN + CUT_BATCHES * density.of_batch
         return min(max(math.ceil(needed), self._least), self._most)
 
-    def learn(self, completed: CompletedFetch) -> None:
-        """An answer has come; it has not been read yet."""
+    def add_response(self, completed: CompletedFetch) -> None:
+        """Update the averages of a topic with a response that has not been read yet."""
         topic = completed.partition.topic
         if topic not in self._known:
             return
@@ -61,7 +62,7 @@ class FetchSizes:
             return
         found, known = _Density(size / offsets, size / batches), self._known[topic]
         if known is not None:
-            # Up at once, down by halves: what was asked for too much costs less than one more request.
+            # Increase at once but decrease slowly: a size that is too large costs less than another request.
             found = _Density(
                 max(found.of_offset, (found.of_offset + known.of_offset) / 2),
                 max(found.of_batch, (found.of_batch + known.of_batch) / 2),

@@ -1,7 +1,7 @@
-"""Keeps one fetch on its way to every node that has something for us. Positions in, records or columns out.
+"""Keeps one fetch in flight to every broker that leads partitions to read, and returns the fetched records.
 
-A fetch is sent before the records of the last one are handed out, so that the network works while the user
-does. Does not know: the user's threads and time-outs. (Kafka's ``Fetcher`` and ``AbstractFetch``.)
+The next fetch is sent before the records of the previous one are returned, so that network and application
+work in parallel. This is Kafka's ``Fetcher`` and ``AbstractFetch``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NO_REPLICA = -1
 
 @dataclass(frozen=True, slots=True)
 class FetchConfig:
-    """What a fetch asks for; sizes in bytes, times in milliseconds. Names are the consumer's arguments."""
+    """Consumer settings for fetch requests, under their own names; bytes and milliseconds."""
 
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 * 1024 * 1024
@@ -67,19 +67,19 @@ class FetchConfig:
 
 
 class Fetcher:
-    """Fetches what ``subscriptions`` wants.
+    """Fetches records of the partitions in ``subscriptions``.
 
     Parameters
     ----------
     client, metadata, subscriptions, clock:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     config:
-        See :class:`FetchConfig`.
+        Settings of the fetch requests.
     metrics:
-        Told of responses and of how far they are read; ``None`` counts nothing.
+        Metrics of responses and positions; ``None`` disables them.
     notice_new_leaders:
-        Called before each fetch: whoever has a new leader is not asked of it before its log is known to hold
-        the position.
+        Called before each fetch. It stops fetching from partitions with a new leader until that leader has
+        confirmed that its log contains the position.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Fetcher:
         self._clock = clock
         self._sessions: dict[int, FetchSessionHandler] = {}
         self._pending_nodes: set[int] = set()
-        #: Nodes whose last fetch failed as a whole.
+        #: Nodes whose last fetch request failed.
         self._failed_nodes: set[int] = set()
         self._buffer = FetchBuffer(subscriptions, self._initialize)
         self._pins = PinLedger()
@@ -108,20 +108,21 @@ class Fetcher:
         self._metrics = metrics
         self._notice_new_leaders = notice_new_leaders
 
-    # ---- Asking ------------------------------------------------------------------------------------------
+    # ---- Sending fetches ---------------------------------------------------------------------------------
     def send_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> int:
-        """Queue a fetch for every node that has none on its way and nothing waiting here; their count.
+        """Queue a fetch for each node without a fetch in flight and buffered records; return their number.
 
-        Partitions whose position has reached their entry in ``end_offsets`` are left out; of the others with
-        an entry not much more is asked for than lies before it.
+        Partitions whose position has reached their offset in ``end_offsets`` are left out. For the others
+        with an end offset, the size of the fetch is reduced to about what is before it.
         """
         return self._send(end_offsets or {}, {})
 
     def send_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> int:
-        """As :meth:`send_fetches`, just before all that waits here is collected: from where that will end.
+        """Queue fetches that continue after all buffered records, just before those are collected.
 
-        Nothing is sent if ``max_records`` may leave some of it. If it comes otherwise than thought (a broken
-        record, a seek), the answer is for an old position and is dropped.
+        Otherwise like :meth:`send_fetches`. Nothing is sent if ``max_records`` may leave some of the records.
+        If collecting them ends at another position (after a corrupt record or a seek), the responses are
+        dropped.
         """
         taken = self._buffer.when_taken(max_records) if len(self._buffer) else {}
         return self._send(end_offsets or {}, taken) if taken else 0
@@ -138,14 +139,14 @@ class Fetcher:
             future.add_callbacks(
                 partial(self._on_response, node, session, data), partial(self._on_error, node, session, data)
             )
-            # Last: who is marked without being listened to, as by a Ctrl-C in between, is never asked again.
+            # Last: a Ctrl-C before this line must not leave a node marked without a request in flight.
             self._pending_nodes.add(node.node_id)
         return len(requests)
 
     def _prepare(
         self, end_offsets: Mapping[TopicPartition, int], taken: Mapping[TopicPartition, int]
     ) -> list[tuple[Node, FetchRequestData]]:
-        """What to ask of each node; ``taken``: partitions that wait here no more, and their offsets."""
+        """Return the fetch of each node; ``taken`` has the partitions about to be collected, with offsets."""
         self._notice_new_leaders()
         now_ms = self._clock.monotonic_ms()
         cluster = self._metadata.fetch()
@@ -155,7 +156,7 @@ class Fetcher:
         buffered = self._buffer.partitions() - taken.keys()
         wanted: dict[Node, list[tuple[TopicPartition, FetchPartition]]] = {}
         for tp, state in self._subscriptions.fetchable():
-            assert state.position is not None, "fetchable means that there is a position"
+            assert state.position is not None, "a fetchable partition has a position"
             offset = taken.get(tp, state.position.offset)
             end = end_offsets.get(tp)
             if tp in buffered or (end is not None and offset >= end) or state.next_retry_ms > now_ms:
@@ -189,8 +190,9 @@ class Fetcher:
     def _busy_nodes(
         self, taken: Mapping[TopicPartition, int], end_offsets: Mapping[TopicPartition, int], now_ms: float
     ) -> set[int]:
-        """Nodes that owe an answer, or whose last one is not used up: a fetch without these partitions would
-        drop them from the session.
+        """Return the nodes with a fetch in flight or with buffered records.
+
+        A new fetch without the buffered partitions would remove them from the fetch session.
         """
         busy = set(self._pending_nodes)
         for completed in self._buffer:
@@ -218,7 +220,7 @@ class Fetcher:
         return cluster.leader_for(tp)
 
     def _refresh_metadata(self, tp: TopicPartition) -> None:
-        """What is known of the partition's brokers is wrong."""
+        """Request new metadata and forget the preferred replica, because a broker contradicted them."""
         self._metadata.request_update()
         self._subscriptions.clear_preferred_read_replica(tp)
 
@@ -238,7 +240,7 @@ class Fetcher:
             rack_id=config.client_rack,
         )
 
-    # ---- Answers -----------------------------------------------------------------------------------------
+    # ---- Responses ---------------------------------------------------------------------------------------
     def _on_response(
         self, node: Node, session: FetchSessionHandler, data: FetchRequestData, response: ClientResponse
     ) -> None:
@@ -257,12 +259,12 @@ class Fetcher:
             name = topic.topic if version < FIRST_VERSION_BY_ID else session.topic_name(topic.topic_id)
             for partition in topic.partitions:
                 tp = TopicPartition(name or "", partition.partition_index)
-                asked = data.session_partitions.get(tp)
-                assert asked is not None, "the session has checked the partitions"
-                offset, options = asked.fetch_offset, self._config.read
+                requested = data.session_partitions.get(tp)
+                assert requested is not None, "the session has checked the partitions"
+                offset, options = requested.fetch_offset, self._config.read
                 completed = CompletedFetch(tp, partition, offset, version, options, memory, tally)
                 completed.failed_before = self._count_failure(tp, partition)
-                self._sizes.learn(completed)
+                self._sizes.add_response(completed)
                 self._buffer.add(completed)
                 if _names_leader(partition):
                     leader = partition.current_leader
@@ -276,9 +278,10 @@ class Fetcher:
                 completed.has_new_leader = completed.partition in moved
 
     def _count_failure(self, tp: TopicPartition, answer: FetchResponse.PartitionData) -> bool:
-        """Count an error in the partition's state, and return whether the fetch before had one too. Of errors
-        in a row, only the first is retried without a back-off. A redirection to another replica counts as
-        neither a failure nor a success.
+        """Record whether the fetch failed, and return whether the previous one of the partition failed too.
+
+        Of several failures in a row, only the first is retried without a backoff. A redirection to a
+        preferred replica counts as neither success nor failure.
         """
         state = self._subscriptions.state_or_none(tp)
         if state is None:
@@ -310,7 +313,7 @@ class Fetcher:
             self._subscriptions.clear_preferred_read_replica(tp)
 
     def _request_failed(self, node: Node, data: FetchRequestData) -> None:
-        """Back off, except for the first failure in a row: a broker may drop a fetch session at any time."""
+        """Back off, except after a first failure, because a broker may drop a fetch session at any time."""
         if node.node_id in self._failed_nodes:
             for tp in data.session_partitions:
                 if self._subscriptions.is_fetchable(tp):
@@ -318,7 +321,7 @@ class Fetcher:
         self._failed_nodes.add(node.node_id)
 
     def _initialize(self, completed: CompletedFetch) -> bool:
-        """The turn of a fetch has come; see :class:`FetchBuffer`."""
+        """Prepare a fetch that has reached the front of the buffer; see :class:`FetchBuffer`."""
         tp, data = completed.partition, completed.data
         state = self._subscriptions.state_or_none(tp)
         position = None if state is None else state.position
@@ -332,7 +335,7 @@ class Fetcher:
             return False
         if completed.size_in_bytes and not completed.has_whole_batch:
             raise CorruptRecordError(
-                f"{completed.size_in_bytes} bytes came, and no whole batch", tp, position.offset
+                f"the response has {completed.size_in_bytes} bytes but no complete batch", tp, position.offset
             )
         if data.high_watermark >= 0:
             state.high_watermark = data.high_watermark
@@ -348,15 +351,18 @@ class Fetcher:
     def _handle_error(self, completed: CompletedFetch, position: int) -> None:
         tp, error = completed.partition, for_code(completed.data.error_code)
         logger.debug(
-            "fetch of %s at offset %d: %s", partition_name(tp), completed.next_fetch_offset, error.message
+            "fetch of %s at offset %d failed: %s",
+            partition_name(tp),
+            completed.next_fetch_offset,
+            error.message,
         )
         if error is OffsetOutOfRangeError:
             self._handle_out_of_range(completed, position)
         elif issubclass(error, TopicAuthorizationFailedError):
-            raise error(f"no permission to read topic {tp.topic!r}")
+            raise error(f"not authorized to read topic {tp.topic!r}")
         elif error is CorruptRecordError:
             raise CorruptRecordError(
-                "the broker says that its log is corrupt", tp, completed.next_fetch_offset
+                "the broker reports that its log is corrupt", tp, completed.next_fetch_offset
             )
         elif error.invalid_metadata or error is OffsetNotAvailableError:
             self._refresh_metadata(tp)
@@ -365,7 +371,7 @@ class Fetcher:
         elif error.retriable or error in (UnknownLeaderEpochError, UnknownError):
             self._back_off(tp)
         else:
-            raise error(f"while fetching {partition_name(tp)} at offset {completed.next_fetch_offset}")
+            raise error(f"fetch of {partition_name(tp)} failed at offset {completed.next_fetch_offset}")
 
     def _back_off(self, tp: TopicPartition) -> None:
         self._subscriptions.set_next_retry([tp], self._clock.monotonic_ms() + self._client.retry_backoff_ms)
@@ -373,46 +379,44 @@ class Fetcher:
     def _handle_out_of_range(self, completed: CompletedFetch, position: int) -> None:
         tp = completed.partition
         if self._subscriptions.clear_preferred_read_replica(tp) is not None:
-            # The follower may lag; the leader decides.
+            # A follower may lag, so ask the leader.
             if completed.failed_before:
                 self._back_off(tp)
             return
         if completed.next_fetch_offset != position:
-            return  # The user has gone elsewhere meanwhile.
+            return  # The position has changed since the fetch, such as by seek().
         if self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:
             error = OffsetOutOfRangeError(
-                f"the position {position} of {partition_name(tp)} is out of the log's range, and "
-                "auto_offset_reset is 'none'"
+                f"position {position} of {partition_name(tp)} is out of range, and auto_offset_reset is "
+                "'none': call seek(), or set auto_offset_reset to 'earliest' or 'latest'"
             )
             error.partitions = {tp: position}
             raise error
         logger.info(
-            "position %d of %s is out of range, starting over by auto_offset_reset",
+            "position %d of %s is out of range; resetting it by auto_offset_reset",
             position,
             partition_name(tp),
         )
         self._subscriptions.request_offset_reset(tp)
         if completed.failed_before:
-            # The position that the last reset found is out of range again.
+            # The last reset found a position that is out of range again.
             self._back_off(tp)
 
-    # ---- Handing out -------------------------------------------------------------------------------------
+    # ---- Returning records -------------------------------------------------------------------------------
     def begin_poll(self) -> None:
-        """The positions stay where the last collect moved them, and few records of long ago pin no large
-        response.
-        """
+        """Confirm the positions of the last collect, and release responses that few records keep alive."""
         self._buffer.keep_moved()
         self._pins.begin_poll()
 
     def rewind(self) -> None:
-        """Undo the last collect's moves: its records have not reached the user."""
+        """Move the positions back: the application did not receive the records of the last collect."""
         self._buffer.rewind()
 
     def has_available_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> bool:
         return self._buffer.is_available(self._is_bounded(end_offsets or {}))
 
     def _is_bounded(self, end_offsets: Mapping[TopicPartition, int]) -> Callable[[TopicPartition], bool]:
-        """Whether a partition's position has reached its end."""
+        """Return a function that tests whether a partition's position has reached its end offset."""
 
         def reached(tp: TopicPartition) -> bool:
             end, state = end_offsets.get(tp), self._subscriptions.state_or_none(tp)
@@ -422,7 +426,7 @@ class Fetcher:
         return reached
 
     def collect_records(self, max_records: int, update_positions: bool = True) -> Records:
-        """Up to ``max_records`` fetched records; positions move behind them."""
+        """Return up to ``max_records`` fetched records, and advance the positions past them."""
         records: dict[TopicPartition, list[ConsumerRecord]] = {}
         remaining = max_records
 
@@ -444,7 +448,7 @@ class Fetcher:
         max_records: int | None,
         end_offsets: Mapping[TopicPartition, int],
     ) -> Columns:
-        """All that was fetched, up to ``max_records`` and to the partitions' ``end_offsets``, as columns."""
+        """Return fetched records as columns, limited by ``max_records`` and ``end_offsets``."""
         builders: dict[TopicPartition, ColumnBuilder] = {}
         counts: dict[TopicPartition, int] = {}
         done: set[TopicPartition] = set()
@@ -483,37 +487,37 @@ class Fetcher:
             )
 
     def clear_buffered_for_unassigned(self) -> None:
-        """Records of partitions that are not assigned any more are of no use."""
+        """Drop the buffered records of partitions that are not assigned any more."""
         assigned = self._subscriptions.assigned_partitions()
         self._buffer.retain(assigned)
         if self._metrics is not None:
             self._metrics.retain(assigned)
 
-    # ---- The end -----------------------------------------------------------------------------------------
+    # ---- Closing -----------------------------------------------------------------------------------------
     def close(self, timer: Timer) -> None:
-        """Close the brokers' fetch sessions, as far as time and connections allow. Twice is once."""
+        """Close the fetch sessions of connected brokers within ``timer``. Further calls do nothing."""
         if self._closed:
             return
         self._closed = True
         self._buffer.clear()
-        answers = []
+        futures = []
         for node_id, session in self._sessions.items():
             closing = session.notify_close()
             node = self._metadata.fetch().node_by_id(node_id)
             if (
                 closing is None
                 or node is None
-                # It would answer only behind the fetch that waits there; it forgets the session by itself.
+                # The broker would respond only after the fetch in flight; it expires the session by itself.
                 or node_id in self._pending_nodes
                 or not self._client.client.is_ready(node, self._clock.monotonic_ms())
             ):
                 continue
-            answers.append(self._client.send(node, self._closing_request(closing)))
+            futures.append(self._client.send(node, self._closing_request(closing)))
         try:
-            for answer in answers:
-                self._client.poll_until(answer, timer, disable_wakeup=True)
+            for future in futures:
+                self._client.poll_until(future, timer, disable_wakeup=True)
         except KafkaError as error:
-            logger.debug("while closing fetch sessions: %s", error)
+            logger.debug("closing fetch sessions failed: %s", error)
 
     def _closing_request(self, closing: FetchMetadata) -> FetchRequest:
         return FetchRequest(
@@ -523,7 +527,7 @@ class Fetcher:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records, and the offsets to go on from of every partition that moved, with records or without."""
+    """Fetched records, and the next offset of each partition whose position advanced."""
 
     records: dict[TopicPartition, list[ConsumerRecord]]
     moved: dict[TopicPartition, int]
@@ -531,23 +535,24 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """As :class:`Records`, in columns."""
+    """Fetched records as columns, and the next offset of each partition whose position advanced."""
 
     columns: dict[TopicPartition, RecordColumns]
     moved: dict[TopicPartition, int]
 
 
 def _names_leader(data: FetchResponse.PartitionData) -> bool:
-    """Whether a broker that is not the leader says who is (KIP-951)."""
+    """Return whether a broker that is not the leader names the current leader (KIP-951)."""
     if not data.error_code:
-        # Not even looked at: of a message that does not name one it would be made.
+        # Reading `current_leader` would create a default object for a message without the field.
         return False
     leader = data.current_leader
     return leader.leader_id >= 0 and leader.leader_epoch >= 0
 
 
 def _fetch_topics(partitions: Mapping[TopicPartition, FetchPartition]) -> list[FetchRequest.FetchTopic]:
-    # Consecutive partitions of a topic share an entry; the order between partitions is the order of service.
+    # Consecutive partitions of a topic share an entry. The broker serves partitions in the order of the
+    # request.
     topics: list[FetchRequest.FetchTopic] = []
     for tp, data in partitions.items():
         if not topics or topics[-1].topic != tp.topic:

@@ -1,6 +1,6 @@
-"""One thread at a time, one process for life: enter before using the consumer, leave after.
+"""The lock of a consumer: one thread at a time, and only in the process that created the consumer.
 
-The heartbeat thread comes in by a door of its own, when nobody is there. Does not know: what is done inside.
+The heartbeat thread has separate ways to enter, which it uses while no application thread is in the consumer.
 """
 
 from __future__ import annotations
@@ -13,42 +13,43 @@ from typing import Any
 
 from kafkacore.errors import IllegalStateError
 
-#: How long who waits for the heartbeat thread waits without looking who is there now.
-LOOK_AGAIN_S = 0.1
+#: How often a thread that waits for the heartbeat thread checks again which thread owns the lock, in seconds.
+RECHECK_INTERVAL_S = 0.1
 
 
 class SingleOwnerGuard:
-    """A lock that nobody waits for: who finds it taken by another thread gets an error.
+    """A lock that raises an error instead of waiting if another thread holds it.
 
-    The owner may enter again, so that its callbacks may use the consumer. (``acquire`` of Kafka's
-    ``KafkaConsumer``.)
+    The owner may enter again, so its callbacks may use the consumer. This is ``acquire`` of Kafka's
+    ``KafkaConsumer``.
 
-    Inside there is a second lock, which the heartbeat thread takes too (:meth:`background`): what it does, it
-    does at once, so an owner that comes meanwhile waits for it. While a callback of the user's runs, the
-    owner gives that lock up (:meth:`released`).
+    The heartbeat thread also takes a second, inner lock (:meth:`background`). It holds that lock only
+    briefly, so an owner that enters meanwhile waits for it. The owner releases the inner lock while a user's
+    callback runs (:meth:`released`).
     """
 
     __slots__ = ("_depth", "_deputy", "_inner", "_lock", "_owner", "_pid")
 
     def __init__(self) -> None:
-        # Taken once only. It knows its owner, also where a Ctrl-C came before that was noted.
+        # Taken only once by its owner. An RLock knows its owner even if a Ctrl-C comes before we note it.
         self._lock = RLock()
         self._inner = RLock()
         self._owner = 0
-        #: The heartbeat thread, while it is the owner.
+        #: Thread id of the heartbeat thread while it is the owner, otherwise 0.
         self._deputy = 0
         self._depth = 0
         self._pid = os.getpid()
 
     def in_other_process(self) -> bool:
-        """Whether this is a forked child, to which neither the sockets nor what is on them belongs."""
+        """Return whether this is a forked child, which must not use the sockets of its parent."""
         return os.getpid() != self._pid
 
     def __enter__(self) -> None:
         if self.in_other_process():
             raise IllegalStateError(
-                f"this KafkaConsumer was made in process {self._pid} and cannot be used in its forked child "
-                f"{os.getpid()}: both would read from the same sockets. Make a KafkaConsumer after the fork"
+                f"this KafkaConsumer was created in process {self._pid} and cannot be used in its forked "
+                f"child {os.getpid()}, because both would read from the same sockets. Create a KafkaConsumer "
+                "after the fork"
             )
         thread = get_ident()
         if self._owner != thread:
@@ -64,21 +65,21 @@ class SingleOwnerGuard:
             raise
 
     def _wait_for_deputy(self, thread: int) -> None:
-        """Own the lock when the heartbeat thread, which must be its owner, is done."""
+        """Take the lock after the heartbeat thread has released it; raise if another thread owns it."""
         while True:
             owner = self._owner
-            # 0: about to own it, or just done.
+            # 0: the owner has just taken the lock or just released it.
             if owner and owner != self._deputy:
                 raise IllegalStateError(
                     "KafkaConsumer is not safe for use by several threads at once: "
-                    f"thread {owner} is in it, and thread {thread} came in. "
-                    "Only wakeup() may be called meanwhile"
+                    f"thread {owner} is using it, and thread {thread} called it. "
+                    "Only wakeup() may be called from another thread"
                 )
-            if self._lock.acquire(timeout=LOOK_AGAIN_S):
+            if self._lock.acquire(timeout=RECHECK_INTERVAL_S):
                 return
 
     def __exit__(self, *exception: object) -> None:
-        # A Ctrl-C while it was given up, or taken again, has left it open.
+        # A Ctrl-C while the lock was being released or taken may have left it unlocked.
         if self._inner._is_owned():  # type: ignore[attr-defined]
             self._inner.release()
         self._leave()
@@ -89,13 +90,13 @@ class SingleOwnerGuard:
             self._owner = 0
             self._lock.release()
             if self._lock._is_owned() or self._inner._is_owned():  # type: ignore[attr-defined]
-                # A Ctrl-C came while they were taken.
-                _give_back(self._inner)
-                _give_back(self._lock)
+                # A Ctrl-C while the locks were being taken has left them locked.
+                _release_all(self._inner)
+                _release_all(self._lock)
 
     @contextmanager
     def background(self) -> Iterator[bool]:
-        """For the heartbeat thread: in, if nobody is; whether it is in. Never waits."""
+        """Enter as the heartbeat thread, without waiting. The value is whether it has entered."""
         entered = self._inner.acquire(blocking=False)
         try:
             yield entered
@@ -105,8 +106,10 @@ class SingleOwnerGuard:
 
     @contextmanager
     def deputy(self) -> Iterator[bool]:
-        """For the heartbeat thread in the application's place: in as the owner, if nobody is; whether it is
-        in. The application, coming meanwhile, waits for it.
+        """Enter as the owner on behalf of the application, without waiting.
+
+        The heartbeat thread uses this. The value is whether it has entered. An application thread that calls
+        the consumer meanwhile waits.
         """
         entered = self._lock.acquire(blocking=False)
         if not entered:
@@ -124,8 +127,8 @@ class SingleOwnerGuard:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Let the heartbeat thread in while the owner runs code of the user's."""
-        held = _give_back(self._inner)
+        """Release the inner lock for the heartbeat thread while the owner runs the user's code."""
+        held = _release_all(self._inner)
         try:
             yield
         finally:
@@ -133,10 +136,10 @@ class SingleOwnerGuard:
                 self._inner.acquire()
 
 
-def _give_back(lock: Any) -> int:
-    """Release it as often as this thread has taken it; how often that was."""
+def _release_all(lock: Any) -> int:
+    """Release a lock as often as this thread has taken it, and return how often that was."""
     held = 0
-    while lock._is_owned():  # as threading.Condition asks it
+    while lock._is_owned():  # threading.Condition uses this method too.
         lock.release()
         held += 1
     return held

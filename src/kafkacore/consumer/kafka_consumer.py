@@ -1,6 +1,7 @@
-"""The consumer that a program uses.
+"""The consumer that applications use.
 
-It checks arguments and admits one thread at a time. The work is done by its :class:`ConsumerEngine`.
+:class:`KafkaConsumer` checks arguments and allows one thread at a time. Its :class:`ConsumerEngine` does the
+work.
 """
 
 from __future__ import annotations
@@ -45,42 +46,49 @@ from kafkacore.wire.copying import refuse_copy
 
 T = TypeVar("T")
 
-#: For the heartbeat thread to end: it never waits for the network.
-_THREAD_END_MS = 1000.0
+#: Maximum milliseconds to wait for the heartbeat thread. It never blocks on the network, so it stops quickly.
+_HEARTBEAT_THREAD_TIMEOUT_MS = 1000.0
 _client_numbers = count(1)
 _COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 
 class KafkaConsumer:
-    """Reads records from Kafka. Arguments and methods are kafka-python 3.0's; :meth:`poll_arrow` is ours.
+    """A client that reads records from Kafka.
 
-    No connection is made before it is needed: by :meth:`poll`, iteration, or a method that must ask a broker.
-    One thread at a time may use a consumer, and only the process that made it; :meth:`wakeup` alone is free.
+    Arguments and methods are those of kafka-python 3.0; :meth:`poll_arrow` and :meth:`hold` are additions.
+
+    Only one thread at a time may use a consumer, and only in the process that created it. The exception is
+    :meth:`wakeup`, which any thread may call.
 
     Parameters
     ----------
     *topics:
-        Topics to subscribe to. Without a group all their partitions are read, also those added later.
+        Topics to subscribe to. Without a ``group_id`` the consumer reads all their partitions, including
+        partitions that are added later.
+    clock:
+        Source of time, for tests. With any clock but the default, no heartbeat thread is started.
     **configs:
-        The settings of the consumer. :data:`DEFAULT_CONFIG` has their defaults.
+        Consumer settings, such as ``bootstrap_servers`` and ``group_id``. docs/SETTINGS.md describes them
+        all; :data:`DEFAULT_CONFIG` holds the defaults.
 
     Raises
     ------
     KafkaConfigurationError
-        A name is unknown, or a value is invalid.
+        A setting is unknown or has an invalid value.
     TypeError
-        Settings were given as a dict. They are keyword arguments.
+        Settings were given as a dict instead of keyword arguments.
 
     Notes
     -----
-    The constructor does not wait for a broker. A method that must ask one waits for ``request_timeout_ms``,
-    or for its own time-out; ``poll`` waits for its time-out.
+    The constructor does not connect. The first :meth:`poll`, iteration, or method that needs a broker does.
+    Such a method waits up to its ``timeout_ms``, or up to the setting ``request_timeout_ms`` without one.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
 
     def __init__(self, *topics: str, clock: Clock = SYSTEM_CLOCK, **configs: Unpack[ConsumerConfig]) -> None:
-        self._closed = True  # Until all is made, so that a refused argument leaves nothing to warn about.
+        # False only after everything has been created, so that __del__ does not warn if this raises.
+        self._closed = True
         refuse_positional(type(self).__name__, (topic for topic in topics if isinstance(topic, Mapping)))
         self.config = resolve(configs)
         if self.config["client_id"] is None:
@@ -105,7 +113,11 @@ class KafkaConsumer:
                 raise
 
     def _new_heartbeat_thread(self, clock: Clock) -> HeartbeatThread | None:
-        """For a member of a group; who hands a clock in gives the membership its background turns by hand."""
+        """Return the heartbeat thread of a group member.
+
+        Return ``None`` without a group, or if a test passed its own clock and runs the background work
+        itself.
+        """
         membership = self._engine.membership
         if membership is None or clock is not SYSTEM_CLOCK:
             return None
@@ -113,17 +125,23 @@ class KafkaConsumer:
             self._guard, membership, self._engine.heartbeats, clock, self.config["group_id"]
         )
 
-    # ---- What to read ------------------------------------------------------------------------------------
+    # ---- Subscription and assignment ---------------------------------------------------------------------
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly ``partitions``; those that were assigned before keep their position. None: stop
-        reading.
+        """Assign ``partitions`` to this consumer, replacing the previous assignment.
+
+        Partitions that were assigned before keep their positions.
+
+        Parameters
+        ----------
+        partitions:
+            Partitions to read. If empty, the call is the same as :meth:`unsubscribe`.
 
         Raises
         ------
         IllegalStateError
-            If topics are subscribed.
+            If the consumer has subscribed to topics.
         TypeError
-            If one is no :class:`TopicPartition`.
+            If an element is not a :class:`TopicPartition`.
         """
         wanted = list(partitions)
         _check_partitions(wanted)
@@ -135,7 +153,7 @@ class KafkaConsumer:
             self._engine.assign(wanted)
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that are read now."""
+        """Return the partitions that are assigned to this consumer."""
         with self._guard:
             return self._engine.subscriptions.assigned_partitions()
 
@@ -145,22 +163,24 @@ class KafkaConsumer:
         pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Follow ``topics``, or all topics whose name ``pattern`` matches (from its beginning), now and
-        later.
+        """Subscribe to ``topics``, or to all existing and future topics that match ``pattern``.
 
         Parameters
         ----------
         topics, pattern:
-            One of the two. Replaces the subscription before.
+            Topic names, or a regular expression that is matched from the start of a topic name. Give one of
+            the two. It replaces the previous subscription.
         listener:
-            Told, inside :meth:`poll`, when partitions come and go.
+            Object that is called during :meth:`poll` when partitions are assigned, revoked or lost.
 
         Raises
         ------
         IllegalStateError
-            If partitions are assigned.
+            If partitions were assigned with :meth:`assign`.
         TypeError
-            If ``listener`` is no listener.
+            If ``listener`` is not a rebalance listener.
+        ValueError
+            If not exactly one of ``topics`` and ``pattern`` is given, or a topic name is invalid.
         """
         with self._guard:
             self._begin()
@@ -168,14 +188,14 @@ class KafkaConsumer:
             self._engine.subscription_changed()
 
     def subscription(self) -> set[str] | None:
-        """The topics subscribed to; ``None`` without a subscription."""
+        """Return the topics subscribed to, or ``None`` without a subscription."""
         with self._guard:
             if not self._engine.subscriptions.has_auto_assigned_partitions():
                 return None
             return set(self._engine.subscriptions.subscription)
 
     def unsubscribe(self) -> None:
-        """Give up the subscription or the assignment, and all positions."""
+        """Drop the subscription or the assignment, and all positions."""
         with self._guard:
             self._begin()
             self._engine.unsubscribe()
@@ -184,31 +204,38 @@ class KafkaConsumer:
     def poll(
         self, timeout_ms: float = 0, max_records: int | None = None, update_offsets: bool = True
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Fetched records, at most ``max_records``; empty when none came within ``timeout_ms``.
+        """Return fetched records, waiting up to ``timeout_ms`` if none are available.
 
         Parameters
         ----------
         timeout_ms:
-            How long to wait if nothing is there, in milliseconds.
+            Maximum time to wait for records, in milliseconds.
         max_records:
-            ``max_poll_records`` by default.
+            Maximum number of records to return; the setting ``max_poll_records`` by default.
         update_offsets:
-            If false, positions stay, and the next call gives the same records.
+            Whether to advance the positions. If false, the next call returns the same records.
+
+        Returns
+        -------
+        dict
+            Partition → list of records, in the order of their offsets. Empty if no record arrived in time.
 
         Raises
         ------
         OffsetOutOfRangeError, NoOffsetForPartitionError
-            Without ``auto_offset_reset``.
+            If ``auto_offset_reset`` is ``none`` and a partition has no valid position.
         CorruptRecordError
-            At a record or batch that breaks the format; again by every call until a :meth:`seek` past it.
+            If the next record or batch is corrupt. Every call raises it until :meth:`seek` skips the record.
         RecordDeserializationError
-            If a deserializer raised. The position stays before that record.
+            If a deserializer raised. The position stays at that record.
         GroupAuthorizationFailedError, FencedInstanceIdError, GroupMaxSizeReachedError
-            In a group: it will not have this consumer, or has another one in its place.
+            If the group rejects this consumer, or another consumer has taken over its
+            ``group_instance_id``.
         WakeupError
             If another thread called :meth:`wakeup`.
         BaseException
-            What a listener, or a callback of :meth:`commit_async`, raised. No record is lost by it.
+            Any exception of a rebalance listener or of a :meth:`commit_async` callback. No record is lost:
+            the next call returns the records.
         """
         limit = self.config["max_poll_records"] if max_records is None else max_records
         _check_poll(timeout_ms, limit)
@@ -226,39 +253,43 @@ class KafkaConsumer:
         timezone: str | None = None,
         max_column_bytes: int | None = None,
     ) -> dict[TopicPartition, RecordColumns]:
-        """As :meth:`poll`, straight into Arrow columns: nothing runs in Python for a record.
+        """Return fetched records as Arrow columns; otherwise like :meth:`poll`.
+
+        No Python code runs per record, and deserializers are not called.
 
         Parameters
         ----------
         timeout_ms:
-            As in :meth:`poll`.
+            Maximum time to wait for records, in milliseconds.
         max_records:
-            Rows of all partitions together; unlimited by default.
+            Maximum number of rows, over all partitions; no limit by default.
         columns:
-            Of ``offset``, ``timestamp``, ``timestamp_type``, ``key``, ``value``, ``headers``, in the order
-            wanted.
-        timestamp_unit, timezone:
-            ``"ms"`` or ``"us"``, and a time zone's name, of the timestamp column.
+            Columns to return, in this order: any of ``offset``, ``timestamp``, ``timestamp_type``, ``key``,
+            ``value`` and ``headers``. All six by default.
+        timestamp_unit:
+            Unit of the timestamp column: ``"ms"`` or ``"us"``.
         end_offsets:
-            Partition → offset before which to stop. :meth:`position` is never past it, and reaches it also
-            when the last offsets before it hold no record (compacted, transaction markers); then the call
-            returns at once.
+            Partition → offset at which to stop, exclusive. :meth:`position` never exceeds it. The position
+            also reaches it if the last offsets before it hold no record (after compaction, or at transaction
+            markers). The call returns at once when all partitions have reached their end offsets.
+        timezone:
+            Time zone name of the timestamp column; none by default.
         max_column_bytes:
-            Bytes of keys, values or headers at which a partition's columns are full, but for a record that
-            is larger by itself; 2 GiB by default. What is left comes with the next call.
+            Maximum bytes of keys, of values or of headers per partition; 2 GiB by default. A single record
+            that is larger is returned nevertheless. The next call returns the remaining records.
 
         Returns
         -------
         dict
-            Partition → ``RecordColumns``, which pyarrow, polars, pandas and duckdb take by the Arrow C data
-            interface. They are copies: no column holds a response.
+            Partition → ``RecordColumns``, which pyarrow, polars, pandas and duckdb import through the Arrow C
+            data interface. The columns are copies and do not keep fetch responses in memory.
 
         Raises
         ------
         ValueError
-            There is no such column or unit.
+            If a column or unit is unknown.
         OffsetOutOfRangeError, NoOffsetForPartitionError, CorruptRecordError, WakeupError
-            As of :meth:`poll`. Deserializers are not asked.
+            As in :meth:`poll`.
         """
         _check_poll(timeout_ms, max_records)
         names = _COLUMNS if columns is None else tuple(columns)
@@ -284,43 +315,47 @@ class KafkaConsumer:
     def __iter__(self) -> KafkaConsumer:
         return self
 
-    # Compiled: it runs once per record, and all but one call per poll only take from the iteration.
+    # Compiled, because it runs once per record. Only one call per poll does more than return a record.
     __next__ = next_record
 
     def _poll_for_next(self) -> ConsumerRecord | None:
-        """Poll when the iteration has no record left; ``None`` ends the loop."""
+        """Poll for the next record of the iteration; return ``None`` to end the loop."""
         with self._guard:
             return None if self._engine.closed else self._engine.next_record()
 
     def wakeup(self) -> None:
-        """Have the call that waits, or else the next one that would, raise :class:`WakeupError`. From any
-        thread.
+        """Make the call that is waiting, or else the next one that would wait, raise :class:`WakeupError`.
+
+        This method may be called from any thread.
         """
         self._engine.client.wakeup()
 
     def hold(self) -> Hold:
-        """Take as long as it takes: ``with consumer.hold() as held:`` keeps this consumer in its group.
+        """Keep this consumer in its group during long processing: ``with consumer.hold() as held:``.
 
-        Within the block
+        Within the block:
 
-        - what is assigned is paused, and what the block has paused is resumed at its end;
-        - heartbeats go on, and ``max_poll_interval_ms`` does not count;
-        - when the group rebalances, the heartbeat thread joins again, as :meth:`poll` would; the listener's
-          callbacks run on that thread then. Partitions that come are not read before the block ends. For
-          this, not for heartbeats, it needs the GIL once within ``max_poll_interval_ms``;
-        - nothing is committed automatically, not when partitions go either: the records in hand are not done.
-          :meth:`commit` commits;
-        - ``held.check(partition)`` says whether a partition has been ours all the time; ``held.revoked`` and
-          ``held.lost`` are those that have not. What an eager rebalance takes and gives back at once was
-          nobody else's: it goes on where it was, unless a listener was told that it went;
-        - :meth:`poll` gives nothing; every other method works.
+        - All assigned partitions are paused. The end of the block resumes those that the block paused.
+        - Heartbeats continue, and ``max_poll_interval_ms`` does not apply.
+        - If the group rebalances, the heartbeat thread rejoins it, as :meth:`poll` would. It then also runs
+          the callbacks of the rebalance listener. For this the thread needs the GIL once within
+          ``max_poll_interval_ms``; heartbeats do not need the GIL.
+        - Newly assigned partitions are not read before the block ends.
+        - Nothing is committed automatically, not even when partitions are revoked, because the records are
+          still being processed. Call :meth:`commit` to commit.
+        - ``held.check(partition)`` returns whether this consumer has owned a partition since the block began.
+          ``held.revoked`` and ``held.lost`` contain the partitions that it has not.
+        - An eager rebalance may revoke a partition and assign it back at once. The partition then keeps its
+          position and does not count as revoked, unless a rebalance listener saw the revocation.
+        - :meth:`poll` returns no records. All other methods work.
 
-        Blocks may be nested. Without a group it is :meth:`pause` and :meth:`resume`. No other client has it.
+        Blocks may be nested. Without a group, the block only pauses and resumes partitions. Other Kafka
+        clients have no equivalent.
 
         Returns
         -------
         Hold
-            To be entered, once.
+            Context manager for one ``with`` statement.
         """
         with self._guard:
             self._check_open()
@@ -328,19 +363,23 @@ class KafkaConsumer:
 
     # ---- Positions ---------------------------------------------------------------------------------------
     def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
-        """The offset of the next record, found out by ``auto_offset_reset`` if there is none yet.
+        """Return the offset of the next record to read.
+
+        If the partition has no position yet, use the committed offset or ``auto_offset_reset``.
 
         Parameters
         ----------
+        partition:
+            An assigned partition.
         timeout_ms:
-            For finding it out; ``request_timeout_ms`` by default.
+            Maximum time to look up the position, in milliseconds; ``request_timeout_ms`` by default.
 
         Raises
         ------
         IllegalStateError
             If the partition is not assigned.
         KafkaTimeoutError
-            If it could not be found out in time; names the bootstrap servers.
+            If the position could not be looked up in time.
         """
         _check_partitions([partition])
         with self._guard:
@@ -348,19 +387,28 @@ class KafkaConsumer:
             return self._engine.position(partition, self._timer(timeout_ms))
 
     def highwater(self, partition: TopicPartition) -> int | None:
-        """The offset behind the last readable record, as of the last fetch; ``None`` before one."""
+        """Return the high watermark of the last fetch, or ``None`` before the first fetch.
+
+        Raises
+        ------
+        IllegalStateError
+            If the partition is not assigned.
+        """
         _check_partitions([partition])
         with self._guard:
             return self._engine.subscriptions.state(partition).high_watermark
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go on from ``offset``.
+        """Set the position of an assigned partition.
 
         Parameters
         ----------
+        partition:
+            An assigned partition.
         offset:
-            Or an :class:`OffsetAndMetadata`, as :meth:`committed` and ``LogTruncationError`` give it: by its
-            leader epoch the leader is asked first whether its log still has what comes before (KIP-320).
+            Offset of the next record to read, or an :class:`OffsetAndMetadata` as :meth:`committed` and
+            ``LogTruncationError`` provide it. If that has a leader epoch, the consumer first checks with the
+            leader that the log has not been truncated before this offset (KIP-320).
 
         Raises
         ------
@@ -372,7 +420,7 @@ class KafkaConsumer:
         if isinstance(offset, OffsetAndMetadata):
             offset, _, epoch = offset
         if not isinstance(offset, int) or offset < 0:
-            raise ValueError(f"an offset is an int of at least 0, not {offset!r}")
+            raise ValueError(f"offset must be an int of at least 0, not {offset!r}")
         with self._guard:
             self._begin()
             self._check_assigned([partition])
@@ -380,11 +428,27 @@ class KafkaConsumer:
             self._engine.subscriptions.seek_unvalidated(partition, FetchPosition(offset, epoch))
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go on from the first record there is, of ``partitions`` or of all; looked up when it is needed."""
+        """Set the position of ``partitions`` (default: all assigned) to the first record.
+
+        The offset is looked up when it is needed, such as by the next :meth:`poll` or :meth:`position`.
+
+        Raises
+        ------
+        ValueError
+            If a partition is not assigned, or none is.
+        """
         self._seek_by_name(partitions, OffsetResetStrategy.EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go on behind the last record, of ``partitions`` or of all; looked up when it is needed."""
+        """Set the position of ``partitions`` (default: all assigned) to the end of the log.
+
+        The offset is looked up when it is needed, such as by the next :meth:`poll` or :meth:`position`.
+
+        Raises
+        ------
+        ValueError
+            If a partition is not assigned, or none is.
+        """
         self._seek_by_name(partitions, OffsetResetStrategy.LATEST)
 
     def _seek_by_name(self, partitions: Sequence[TopicPartition], strategy: OffsetResetStrategy) -> None:
@@ -404,7 +468,13 @@ class KafkaConsumer:
                 raise ValueError(f"{partition} is not assigned to this consumer")
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of ``partitions`` until :meth:`resume`; what was fetched of them is kept."""
+        """Return no records of ``partitions`` until :meth:`resume`. Records already fetched are kept.
+
+        Raises
+        ------
+        IllegalStateError
+            If a partition is not assigned.
+        """
         _check_partitions(partitions)
         with self._guard:
             self._begin()
@@ -412,7 +482,13 @@ class KafkaConsumer:
                 self._engine.subscriptions.pause(partition)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Undo :meth:`pause`."""
+        """Resume partitions that :meth:`pause` has paused.
+
+        Raises
+        ------
+        IllegalStateError
+            If a partition is not assigned.
+        """
         _check_partitions(partitions)
         with self._guard:
             self._begin()
@@ -420,28 +496,48 @@ class KafkaConsumer:
                 self._engine.subscriptions.resume(partition)
 
     def paused(self) -> set[TopicPartition]:
+        """Return the paused partitions."""
         with self._guard:
             return self._engine.subscriptions.paused_partitions()
 
-    # ---- Asking brokers ----------------------------------------------------------------------------------
+    # ---- Offsets and topics of the brokers ---------------------------------------------------------------
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each partition, assigned or not.
+        """Return the first offset of each partition, assigned or not.
+
+        Parameters
+        ----------
+        partitions:
+            Partitions to look up.
+        timeout_ms:
+            Maximum time to wait, in milliseconds; ``request_timeout_ms`` by default.
 
         Raises
         ------
         KafkaTimeoutError
-            If that took longer than ``timeout_ms`` (default: ``request_timeout_ms``).
+            If the brokers did not respond in time.
         """
         return self._named_offsets(partitions, OffsetSpec.EARLIEST, timeout_ms)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each partition; reading committed, the last stable offset.
+        """Return the offset after the last record of each partition, assigned or not.
 
-        Raises as :meth:`beginning_offsets`.
+        With ``isolation_level="read_committed"`` this is the last stable offset.
+
+        Parameters
+        ----------
+        partitions:
+            Partitions to look up.
+        timeout_ms:
+            Maximum time to wait, in milliseconds; ``request_timeout_ms`` by default.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            If the brokers did not respond in time.
         """
         return self._named_offsets(partitions, OffsetSpec.LATEST, timeout_ms)
 
@@ -452,37 +548,49 @@ class KafkaConsumer:
         _check_partitions(wanted)
         with self._guard:
             self._check_open()
-            asked = dict.fromkeys(wanted, int(spec))
-            found = self._engine.offsets.fetch_offsets(asked, self._timer(timeout_ms))
-        return {tp: found[tp].offset for tp in asked if found[tp].offset != UNKNOWN_OFFSET}
+            specs = dict.fromkeys(wanted, int(spec))
+            found = self._engine.offsets.fetch_offsets(specs, self._timer(timeout_ms))
+        return {tp: found[tp].offset for tp in specs if found[tp].offset != UNKNOWN_OFFSET}
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a time (ms since the epoch) in each partition; ``None`` where there
-        is none.
+        """Return, for each partition, the first record at or after a timestamp.
+
+        Parameters
+        ----------
+        timestamps:
+            Partition → milliseconds since the epoch.
+        timeout_ms:
+            Maximum time to wait, in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Partition → offset and timestamp of the record, or ``None`` without such a record.
 
         Raises
         ------
         ValueError
-            For a negative time.
+            If a timestamp is negative.
         KafkaTimeoutError
-            As :meth:`beginning_offsets`.
+            If the brokers did not respond in time.
         """
         _check_partitions(timestamps)
-        asked = {tp: int(timestamp) for tp, timestamp in timestamps.items()}
-        for tp, timestamp in asked.items():
+        wanted = {tp: int(timestamp) for tp, timestamp in timestamps.items()}
+        for tp, timestamp in wanted.items():
             if timestamp < 0:
-                raise ValueError(f"the time asked for in {tp} is {timestamp}; it must not be negative")
+                raise ValueError(f"the timestamp of {tp} must not be negative: {timestamp}")
         with self._guard:
             self._check_open()
-            found = self._engine.offsets.fetch_offsets(asked, self._timer(timeout_ms))
+            found = self._engine.offsets.fetch_offsets(wanted, self._timer(timeout_ms))
         return {
-            tp: None if found[tp].offset == UNKNOWN_OFFSET else OffsetAndTimestamp(*found[tp]) for tp in asked
+            tp: None if found[tp].offset == UNKNOWN_OFFSET else OffsetAndTimestamp(*found[tp])
+            for tp in wanted
         }
 
     def topics(self, timeout_ms: float | None = None) -> set[str]:
-        """All topics that this client may see, asked for anew by every call."""
+        """Return all topics that this client is authorized to see. Each call asks a broker."""
         with self._guard:
             self._check_open()
             return set(self._engine.topics.fetch(self._timer(timeout_ms)))
@@ -490,15 +598,23 @@ class KafkaConsumer:
     def partitions_by_topic(
         self, topics: Iterable[str] | None = None, timeout_ms: float | None = None
     ) -> dict[str, set[int]]:
-        """The partition numbers of ``topics``, of all by default; asked for anew by every call. A topic that
-        does not exist is left out, and none is created.
+        """Return the partition numbers of ``topics`` (default: of all topics). Each call asks a broker.
+
+        The result leaves out topics that do not exist, and the call creates none.
+
+        Parameters
+        ----------
+        topics:
+            Topic names.
+        timeout_ms:
+            Maximum time to wait, in milliseconds; ``request_timeout_ms`` by default.
 
         Raises
         ------
         TopicAuthorizationFailedError, InvalidTopicError
-            For a topic that was asked for by name.
+            For a topic in ``topics``.
         KafkaTimeoutError
-            If that took longer than ``timeout_ms`` (default: ``request_timeout_ms``).
+            If no broker responded in time.
         """
         wanted = None if topics is None else list(topics)
         with self._guard:
@@ -506,7 +622,7 @@ class KafkaConsumer:
             return self._engine.topics.fetch(self._timer(timeout_ms), wanted)
 
     def partitions_for_topic(self, topic: str, timeout_ms: float | None = None) -> set[int]:
-        """The topic's partition numbers; empty if it does not exist."""
+        """Return the topic's partition numbers; empty if the topic does not exist."""
         with self._guard:
             self._check_open()
             known = self._engine.metadata.fetch().partitions_for_topic(topic)
@@ -520,35 +636,35 @@ class KafkaConsumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         timeout_ms: float | None = None,
     ) -> None:
-        """Commit ``offsets`` and wait until that is done; what may go better is tried again.
+        """Commit offsets and wait for the result. Retriable errors are retried until the timeout.
 
-        The callbacks of all asynchronous commits before it have been called when it returns.
+        The callbacks of all earlier :meth:`commit_async` calls have run when this method returns.
 
         Parameters
         ----------
         offsets:
-            Partition → the offset to go on from, with a note if wanted: ``OffsetAndMetadata(last + 1)``. By
-            default that of everything that has been handed out; in a loop over the consumer, up to the record
-            that the loop has now.
+            Partition → offset of the next record to read, with optional metadata text:
+            ``OffsetAndMetadata(last + 1)``. By default the positions after all returned records; in a loop
+            over the consumer, the current record counts as returned.
         timeout_ms:
-            ``request_timeout_ms`` by default.
+            Maximum time to wait, in milliseconds; ``request_timeout_ms`` by default.
 
         Raises
         ------
         IllegalStateError
-            Without a ``group_id``.
+            If the consumer has no ``group_id``.
         TypeError, ValueError
-            If the offsets are none.
+            If ``offsets`` is invalid.
         CommitFailedError
-            The group has gone on without this consumer; its partitions may be another member's.
+            If the group has rebalanced without this consumer. Its partitions may belong to another member.
         RebalanceInProgressError
-            The group is between two generations: call :meth:`poll`, then commit what is still assigned.
+            If the group is rebalancing. Call :meth:`poll`, then commit the partitions still assigned.
         FencedInstanceIdError
-            Another consumer has this one's ``group_instance_id`` now.
+            If another consumer has taken over this consumer's ``group_instance_id``.
         KafkaTimeoutError
-            It took too long; the offsets may be committed or not.
+            If the commit did not finish in time. The offsets may have been committed.
         WakeupError
-            If another thread called :meth:`wakeup`; as after a time-out.
+            If another thread called :meth:`wakeup`. The offsets may have been committed.
         """
         given = None if offsets is None else _checked(offsets)
         with self._guard:
@@ -562,31 +678,33 @@ class KafkaConsumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         callback: CommitCallback | None = None,
     ) -> RequestFuture[None]:
-        """Send ``offsets`` off without waiting. It is not tried again: that could pass a later commit.
+        """Send a commit without waiting for the result.
+
+        Failed commits are not retried, because a retry could overwrite a later commit.
 
         Parameters
         ----------
         offsets:
-            As of :meth:`commit`.
+            As in :meth:`commit`.
         callback:
-            ``callback(offsets, error)``, called by a later :meth:`poll`, :meth:`commit` or :meth:`close`, in
-            the order of the commits; ``error`` is ``None`` if it succeeded, and a
-            :class:`RetriableCommitFailedError` with its cause if another try may help. By default
-            ``default_offset_commit_callback``, or else failures are logged.
+            ``callback(offsets, error)``. A later :meth:`poll`, :meth:`commit` or :meth:`close` calls it, in
+            the order of the commits. ``error`` is ``None`` on success, and a
+            :class:`RetriableCommitFailedError` with its cause if a retry may succeed. Without a callback,
+            ``default_offset_commit_callback`` is called; without that, failures are logged.
 
         Returns
         -------
         RequestFuture
-            Done when the commit has its outcome, which takes polls.
+            Completed when the result is known. Later calls of :meth:`poll` process the response.
 
         Raises
         ------
         IllegalStateError, TypeError, ValueError, FencedInstanceIdError
-            As of :meth:`commit`.
+            As in :meth:`commit`.
         """
         given = None if offsets is None else _checked(offsets)
         if callback is not None and not callable(callback):
-            raise TypeError(f"a callback must be a function of offsets and error, not {callback!r}")
+            raise TypeError(f"callback must be a function of the offsets and the error, not {callback!r}")
         with self._guard:
             commits = self._in_group(self._engine.commits)
             chosen = self._engine.consumed_offsets() if given is None else given
@@ -606,28 +724,28 @@ class KafkaConsumer:
         metadata: bool = False,
         timeout_ms: float | None = None,
     ) -> object:
-        """Where the group goes on in a partition, whoever committed it.
+        """Return the offset that the group has committed for a partition.
 
         Parameters
         ----------
         partition:
-            One, assigned or not; or several, and the answer is a dictionary.
+            A partition, assigned or not, or a collection of partitions.
         metadata:
-            Give the :class:`OffsetAndMetadata` instead of its offset.
+            Whether to return :class:`OffsetAndMetadata` instead of the offset alone.
         timeout_ms:
-            ``request_timeout_ms`` by default.
+            Maximum time to wait, in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
-        int, OffsetAndMetadata or None
-            ``None`` if nothing is committed.
+        int, OffsetAndMetadata, None or dict
+            ``None`` if nothing is committed. For a collection, a dictionary with an entry per partition.
 
         Raises
         ------
         IllegalStateError
-            Without a ``group_id``.
+            If the consumer has no ``group_id``.
         KafkaTimeoutError
-            If it took too long; also while a transaction that commits the offset is open.
+            If the coordinator did not respond in time, or if an open transaction commits the offset.
         """
         one = isinstance(partition, TopicPartition)
         if not one and not isinstance(partition, list | tuple | set | frozenset):
@@ -645,9 +763,16 @@ class KafkaConsumer:
         return chosen[wanted[0]] if one else chosen
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records between the position and the log's end (reading committed, the last stable offset), as of
-        the last answer of a broker. Does not wait: ``None`` where the position is not known yet, or the end,
-        which is asked for then and known after some polls. (Kafka's ``currentLag``, KIP-695.)
+        """Return the number of records between the position and the end of the log (KIP-695).
+
+        The end is the high watermark, or with ``read_committed`` the last stable offset, as of the last
+        response of a broker. The call does not wait. If the end is unknown, it requests it; later polls
+        process the response.
+
+        Returns
+        -------
+        int or None
+            ``None`` if the position or the end of the log is unknown.
 
         Raises
         ------
@@ -661,8 +786,9 @@ class KafkaConsumer:
 
     # ---- Membership --------------------------------------------------------------------------------------
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Who this consumer is in its group now, for ``KafkaProducer.send_offsets_to_transaction()``
-        (KIP-447). Without a group, nobody.
+        """Return the group, generation and member id for ``KafkaProducer.send_offsets_to_transaction()``.
+
+        Without a group the result is an empty :class:`ConsumerGroupMetadata` (KIP-447).
         """
         with self._guard:
             self._check_open()
@@ -670,31 +796,39 @@ class KafkaConsumer:
             return ConsumerGroupMetadata() if membership is None else membership.group_metadata()
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
-        """Have the next :meth:`poll` begin a rebalance, such as after something that an assignor looks at has
-        changed (KIP-568).
+        """Make the next :meth:`poll` start a rebalance (KIP-568).
+
+        Use it after a change that the assignor should consider.
 
         Parameters
         ----------
         reason:
-            For the coordinator's log.
+            Text for the coordinator's log.
 
         Raises
         ------
         IllegalStateError
-            Without a ``group_id``.
+            If the consumer has no ``group_id``.
         """
         with self._guard:
             membership = self._in_group(self._engine.membership)
-            membership.request_rejoin(reason or "a rebalance was asked for by enforce_rebalance()")
+            membership.request_rejoin(reason or "enforce_rebalance() was called")
 
     # ---- Connection --------------------------------------------------------------------------------------
     def bootstrap(self, timeout_ms: float | None = None, refresh: bool = False) -> None:
-        """Wait until the cluster is known, asking anew if ``refresh``.
+        """Wait until the consumer has the cluster's metadata.
+
+        Parameters
+        ----------
+        timeout_ms:
+            Maximum time to wait, in milliseconds; ``bootstrap_timeout_ms`` by default.
+        refresh:
+            Whether to fetch the metadata again if the consumer already has them.
 
         Raises
         ------
         KafkaTimeoutError
-            If no broker has answered within ``timeout_ms`` (default: ``bootstrap_timeout_ms``).
+            If no broker responded in time.
         """
         with self._guard:
             self._check_open()
@@ -709,56 +843,59 @@ class KafkaConsumer:
                 )
 
     def bootstrap_connected(self) -> bool:
-        """Whether a broker has told about the cluster, and a connection is there."""
+        """Return whether the consumer has the cluster's metadata and a connection to a broker."""
         with self._guard:
             return self._engine.client.is_connected()
 
     def metrics(self, raw: bool = False) -> Any:
-        """What this consumer has counted: group → name → figure, as of now.
+        """Return the current values of this consumer's metrics: group → name → value.
 
-        Names and meanings are kafka-python's and Apache Kafka's:
-        ``metrics()["consumer-fetch-manager-metrics"]["records-lag-max"]``; by topic in
-        ``"consumer-fetch-manager-metrics.<topic>"``, by partition in ``"….<topic>.<partition>"``, by broker
-        in ``"consumer-node-metrics.node-<id>"``, of the group in ``"consumer-coordinator-metrics"``.
+        Names and meanings are those of kafka-python and Apache Kafka, such as
+        ``metrics()["consumer-fetch-manager-metrics"]["records-lag-max"]``. Metrics per topic are in
+        ``"consumer-fetch-manager-metrics.<topic>"``, per partition in ``"….<topic>.<partition>"``, per broker
+        in ``"consumer-node-metrics.node-<id>"``, and of the group in ``"consumer-coordinator-metrics"``.
 
         Parameters
         ----------
         raw:
-            Give the metrics themselves, which can be asked again, from any thread.
+            Whether to return the metric objects instead of their values. Any thread may read them later.
 
         Returns
         -------
         dict or None
             ``{group: {name: float}}``, or with ``raw`` ``{MetricName: KafkaMetric}``. ``None`` with
-            ``metrics_enabled=False``; empty once the consumer is closed.
+            ``metrics_enabled=False``; empty after the consumer has been closed.
         """
         registry = self._engine.metrics.registry
         if registry is None:
             return None
         return registry.metrics if raw else registry.snapshot()
 
-    # ---- The end -----------------------------------------------------------------------------------------
+    # ---- Closing -----------------------------------------------------------------------------------------
     def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
-        """Commit, leave the group, close fetch sessions and connections. Idempotent.
+        """Commit offsets, leave the group, and close fetch sessions and connections.
+
+        Further calls do nothing.
 
         Parameters
         ----------
         autocommit:
-            If false, nothing is committed, though ``enable_auto_commit`` is set. Leaving a ``with`` block by
-            an exception does so: whether the last record has been dealt with is not known.
+            Whether to commit if ``enable_auto_commit`` is set. A ``with`` block that ends with an exception
+            passes false, because the last record may not have been processed.
         timeout_ms:
-            For all of it; ``request_timeout_ms`` by default. 0 sends the commit and waits for nothing.
+            Maximum total time, in milliseconds; ``request_timeout_ms`` by default. With 0 the commit is sent
+            without waiting for the response.
         """
         if self._closed:
             return
         if self._guard.in_other_process():
-            self._closed = True  # The parent's sockets are not ours to say good-bye on.
+            self._closed = True  # The sockets belong to the parent process: send nothing on them.
             return
         with self._guard:
             self._closed = True
             timer = self._timer(timeout_ms)
             if self._heartbeat_thread is not None:
-                self._heartbeat_thread.close(_THREAD_END_MS)
+                self._heartbeat_thread.close(_HEARTBEAT_THREAD_TIMEOUT_MS)
             try:
                 self._engine.close(timer, autocommit)
             finally:
@@ -781,7 +918,7 @@ class KafkaConsumer:
             return
         self._closed = True
         warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-        # Without a word to the brokers: a collector's thread must not wait for the network.
+        # Send nothing to the brokers: the garbage collector may run on any thread and must not block.
         if self._heartbeat_thread is None:
             self._engine.client.close()
         else:
@@ -795,7 +932,7 @@ class KafkaConsumer:
             f"<KafkaConsumer client_id={self.config['client_id']!r} servers={self._engine.bootstrap_servers}>"
         )
 
-    # ---- What every call begins with ---------------------------------------------------------------------
+    # ---- Checks ------------------------------------------------------------------------------------------
     def _begin(self) -> None:
         self._engine.begin()
 
@@ -809,19 +946,19 @@ class KafkaConsumer:
         )
 
     @contextmanager
-    def _timed(self, tell: Callable[[float], None]) -> Iterator[None]:
+    def _timed(self, record: Callable[[float], None]) -> Iterator[None]:
         started_ms = self._engine.clock.monotonic_ms()
         try:
             yield
         finally:
-            tell(self._engine.clock.monotonic_ms() - started_ms)
+            record(self._engine.clock.monotonic_ms() - started_ms)
 
     def _in_group(self, part: T | None) -> T:
         self._check_open()
         if part is None:
             raise IllegalStateError(
-                "this needs a group_id: offsets are committed for a group, and read of one. Pass "
-                "group_id='...' to KafkaConsumer, also if partitions are chosen with assign()"
+                "this call needs a group_id, because offsets are committed per group. Pass group_id='...' to "
+                "KafkaConsumer, even if partitions are chosen with assign()"
             )
         return part
 
@@ -833,7 +970,7 @@ def _check_partitions(partitions: Iterable[object]) -> None:
 
 
 def _checked(offsets: Mapping[TopicPartition, object]) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What kafka-python takes, of today and of before 3.0: values of two or of three fields."""
+    """Check and convert offsets: named tuples of three fields, or of two as in kafka-python before 3.0."""
     if not isinstance(offsets, Mapping):
         raise TypeError(f"offsets must be a dict of TopicPartition and OffsetAndMetadata, not {offsets!r}")
     _check_partitions(offsets)
@@ -846,11 +983,11 @@ def _checked_offset(tp: TopicPartition, value: object) -> OffsetAndMetadata:
     offset, metadata, *epoch = value
     leader_epoch = epoch[0] if epoch and epoch[0] is not None else -1
     if isinstance(offset, bool) or not isinstance(offset, int) or not isinstance(leader_epoch, int):
-        raise TypeError(f"offset and leader epoch of {tp} must be whole numbers, not {value!r}")
+        raise TypeError(f"offset and leader epoch of {tp} must be integers, not {value!r}")
     if metadata is not None and not isinstance(metadata, str):
-        raise TypeError(f"the note of {tp} must be text, not {metadata!r}")
+        raise TypeError(f"the metadata of {tp} must be a str, not {metadata!r}")
     if not 0 <= offset < 2**63 or not -1 <= leader_epoch < 2**31:
-        raise ValueError(f"the offset of {tp} must not be negative: {value!r}")
+        raise ValueError(f"the offset of {tp} must be between 0 and 2**63 - 1: {value!r}")
     return OffsetAndMetadata(offset, metadata or "", leader_epoch)
 
 

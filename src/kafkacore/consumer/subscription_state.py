@@ -1,9 +1,9 @@
-"""What is read and from where: topics and partitions in, positions out.
+"""The subscription, the assigned partitions and their positions.
 
-A partition is *initializing* until it has a position, *fetching* then, *awaiting reset* while its offset is
-looked up and *awaiting validation* while its leader is asked whether the log still holds the position
-(KIP-320). Does not know: sockets, records, metadata. Not thread-safe: the consumer's owner alone calls it.
-(Kafka's ``SubscriptionState``.)
+A partition is *initializing* until it has a position, and then *fetching*. It is *awaiting reset* while its
+offset is looked up, and *awaiting validation* while the leader checks that its log still contains the
+position (KIP-320). This is Kafka's ``SubscriptionState``; only the thread that holds the consumer's lock may
+call it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SubscriptionType(Enum):
     USER_ASSIGNED = "assigned"
 
 
-#: Those whose assignment is not the user's.
+#: Types with an assignment that the consumer or the group makes, not the user.
 _AUTO = (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
 
 
@@ -45,24 +45,25 @@ class FetchState(Enum):
 
 
 class FetchPosition(NamedTuple):
-    """The offset of the next record, and the leader epoch of the record before it (-1: unknown)."""
+    """Offset of the next record, and leader epoch of the record before it (-1 if unknown)."""
 
     offset: int
     offset_epoch: int = -1
 
 
 def ensure_valid_topic_name(topic: str) -> None:
-    """Refuse what no broker accepts, before a request is made of it."""
+    """Raise ``TypeError`` or ``ValueError`` for a name that no broker accepts."""
     if not isinstance(topic, str):
         raise TypeError(f"a topic name must be a str, not {type(topic).__name__}")
     if not is_topic_name(topic):
         raise ValueError(
-            f"{topic!r} is no topic name: 1 to {MAX_TOPIC_NAME_LENGTH} of a-z, A-Z, 0-9, '.', '_', '-'"
+            f"{topic!r} is not a valid topic name: use 1 to {MAX_TOPIC_NAME_LENGTH} of "
+            "a-z, A-Z, 0-9, '.', '_', '-'"
         )
 
 
 class TopicPartitionState:
-    """What is known of one assigned partition."""
+    """State of one assigned partition."""
 
     __slots__ = (
         "has_failed_fetch",
@@ -85,14 +86,14 @@ class TopicPartitionState:
         self.state = FetchState.INITIALIZING
         self.position: FetchPosition | None = None
         self.paused = False
-        #: What was consumed is being committed before it goes: nothing more is handed out.
+        #: Whether its revocation is pending: no more records are returned while its offset is committed.
         self.pending_revocation = False
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None
         self.reset_strategy = OffsetResetStrategy.NONE
         self.next_retry_ms = 0.0
-        #: The last fetch had an error.
+        #: Whether the last fetch returned an error.
         self.has_failed_fetch = False
         self.preferred_read_replica: int | None = None
         self.preferred_replica_expires_ms = 0.0
@@ -116,53 +117,53 @@ class TopicPartitionState:
 
 
 class SubscriptionState:
-    """The consumer's subscription, its assignment, and where it stands in each partition.
+    """The subscription of a consumer, its assignment, and the state of each partition.
 
     Parameters
     ----------
     default_reset_strategy:
-        ``auto_offset_reset``: what to do for a partition without position.
+        The setting ``auto_offset_reset``, used for partitions without a position.
     """
 
     def __init__(self, default_reset_strategy: OffsetResetStrategy = OffsetResetStrategy.LATEST) -> None:
         self.default_reset_strategy = default_reset_strategy
         self.subscription_type = SubscriptionType.NONE
         self.subscription: set[str] = set()
-        #: What all members of the group subscribe to, while we are their leader.
+        #: Topics that any member subscribes to; set only while this consumer leads the group.
         self.group_subscription: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         self.listener: RebalanceListener | None = None
-        # Ordered: the front is fetched first, and a partition that gave records moves to the back.
-        #: Ordered for ``move_to_end``, which a Ctrl-C does not cut in two.
+        # The first partitions are fetched first; a partition that returned records moves to the end. An
+        # OrderedDict has move_to_end(), which a Ctrl-C cannot interrupt halfway.
         self._assignment: OrderedDict[TopicPartition, TopicPartitionState] = OrderedDict()
-        # Those without a position to fetch from: every poll asks for them, and mostly there are none.
+        # Partitions that are not fetching. Every poll looks at them, and usually there are none.
         self._unsettled: dict[TopicPartition, TopicPartitionState] = {}
-        #: There are positions that have to be compared with the leaders' epochs, even if these are not new.
+        #: Whether a position must be checked against the leader epoch although the metadata are unchanged.
         self.has_unseen_positions = False
 
-    # ---- What is subscribed ------------------------------------------------------------------------------
+    # ---- Subscription ------------------------------------------------------------------------------------
     def subscribe(
         self,
         topics: Iterable[str] = (),
         pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Follow ``topics``, or all topics that ``pattern`` matches; replaces the subscription before.
+        """Subscribe to ``topics``, or to all topics that match ``pattern``, replacing the subscription.
 
         Raises
         ------
         ValueError
-            Unless exactly one of ``topics`` and ``pattern`` is given, or for an impossible topic name.
+            Unless exactly one of ``topics`` and ``pattern`` is given, or for an invalid topic name.
         IllegalStateError
             If partitions were assigned, or the other kind of subscription is in use.
         TypeError
-            If ``listener`` is no :class:`ConsumerRebalanceListener`, nor an asynchronous one.
+            If ``listener`` is not a rebalance listener.
         """
         if isinstance(topics, str):
-            raise TypeError("topics must be a list of names, not one str")
+            raise TypeError("topics must be a list of topic names, not a str")
         names = set(topics)
         if bool(names) == (pattern is not None):
-            raise ValueError("subscribe() takes either topics or a pattern, and one of them")
+            raise ValueError("subscribe() takes either topics or a pattern")
         if listener is not None and not isinstance(listener, RebalanceListener):
             raise TypeError(
                 "listener must be a ConsumerRebalanceListener or an AsyncConsumerRebalanceListener"
@@ -175,7 +176,7 @@ class SubscriptionState:
         self.listener = listener
 
     def subscribe_from_pattern(self, topics: Iterable[str]) -> None:
-        """The topics that the pattern matches now."""
+        """Subscribe to those of ``topics`` that match the pattern."""
         self.subscription = {
             topic for topic in topics if self.pattern is not None and self.pattern.match(topic)
         }
@@ -190,32 +191,33 @@ class SubscriptionState:
             )
 
     def assign_from_user(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Read exactly ``partitions``; those assigned before keep their position. Whether anything
-        changed.
+        """Assign exactly ``partitions``, and return whether the assignment changed.
+
+        Partitions that were assigned before keep their position.
         """
         self._set_type(SubscriptionType.USER_ASSIGNED)
         return self._assign(partitions)
 
     def assign_from_subscribed(self, partitions: Iterable[TopicPartition]) -> bool:
-        """The partitions of the subscribed topics, as metadata or a group says. Whether anything changed."""
+        """Assign partitions of the subscribed topics, and return whether the assignment changed."""
         if not self.has_auto_assigned_partitions():
-            raise IllegalStateError("nothing is subscribed")
+            raise IllegalStateError("the consumer is not subscribed to any topics")
         return self._assign(partitions)
 
     def matches(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether all ``partitions`` are of subscribed topics, or of such as the pattern matches."""
+        """Return whether all ``partitions`` belong to subscribed topics or match the pattern."""
         if self.pattern is not None:
             return all(self.pattern.match(tp.topic) for tp in partitions)
         return all(tp.topic in self.subscription for tp in partitions)
 
     def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
-        """``partitions``, and no others, are about to go: hand out nothing more of them."""
+        """Mark ``partitions``, and no others, for revocation: return no more of their records."""
         going = set(partitions)
         for partition, state in self._assignment.items():
             state.pending_revocation = partition in going
 
     def metadata_topics(self) -> set[str]:
-        """Topics that metadata are needed of: our own, those of the group we lead, those still assigned."""
+        """Return the topics to fetch metadata for: subscribed by us or by members we lead, or assigned."""
         return self.subscription | self.group_subscription | {tp.topic for tp in self._assignment}
 
     def _assign(self, partitions: Iterable[TopicPartition]) -> bool:
@@ -242,14 +244,14 @@ class SubscriptionState:
         return set(self._assignment)
 
     def assigned_in_order(self) -> list[TopicPartition]:
-        """As :meth:`assigned_partitions`, those first that are fetched first."""
+        """Return the assigned partitions in the order in which they are fetched."""
         return list(self._assignment)
 
     def is_assigned(self, partition: TopicPartition) -> bool:
         return partition in self._assignment
 
     def state(self, partition: TopicPartition) -> TopicPartitionState:
-        """The state of an assigned partition; :class:`IllegalStateError` for any other."""
+        """Return the state of an assigned partition; raise ``IllegalStateError`` for any other."""
         state = self._assignment.get(partition)
         if state is None:
             raise IllegalStateError(f"{partition} is not assigned to this consumer")
@@ -263,8 +265,9 @@ class SubscriptionState:
         self._seek(partition, self.state(partition), position)
 
     def seek_unvalidated(self, partition: TopicPartition, position: FetchPosition) -> None:
-        """Go to a position that was not found by reading, as a committed one: if it has an epoch, the leader
-        is asked whether its log still has it before anything is fetched.
+        """Set a position that may no longer exist in the log, such as a committed offset.
+
+        If it has an epoch, the leader is asked whether its log contains it before anything is fetched.
         """
         state = self.state(partition)
         self._seek(partition, state, position)
@@ -280,7 +283,7 @@ class SubscriptionState:
         return self.state(partition).position
 
     def set_position(self, partition: TopicPartition, position: FetchPosition) -> None:
-        """Move a position that exists; :class:`IllegalStateError` where there is none to move."""
+        """Update the position of a partition; raise ``IllegalStateError`` if it is not fetching."""
         state = self.state(partition)
         if state.state is not FetchState.FETCHING:
             raise IllegalStateError(
@@ -306,7 +309,7 @@ class SubscriptionState:
         return state is not None and state.is_fetchable()
 
     def fetchable(self) -> list[tuple[TopicPartition, TopicPartitionState]]:
-        """Partitions with a position that are not paused, the longest not served first, and their states."""
+        """Return the partitions to fetch with their states, those served least recently first."""
         fetching = FetchState.FETCHING
         return [
             (tp, state)
@@ -315,11 +318,11 @@ class SubscriptionState:
         ]
 
     def fetchable_partitions(self) -> list[TopicPartition]:
-        """As :meth:`fetchable`, the partitions alone."""
+        """Return the partitions of :meth:`fetchable` without their states."""
         return [tp for tp, _ in self.fetchable()]
 
     def move_to_end(self, partition: TopicPartition) -> None:
-        """Let the others come first next time; it has just given records."""
+        """Fetch the other partitions first next time, because this one has just returned records."""
         if partition in self._assignment:
             self._assignment.move_to_end(partition)
 
@@ -330,13 +333,11 @@ class SubscriptionState:
         return {tp for tp, state in self._assignment.items() if condition(state)}
 
     def initializing_partitions(self) -> set[TopicPartition]:
-        """Partitions that have had no position yet, and wait for no look-up."""
+        """Return the partitions that have no position yet and no reset in progress."""
         return {tp for tp, state in self._unsettled.items() if state.state is FetchState.INITIALIZING}
 
     def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a commit of all positions says: the next offset of each partition whose position is certain,
-        and the epoch of the record before it.
-        """
+        """Return the offset and epoch to commit for each partition with a valid position."""
         return {
             tp: OffsetAndMetadata(state.position.offset, "", state.position.offset_epoch)
             for tp, state in self._assignment.items()
@@ -347,15 +348,13 @@ class SubscriptionState:
     def request_offset_reset(
         self, partition: TopicPartition, strategy: OffsetResetStrategy | None = None
     ) -> None:
-        """Give up the position; the next poll looks up the one that ``strategy`` (default: the configured)
-        names.
-        """
+        """Drop the position, and have the next poll reset it by ``strategy`` (default: the configured)."""
         state = self.state(partition)
         state.reset(self.default_reset_strategy if strategy is None else strategy)
         self._unsettled[partition] = state
 
     def reset_initializing_positions(self) -> None:
-        """Begin the reset of partitions that have no position yet.
+        """Start the reset of partitions that have no position yet.
 
         Raises
         ------
@@ -365,8 +364,8 @@ class SubscriptionState:
         missing = [tp for tp, state in self._unsettled.items() if state.state is FetchState.INITIALIZING]
         if missing and self.default_reset_strategy is OffsetResetStrategy.NONE:
             error = NoOffsetForPartitionError(
-                f"no position for {', '.join(map(partition_name, missing))} and auto_offset_reset is 'none': "
-                "call seek() first or choose 'earliest' or 'latest'"
+                f"no position for {', '.join(map(partition_name, missing))}, and auto_offset_reset is "
+                "'none': call seek() first, or set auto_offset_reset to 'earliest' or 'latest'"
             )
             error.partitions = frozenset(missing)
             raise error
@@ -374,7 +373,7 @@ class SubscriptionState:
             self.request_offset_reset(partition)
 
     def partitions_needing_reset(self, now_ms: float) -> dict[TopicPartition, OffsetResetStrategy]:
-        """Partitions whose look-up may start now."""
+        """Return the partitions whose offset lookup may start now."""
         return {
             tp: state.reset_strategy
             for tp, state in self._unsettled.items()
@@ -386,7 +385,7 @@ class SubscriptionState:
         return state is not None and state.state is FetchState.AWAIT_RESET
 
     def partitions_needing_validation(self, now_ms: float) -> dict[TopicPartition, FetchPosition]:
-        """Partitions whose position is to be checked with the leader, and may be now."""
+        """Return the partitions whose position may be validated now, with the position."""
         return {
             tp: state.position
             for tp, state in self._unsettled.items()
@@ -396,7 +395,7 @@ class SubscriptionState:
         }
 
     def set_next_retry(self, partitions: Iterable[TopicPartition], at_ms: float) -> None:
-        """Neither look up nor validate ``partitions`` again before ``at_ms``."""
+        """Do not look up or validate ``partitions`` again before ``at_ms``."""
         for partition in partitions:
             state = self._assignment.get(partition)
             if state is not None:
@@ -405,7 +404,7 @@ class SubscriptionState:
     def maybe_seek_unvalidated(
         self, partition: TopicPartition, strategy: OffsetResetStrategy, position: FetchPosition
     ) -> bool:
-        """Take the answer of a look-up unless the partition moved on meanwhile. Whether it was taken."""
+        """Set the position that a reset found, unless the state has changed. Return whether it was set."""
         state = self._assignment.get(partition)
         if state is None or state.state is not FetchState.AWAIT_RESET or state.reset_strategy != strategy:
             return False
@@ -414,16 +413,16 @@ class SubscriptionState:
 
     # ---- Leader epochs (KIP-320) -------------------------------------------------------------------------
     def maybe_validate_position(self, partition: TopicPartition, current_leader_epoch: int) -> bool:
-        """Have the position checked once for each new leader epoch. Whether a check is under way now."""
+        """Validate the position once per leader epoch. Return whether a validation is in progress."""
         state = self.state(partition)
-        # It is lower where the topic has been deleted and made again: metadata never go back.
+        # The epoch is lower after the topic was deleted and created again; metadata are never older.
         if current_leader_epoch != state.seen_epoch:
-            # Whom the leader before has named says nothing about the new one's followers.
+            # The previous leader chose the replica.
             state.preferred_read_replica = None
             state.seen_epoch = current_leader_epoch
         if state.state is FetchState.AWAIT_VALIDATION:
             if current_leader_epoch != state.validated_epoch:
-                # What the leader before answers, should it still do so, says nothing any more.
+                # A late response of the previous leader is ignored.
                 state.validated_epoch = current_leader_epoch
                 state.next_retry_ms = 0.0
             return True
@@ -442,7 +441,7 @@ class SubscriptionState:
     def awaits_validation(
         self, partition: TopicPartition, position: FetchPosition, leader_epoch: int | None = None
     ) -> bool:
-        """Whether it is still ``position`` that is to be validated, by the leader of ``leader_epoch``."""
+        """Return whether ``position`` is still to be validated, by the leader of ``leader_epoch``."""
         state = self._assignment.get(partition)
         return (
             state is not None
@@ -452,12 +451,12 @@ class SubscriptionState:
         )
 
     def complete_validation(self, partition: TopicPartition, validated: FetchPosition) -> bool:
-        """Go on from ``validated`` unless the position changed meanwhile. Whether it was so."""
+        """Resume fetching at ``validated``, unless the position has changed. Return whether it was valid."""
         if not self.awaits_validation(partition, validated):
             return False
         state = self.state(partition)
         state.state = FetchState.FETCHING
-        # The time by which the leader had to answer; nothing else is to wait for it.
+        # This was the deadline of the validation request, which nothing else should wait for.
         state.next_retry_ms = 0.0
         del self._unsettled[partition]
         return True
@@ -472,7 +471,7 @@ class SubscriptionState:
             state.preferred_replica_expires_ms = expires_ms
 
     def preferred_read_replica(self, partition: TopicPartition, now_ms: float) -> int | None:
-        """The replica that the leader named, until it expires."""
+        """Return the preferred replica that the leader named, or ``None`` unless one is set and valid."""
         state = self._assignment.get(partition)
         if state is None or state.preferred_read_replica is None:
             return None
@@ -481,7 +480,7 @@ class SubscriptionState:
         return state.preferred_read_replica
 
     def clear_preferred_read_replica(self, partition: TopicPartition) -> int | None:
-        """Go back to the leader; the replica that was preferred."""
+        """Fetch from the leader again, and return the replica that was preferred."""
         state = self._assignment.get(partition)
         if state is None:
             return None

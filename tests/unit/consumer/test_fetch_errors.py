@@ -141,7 +141,7 @@ def test_response_without_a_whole_batch_is_an_error_until_a_seek(make_fetcher, m
     fetch(parts)
     for _ in range(2):
         with pytest.raises(
-            CorruptRecordError, match=f"{len(wrong)} bytes came, and no whole batch"
+            CorruptRecordError, match=f"{len(wrong)} bytes but no complete batch"
         ) as raised:
             collect(parts)
         assert (raised.value.topic_partition, raised.value.offset) == (A0, 0)

@@ -37,7 +37,7 @@ def sizes():
 
 
 def test_the_most_is_asked_for_without_an_end_and_of_a_topic_that_is_not_known(sizes):
-    sizes.learn(answer(*batches_of(10, 10)))
+    sizes.add_response(answer(*batches_of(10, 10)))
     assert sizes.wanted("a", 0, None) == MOST
     assert sizes.wanted("b", 0, 10) == MOST
     assert sizes.wanted("a", 0, 10) < MOST
@@ -46,51 +46,51 @@ def test_the_most_is_asked_for_without_an_end_and_of_a_topic_that_is_not_known(s
 @pytest.mark.parametrize(("first", "end"), [(0, 40), (13, 27), (95, 100), (50, 51)])
 def test_what_is_asked_for_holds_the_range_and_little_more_than_its_first_and_last_batch(sizes, first, end):
     log = batches_of(10, 10)
-    sizes.learn(answer(*log))
+    sizes.add_response(answer(*log))
     needed = sum(map(len, log[first // 10 : (end - 1) // 10 + 1]))
     assert needed <= sizes.wanted("a", first, end) <= needed * 1.1 + 2 * len(log[0]) + 1
 
 
 def test_never_more_than_the_most(sizes):
-    sizes.learn(answer(*batches_of(10, 10)))
+    sizes.add_response(answer(*batches_of(10, 10)))
     assert sizes.wanted("a", 0, 10**12) == MOST
 
 
 def test_never_less_than_a_broker_waits_for():
     sizes = FetchSizes(MOST, 50_000)
     sizes.wanted("a", 0, 10)
-    sizes.learn(answer(*batches_of(10, 10)))
+    sizes.add_response(answer(*batches_of(10, 10)))
     assert sizes.wanted("a", 0, 1) == 50_000
     assert sizes.wanted("a", 0, 10**12) == MOST
 
 
 def test_a_batch_that_has_been_cut_off_does_not_count(sizes):
     whole, cut = batches_of(2, 10)
-    sizes.learn(answer(whole))
+    sizes.add_response(answer(whole))
     expected = sizes.wanted("a", 10, 20)
     other = FetchSizes(MOST)
     other.wanted("a", 0, 10)
-    other.learn(answer(whole, cut[:-1]))
+    other.add_response(answer(whole, cut[:-1]))
     assert other.wanted("a", 10, 20) == expected
 
 
 @pytest.mark.parametrize("nothing", [(), (b"",), (b"\0" * 5,), (b"\0" * 100,), (batches_of(1, 10)[0][:-1],)])
 def test_an_answer_without_a_whole_batch_teaches_nothing(sizes, nothing):
-    sizes.learn(answer(*nothing))
+    sizes.add_response(answer(*nothing))
     assert sizes.wanted("a", 0, 10) == MOST
 
 
 def test_larger_records_are_believed_at_once_and_smaller_ones_by_and_by(sizes):
     small, large = batches_of(5, 10), batches_of(5, 10, b"x" * 1_000)
-    sizes.learn(answer(*small))
+    sizes.add_response(answer(*small))
     of_small = sizes.wanted("a", 0, 50)
-    sizes.learn(answer(*large))
+    sizes.add_response(answer(*large))
     of_large = sizes.wanted("a", 0, 50)
     assert of_large > 5 * of_small
-    sizes.learn(answer(*small))
+    sizes.add_response(answer(*small))
     assert of_small < sizes.wanted("a", 0, 50) < of_large
     for _ in range(40):
-        sizes.learn(answer(*small))
+        sizes.add_response(answer(*small))
     assert sizes.wanted("a", 0, 50) == pytest.approx(of_small, abs=2)
 
 

@@ -468,7 +468,7 @@ def test_unforeseen_error_is_raised_with_its_place(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     parts.cluster.errors["fetch", A0].append(InvalidRequestError.errno)
     fetch(parts)
-    with pytest.raises(InvalidRequestError, match=r"a-0 at offset 0"):
+    with pytest.raises(InvalidRequestError, match=r"a-0 failed at offset 0"):
         collect(parts)
 
 
