@@ -1,7 +1,4 @@
-"""Reading records: topics or partitions in, records or Arrow columns out.
-
-Does not know: producing, the broker's insides.
-"""
+"""The consumer: reads records from Kafka, as Python objects or as Arrow columns."""
 
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.deserializers import RecordDeserializationError

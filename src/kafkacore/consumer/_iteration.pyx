@@ -1,15 +1,15 @@
 # cython: auto_pickle=False, autotestdict=False
-"""``for record in consumer``: one record of a poll after the other, and where the loop is."""
+"""The loop ``for record in consumer``: the records of one poll, and how far the loop has read them."""
 
 cimport cython
 
 
 @cython.final
 cdef class RecordIteration:
-    """Records that a poll has given and the loop has not yet taken.
+    """Records that a poll returned and that the loop has not read yet.
 
-    The consumer's own positions are ahead of the loop, which lets it fetch on; :meth:`untaken` says where the
-    loop is.
+    The positions of the consumer are ahead of the loop, so that fetching can continue. :meth:`untaken` returns where
+    the loop is.
     """
     cdef list _waiting
     cdef object _partition
@@ -21,40 +21,40 @@ cdef class RecordIteration:
         self._records = []
 
     def start(self, records):
-        """Go through ``records``: partition → list of records, which is used up."""
+        """Iterate over ``records``, a dict of partition → list. The lists are emptied on the way."""
         self._waiting = list(records.items())[::-1]
         self._records = []
         self._taken = 0
 
     def end(self):
-        """Forget what was not taken."""
+        """Drop the records that have not been read."""
         self.start({})
 
     cpdef object take(self):
-        """The next record, ``None`` at the end."""
+        """Return the next record, or ``None`` at the end."""
         while self._taken == len(self._records):
             if not self._waiting:
                 return None
             self._partition, self._records = self._waiting.pop()
             self._taken = 0
         record = self._records[self._taken]
-        # The loop alone holds it from here on: its memory serves the records of the next poll.
+        # Drop our reference: once the loop drops its own, the next poll can reuse the record's memory.
         self._records[self._taken] = None
         self._taken += 1
         return record
 
     def untaken(self):
-        """Partitions of which the loop has not taken all, and the record that is next."""
+        """Return the next record of each partition that the loop has not read completely."""
         found = {partition: records[0] for partition, records in self._waiting}
         if self._taken < len(self._records):
             found[self._partition] = self._records[self._taken]
         return found
 
 
-# Bound, so that KafkaConsumer can have it as its method.
+# A bound function, so that KafkaConsumer can use it as a method.
 @cython.binding(True)
 def next_record(consumer):
-    """The next record; waits ``consumer_timeout_ms`` for it. The position follows record by record."""
+    """Return the next record; wait up to ``consumer_timeout_ms``. The position advances by one record."""
     cdef RecordIteration iteration = consumer._iteration
     record = iteration.take()
     if record is None:

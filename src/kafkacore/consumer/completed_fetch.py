@@ -1,7 +1,7 @@
-"""One partition's part of a fetch response, piece by piece: record bytes in, records or columns out.
+"""The records that a fetch response returned for one partition, read piece by piece.
 
-Steps over control records and, reading committed, over aborted transactions; knows at each moment the
-offset to go on from. Does not know: positions, subscriptions, other partitions. (Kafka's ``CompletedFetch``.)
+The reader skips control records and, with ``read_committed``, aborted transactions. It always knows the
+offset to fetch next. This is Kafka's ``CompletedFetch``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE, ColumnBuilder, Recor
 from kafkacore.record.control import ControlRecordType, control_type
 from kafkacore.structs import IsolationLevel, TopicPartition
 
-# Key of a control record: version, then type, both int16.
-
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How record bytes are read: consumer settings that do not change."""
+    """Consumer settings that control how record bytes are read."""
 
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     check_crcs: bool = True
@@ -34,24 +32,24 @@ class ReadOptions:
 
 
 class CompletedFetch:
-    """Records of one partition from ``fetch_offset`` on.
+    """The fetched records of one partition, from ``fetch_offset`` on.
 
     Parameters
     ----------
     partition:
-        Where they are from.
+        Partition of the records.
     data:
-        The partition's part of the response; its ``records`` are read in place.
+        The partition's data in the response. Its ``records`` are read without copying them.
     fetch_offset:
-        The offset that was asked for; a batch may begin before it.
+        Offset of the fetch request. The first batch may start before it.
     version:
         Version of the response.
     options:
-        How to read.
+        How to read the records.
     memory:
-        The response's, which the records hold; by default one of its own.
+        Memory of the response, which the records keep alive; a separate one by default.
     tally:
-        Told once how much has been read, when nothing more is wanted.
+        Receives the bytes and records that were read, once, when the fetch is drained.
     """
 
     __slots__ = (
@@ -88,9 +86,9 @@ class CompletedFetch:
         self.version = version
         self.initialized = False
         self.records_read = 0
-        #: The fetch before this one failed too.
+        #: Whether the previous fetch of the partition failed too.
         self.failed_before = False
-        #: The response named a newer leader of the partition, which is in the metadata now.
+        #: Whether the response named a newer leader, which the metadata now contain.
         self.has_new_leader = False
         self.size_in_bytes = 0 if data.records is None else len(data.records)
         self._options = options
@@ -103,7 +101,7 @@ class CompletedFetch:
         self._begin(fetch_offset)
 
     def _begin(self, fetch_offset: int) -> None:
-        """Read from ``fetch_offset`` on."""
+        """Start reading at ``fetch_offset``."""
         options, aborted = self._options, self.data.aborted_transactions
         self._aborted = sorted((one.first_offset, one.producer_id) for one in aborted) if aborted else []
         self._aborted_producer_ids: set[int] = set()
@@ -123,12 +121,12 @@ class CompletedFetch:
 
     @property
     def next_fetch_offset(self) -> int:
-        """The offset from which reading goes on; ahead of the last record where a batch ends in a gap."""
+        """The offset to fetch next. If the batch ends with removed offsets, it is after those."""
         return self._reader.next_offset
 
     @property
     def last_epoch(self) -> int:
-        """Leader epoch of the last batch reached, -1 before the first."""
+        """Leader epoch of the last batch read, or -1 before the first."""
         return self._reader.last_epoch
 
     @property
@@ -137,15 +135,15 @@ class CompletedFetch:
 
     @property
     def has_whole_batch(self) -> bool:
-        """Whether the first batch came with all its bytes; more of a response may be cut off."""
+        """Whether the first batch is complete. A broker may cut off the last batch of a response."""
         return self._reader.has_whole_batch
 
     def extent(self) -> tuple[int, int, int]:
-        """Bytes, offsets and count of the whole batches that have come; zeros where that cannot be told."""
+        """Return bytes, offsets and count of the complete batches, or zeros if they are unknown."""
         return self._reader.extent()
 
     def drain(self) -> None:
-        """Nothing of it is wanted any more; let the buffers go."""
+        """Release the buffers; the remaining records are not wanted."""
         if self.data.records is not None:
             self._memory.part_is_done()
         tally, self._tally = self._tally, None
@@ -157,9 +155,10 @@ class CompletedFetch:
         self.data.records = None
 
     def when_taken(self) -> tuple[int, int] | None:
-        """How many records are left at most, and the offset to go on from behind them.
+        """Return the maximum number of records left and the offset after them.
 
-        ``None`` if that cannot be told: an error, a broken batch, an old format, another replica to ask.
+        Return ``None`` if that is unknown: after an error, at a corrupt batch, for an old message format, or
+        if the response names a preferred replica.
         """
         if self.data.error_code or self._broken is not None or self.data.preferred_read_replica >= 0:
             return None
@@ -171,9 +170,12 @@ class CompletedFetch:
 
     # ---- Batches -----------------------------------------------------------------------------------------
     def _is_for_user(self, batch: RecordBatch) -> bool:
-        """Asked by the reader about batches that may be no user's: control records, aborted transactions."""
+        """Return whether the user gets the records of ``batch``: not control records or aborted ones.
+
+        The reader calls this only for batches that may be either.
+        """
         if self._options.isolation_level is IsolationLevel.READ_COMMITTED and batch.producer_id >= 0:
-            # Transactions whose first offset lies in this batch or before it, and which were aborted later.
+            # Add the aborted transactions that start in this batch or before it.
             while self._aborted and self._aborted[0][0] <= batch.last_offset:
                 self._aborted_producer_ids.add(self._aborted.pop(0)[1])
             if batch.is_control:
@@ -184,14 +186,14 @@ class CompletedFetch:
         return not batch.is_control
 
     def _corrupt(self, error: CorruptRecordError) -> CorruptRecordError:
-        """Remember what is wrong; the error as the user sees it, now and every time until a seek."""
-        # A broken record is reported by its batch's offset; what came before it has been handed out.
+        """Record that the fetch is corrupt, and return the error to raise now and until a seek."""
+        # The error has the offset of its batch, but records of that batch may have been returned already.
         offset = max(self.next_fetch_offset, -1 if error.offset is None else error.offset)
         self._broken = (error.reason, offset)
         return CorruptRecordError(error.reason, self.partition, offset)
 
     def _failure(self, error: Exception) -> Exception:
-        """What a user is told of what the reader raised: of a deserializer, that may be anything."""
+        """Return the exception to raise for ``error``; an error of a deserializer can have any type."""
         reader = self._reader
         if reader.failed_in_deserializer:
             return RecordDeserializationError(self.partition, reader.deserialized_offset)
@@ -204,14 +206,14 @@ class CompletedFetch:
 
     # ---- As records --------------------------------------------------------------------------------------
     def fetch_records(self, max_records: int) -> list[ConsumerRecord]:
-        """Up to ``max_records`` records, in order. Empty when all is consumed.
+        """Return up to ``max_records`` records, in order. The list is empty after the last record.
 
         Raises
         ------
         CorruptRecordError
-            If the next record or batch breaks the format. Records before it come first, once.
+            If the next record or batch is corrupt. Records before it are returned first.
         RecordDeserializationError
-            If a deserializer raised for the next record; tried again by the next call.
+            If a deserializer raised for the next record. The next call deserializes it again.
         """
         self._raise_again()
         records: list[ConsumerRecord] = []
@@ -225,7 +227,7 @@ class CompletedFetch:
             if not records:
                 raise failure from error
         except BaseException:
-            # A Ctrl-C in a deserializer: none of the records reaches the user, so begin again.
+            # A Ctrl-C in a deserializer: the user receives none of these records, so read them again.
             self._begin(begin)
             raise
         self.records_read += len(records)
@@ -237,15 +239,15 @@ class CompletedFetch:
     def fetch_columns(
         self, builder: ColumnBuilder, max_records: int | None = None, end_offset: int | None = None
     ) -> int:
-        """Append records to ``builder``, none at or behind ``end_offset``; the count.
+        """Append records with offsets below ``end_offset`` to ``builder``, and return their number.
 
-        :attr:`next_fetch_offset` never passes ``end_offset``. Fewer than asked for come when the builder is
-        full.
+        :attr:`next_fetch_offset` never exceeds ``end_offset``. If the builder is full, fewer than
+        ``max_records`` records are appended.
 
         Raises
         ------
         CorruptRecordError
-            As :meth:`fetch_records`; here nothing of the broken batch comes.
+            As in :meth:`fetch_records`, but no record of the corrupt batch is appended.
         """
         self._raise_again()
         count = 0
@@ -267,7 +269,7 @@ class CompletedFetch:
         return count
 
     def _append_some(self, builder: ColumnBuilder, limit: int | None, end_offset: int | None) -> int | None:
-        """Append from one batch, or whole ones; ``None`` if nothing more may be appended now."""
+        """Append from one batch, or several whole ones; return ``None`` if no more can be appended now."""
         reader = self._reader
         if end_offset is not None and reader.next_offset >= end_offset:
             return None
@@ -286,7 +288,7 @@ class CompletedFetch:
             return None
         appended, next_offset = builder.append(batch, reader.next_offset, limit, end_offset)
         if end_offset is not None and next_offset >= end_offset and batch.next_offset > end_offset:
-            # All that lies before the end, which may be in a gap: stay in the batch, at the end.
+            # All records before the end offset are appended. The batch has more, so stay in it.
             reader.next_offset = end_offset
         elif next_offset >= batch.next_offset:
             reader.finish_batch()

@@ -1,8 +1,7 @@
-"""Requests in, futures out; everything happens in :meth:`ConsumerNetworkClient.poll`.
+"""Sends the consumer's requests; all I/O and all callbacks happen in :meth:`ConsumerNetworkClient.poll`.
 
-A request waits in a queue of its node until the connection is ready. Answers complete futures only after
-the network client has returned, so that what listens to a future may send and poll. Does not know:
-fetching, subscriptions. (Kafka's ``ConsumerNetworkClient``.)
+A request waits in the queue of its node until the connection is ready. Futures are completed only after the
+network client has returned, so that a callback may send and poll. This is Kafka's ``ConsumerNetworkClient``.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from kafkacore.structs import Node, TopicPartition, printable
 
 T = TypeVar("T")
 
-#: The longest wait, in milliseconds: the handler of a signal that comes in the moment before it begins runs
-#: after it.
+#: Longest wait, in milliseconds. The handler of a signal that arrives just before the wait starts runs after
+#: it.
 MAX_POLL_TIMEOUT_MS = SIGNAL_SLICE_S * 1000.0
 
 
 class _Pending:
-    """A future and what it will be completed with."""
+    """A future that is about to be completed, with its response or error."""
 
     __slots__ = ("error", "future", "response")
 
@@ -49,7 +48,7 @@ class _Pending:
 
     def fire(self) -> None:
         if self.future.is_done():
-            self.future.fire_rest()  # A Ctrl-C came when it had been fired, or in the middle of it.
+            self.future.fire_rest()  # A Ctrl-C interrupted its callbacks, or came just after them.
             return
         if self.error is not None:
             self.future.fail(self.error)
@@ -59,16 +58,16 @@ class _Pending:
 
 
 class ConsumerNetworkClient:
-    """The consumer's only way to the network.
+    """The only part of a consumer that uses the network.
 
     Parameters
     ----------
     client, metadata:
-        Of the layer below.
+        Network client and metadata of the layer below.
     clock:
-        For deadlines.
+        Source of time for deadlines.
     retry_backoff_ms, request_timeout_ms:
-        As configured; milliseconds.
+        The settings of the same names, in milliseconds.
     """
 
     def __init__(
@@ -88,9 +87,9 @@ class ConsumerNetworkClient:
         self._unsent: dict[Node, deque[tuple[ClientRequest, float, RequestFuture[ClientResponse]]]] = {}
         self._pending_completion: deque[_Pending] = deque()
         self._pending_disconnects: deque[Node] = deque()
-        #: What may wait for an answer, and those of which a Ctrl-C may have taken it away.
+        #: Requests without a response yet, and those whose response a Ctrl-C may have discarded.
         self._open: dict[RequestFuture[ClientResponse], ClientRequest] = {}
-        self._suspects: dict[RequestFuture[ClientResponse], ClientRequest] = {}
+        self._interrupted: dict[RequestFuture[ClientResponse], ClientRequest] = {}
         self._wakeup = False
         self._wakeup_enabled = True
 
@@ -110,18 +109,18 @@ class ConsumerNetworkClient:
         node:
             The broker to send it to.
         request:
-            Its version is chosen when it is sent.
+            The request. Its version is chosen when it is sent.
         timeout_ms:
-            Time for it to be sent and answered; ``request_timeout_ms`` by default.
+            Maximum time until the response, in milliseconds; ``request_timeout_ms`` by default.
         max_version:
-            A bound of the version.
+            Highest version to use.
 
         Returns
         -------
         RequestFuture
-            Succeeds with the response, whatever error codes are in it. Fails with
-            :class:`KafkaConnectionError`, :class:`KafkaTimeoutError` (never sent) or
-            :class:`UnsupportedVersionError`.
+            Succeeds with the response, even if it contains error codes. Fails with
+            :class:`KafkaConnectionError`, :class:`UnsupportedVersionError`, or, if the request could not be
+            sent in time, :class:`KafkaTimeoutError`.
         """
         now_ms = self.clock.monotonic_ms()
         timeout = self.request_timeout_ms if timeout_ms is None else timeout_ms
@@ -146,14 +145,14 @@ class ConsumerNetworkClient:
         if response.authentication_error is not None:
             error = response.authentication_error
         elif response.disconnected:
-            reason = "timed out" if response.timed_out else "was lost"
-            error = KafkaConnectionError(f"the request to node {response.request.node_id} {reason}")
+            reason = "timed out" if response.timed_out else "failed: the connection was lost"
+            error = KafkaConnectionError(f"request to node {response.request.node_id} {reason}")
         elif response.version_mismatch is not None:
             error = response.version_mismatch
         return _Pending(future, response, error)
 
     def pending_request_count(self, node: Node | None = None) -> int:
-        """Requests queued or on their way, to ``node`` or to all."""
+        """Return the number of requests queued or in flight, to ``node`` or to all nodes."""
         queues = self._unsent.values() if node is None else [self._unsent.get(node, deque())]
         in_flight = self.client.in_flight_request_count(None if node is None else node.node_id)
         return sum(map(len, queues)) + in_flight
@@ -162,16 +161,16 @@ class ConsumerNetworkClient:
         return self.pending_request_count() > 0
 
     def is_connected(self) -> bool:
-        """Whether a broker has told about the cluster, and a connection to one is there."""
+        """Return whether the cluster's metadata are known and a connection to a broker is ready."""
         cluster, now_ms = self.metadata.fetch(), self.clock.monotonic_ms()
         return not cluster.is_bootstrap and any(self.client.is_ready(node, now_ms) for node in cluster.nodes)
 
     def is_unavailable(self, node: Node) -> bool:
-        """Whether the connection failed and it is too early to try again."""
+        """Return whether the connection failed and the reconnect backoff has not passed yet."""
         return self.client.connection_failed(node) and self._backs_off(node)
 
     def maybe_raise_authentication_error(self, node: Node) -> None:
-        """Raise why ``node`` has refused us, if that is known: trying again is of no use."""
+        """Raise the authentication error of ``node``, if there was one, because retries would fail too."""
         error = self.client.authentication_error(node)
         if error is not None:
             raise error
@@ -179,32 +178,32 @@ class ConsumerNetworkClient:
     def by_reachable_leader(
         self, wanted: Mapping[TopicPartition, T]
     ) -> tuple[dict[Node, dict[TopicPartition, T]], set[TopicPartition]]:
-        """Leader → what is wanted of it, and the partitions whose leader is unknown or out of reach.
+        """Group ``wanted`` by leader, and return the partitions whose leader is unknown or unavailable.
 
         Raises
         ------
         AuthenticationFailedError
-            If a leader has refused us.
+            If a leader rejected the client's credentials.
         """
         cluster = self.metadata.fetch()
         by_node: dict[Node, dict[TopicPartition, T]] = {}
-        homeless = set()
+        unavailable = set()
         for tp, what in wanted.items():
             leader = cluster.leader_for(tp)
             if leader is None:
-                homeless.add(tp)
+                unavailable.add(tp)
             elif self.is_unavailable(leader):
                 self.maybe_raise_authentication_error(leader)
-                homeless.add(tp)
+                unavailable.add(tp)
             else:
                 by_node.setdefault(leader, {})[tp] = what
-        return by_node, homeless
+        return by_node, unavailable
 
     def _backs_off(self, node: Node) -> bool:
         return self.client.connection_delay(node, self.clock.monotonic_ms()) > 0
 
     def transmit_sends(self) -> None:
-        """Push queued requests out without waiting for anything, and without calling any listener."""
+        """Send queued requests without waiting, and without running any callback of a future."""
         now_ms = self.clock.monotonic_ms()
         try:
             self._try_send(now_ms)
@@ -212,11 +211,11 @@ class ConsumerNetworkClient:
         except Exception:
             raise
         except BaseException:
-            self._suspect_all()
+            self._mark_interrupted()
             raise
 
     def is_ready(self, node: Node) -> bool:
-        """Whether a request to ``node`` would be sent at once."""
+        """Return whether a request to ``node`` would be sent at once."""
         return self.client.is_ready(node, self.clock.monotonic_ms())
 
     def begin_heartbeats(
@@ -228,8 +227,9 @@ class ConsumerNetworkClient:
         session_timeout_ms: float,
         on_answer: Callable[[HeartbeatResponse | BaseException], None],
     ) -> bool:
-        """As ``NetworkClient.begin_heartbeats``; answers, and why there will be no more, are told as the
-        outcomes of futures are.
+        """Start ``NetworkClient.begin_heartbeats``, and call ``on_answer`` from polls, like other callbacks.
+
+        ``on_answer`` receives each response, and the error after which no more heartbeats are sent.
         """
 
         def completed(response: ClientResponse) -> None:
@@ -249,32 +249,33 @@ class ConsumerNetworkClient:
         *,
         disable_wakeup: bool = False,
     ) -> None:
-        """One round of network I/O, and the listeners of what it completed.
+        """Do one round of network I/O, and run the callbacks of completed futures.
 
         Parameters
         ----------
         timer:
-            Bound of the wait.
+            Limit of the wait.
         should_block:
-            Looked at just before waiting; ``False`` means that what the caller waits for is there.
+            Called just before waiting. If it returns ``False``, the poll does not wait.
         disable_wakeup:
-            Let a :meth:`wakeup` wait for the next poll.
+            Whether to leave a :meth:`wakeup` for the next poll.
 
         Raises
         ------
         WakeupError
-            After :meth:`wakeup`, once.
+            Once after each :meth:`wakeup`.
         KafkaError
-            What the metadata cannot recover from: no authorization, an invalid topic, failed authentication.
+            An error that new metadata cannot resolve: missing authorization, an invalid topic, or failed
+            authentication.
         """
-        if self._suspects:
-            self._fail_unanswerable()
+        if self._interrupted:
+            self._fail_interrupted()
         try:
             self._poll(timer, should_block, disable_wakeup)
         except Exception:
             raise
         except BaseException:
-            self._suspect_all()
+            self._mark_interrupted()
             raise
 
     def _poll(self, timer: Timer, should_block: Callable[[], bool] | None, disable_wakeup: bool) -> None:
@@ -289,7 +290,7 @@ class ConsumerNetworkClient:
                 timeout_ms = min(timeout_ms, self.retry_backoff_ms)
             if self._wakeup and not disable_wakeup:
                 timeout_ms = 0.0
-        # Responses reach their futures' queue by their callbacks.
+        # The callbacks of the responses add to the pending completions.
         self.client.poll(timeout_ms, now_ms)
         now_ms = self.clock.monotonic_ms()
         self._check_disconnects(now_ms)
@@ -302,7 +303,7 @@ class ConsumerNetworkClient:
         self.metadata.maybe_raise_any_error()
 
     def poll_until(self, future: RequestFuture[Any], timer: Timer, *, disable_wakeup: bool = False) -> bool:
-        """Poll until ``future`` is done or the time is up; whether it is done."""
+        """Poll until ``future`` is done or the time is up; return whether it is done."""
         while not future.is_done() and not timer.expired:
             self.poll(timer, lambda: not future.is_done(), disable_wakeup=disable_wakeup)
         return future.is_done()
@@ -311,14 +312,14 @@ class ConsumerNetworkClient:
         self.poll(Timer(self.clock, timeout_ms), disable_wakeup=True)
 
     def await_metadata_update(self, timer: Timer) -> bool:
-        """Ask for new metadata and poll until it is there; ``False`` when the time is up before."""
+        """Request new metadata and poll until they arrive; return ``False`` if the time is up first."""
         version = self.metadata.request_update()
         while self.metadata.update_version <= version and not timer.expired:
             self.poll(timer)
         return self.metadata.update_version > version
 
     def wakeup(self) -> None:
-        """Have the poll that runs, or the next one, raise :class:`WakeupError`. From any thread."""
+        """Make the running or the next poll raise :class:`WakeupError`. Any thread may call this."""
         self._wakeup = True
         self.client.wakeup()
 
@@ -328,53 +329,54 @@ class ConsumerNetworkClient:
             raise WakeupError("wakeup() was called")
 
     def disable_wakeups(self) -> None:
-        """From now on no poll is interrupted; for closing."""
+        """Ignore wakeups from now on, because the consumer is closing."""
         self._wakeup_enabled = False
 
     def enable_wakeups(self) -> None:
-        """Undo :meth:`disable_wakeups`; a wakeup that came meanwhile takes effect now."""
+        """Undo :meth:`disable_wakeups`. A wakeup that came meanwhile takes effect now."""
         self._wakeup_enabled = True
 
     def disconnect_async(self, node: Node) -> None:
-        """Close the connection to ``node`` in the next poll; its requests fail."""
+        """Close the connection to ``node`` in the next poll, which fails its requests."""
         self._pending_disconnects.append(node)
         self.client.wakeup()
 
     def complete_later(self, future: RequestFuture[ClientResponse], error: BaseException) -> None:
-        """Fail ``future`` in the next poll, on the polling thread. From any thread."""
+        """Fail ``future`` in the next poll, on the polling thread. Any thread may call this."""
         self._pending_completion.append(_Pending(future, None, error))
         self.client.wakeup()
 
-    def _fail_unanswerable(self) -> None:
-        """After a Ctrl-C: who waits for an answer that got lost with it is told so, when nothing that could
-        be it is on its way any more.
+    def _fail_interrupted(self) -> None:
+        """Fail the futures whose response a Ctrl-C discarded.
+
+        A future is failed only when none of the responses still expected can be its own.
         """
         queued = {id(request) for queue in self._unsent.values() for request, _, _ in queue}
-        coming = {id(pending.future) for pending in self._pending_completion}
-        suspects, self._suspects = self._suspects, {}
-        for future, request in suspects.items():
+        pending = {id(each.future) for each in self._pending_completion}
+        interrupted, self._interrupted = self._interrupted, {}
+        for future, request in interrupted.items():
             if future.is_done():
                 continue
-            may_come = id(request) in queued or id(future) in coming
-            if may_come or self.client.in_flight_request_count(request.node_id):
-                self._suspects[future] = request
+            may_complete = id(request) in queued or id(future) in pending
+            if may_complete or self.client.in_flight_request_count(request.node_id):
+                self._interrupted[future] = request
                 continue
-            error = CallbackInterruptedError("interrupted while its answer came")
+            error = CallbackInterruptedError("interrupted while the response was being received")
             self._pending_completion.append(_Pending(future, None, error))
 
-    def _suspect_all(self) -> None:
-        """A Ctrl-C came in the middle of the network's work: whose answers it took, nobody knows yet."""
+    def _mark_interrupted(self) -> None:
+        """After a Ctrl-C during network I/O, note all open requests: any response may have been discarded."""
         self._open = self._still_open()
-        self._suspects = dict(self._open)
+        self._interrupted = dict(self._open)
 
     def _still_open(self) -> dict[RequestFuture[ClientResponse], ClientRequest]:
         return {future: request for future, request in self._open.items() if not future.is_done()}
 
-    # ---- The parts of a poll -----------------------------------------------------------------------------
+    # ---- Steps of a poll ---------------------------------------------------------------------------------
     def _fire_pending_completions(self) -> None:
         while self._pending_completion:
-            # It leaves the queue when it has been fired, lest a Ctrl-C in between lose it; by then a listener
-            # that polls may have taken it off.
+            # Remove it only after its callbacks have run, so that a Ctrl-C in between does not lose it. A
+            # callback that polls may have removed it already.
             pending = self._pending_completion[0]
             pending.fire()
             if self._pending_completion and self._pending_completion[0] is pending:
@@ -388,7 +390,7 @@ class ConsumerNetworkClient:
             self.client.disconnect(node.node_id)
 
     def _try_send(self, now_ms: float) -> float:
-        """Hand to the client what it takes; how long the rest may have to wait, in milliseconds."""
+        """Send queued requests to ready nodes; return the milliseconds until the others may be sent."""
         delay_ms = MAX_POLL_TIMEOUT_MS
         self._leave_bootstrap(now_ms)
         for node, queue in self._unsent.items():
@@ -399,8 +401,9 @@ class ConsumerNetworkClient:
         return delay_ms
 
     def _leave_bootstrap(self, now_ms: float) -> None:
-        """What waits for a bootstrap server goes to a node, now that there are some: that server's connection
-        is a node's, and would be made a second time.
+        """Move requests queued for a bootstrap server to a node, once the nodes are known.
+
+        The connection to the bootstrap server already counts as that of a node. It would be opened twice.
         """
         for node in [each for each, queue in self._unsent.items() if each.node_id < 0 and queue]:
             if self.metadata.fetch().is_bootstrap:
@@ -419,7 +422,7 @@ class ConsumerNetworkClient:
                 error = self.client.authentication_error(node)
                 self._fail_unsent(
                     node,
-                    error or KafkaConnectionError(f"no connection to {printable(node.host)}:{node.port}"),
+                    error or KafkaConnectionError(f"could not connect to {printable(node.host)}:{node.port}"),
                 )
 
     def _fail_unsent(self, node: Node, error: BaseException) -> None:
@@ -432,12 +435,12 @@ class ConsumerNetworkClient:
             while queue and queue[0][1] <= now_ms:
                 future = queue.popleft()[2]
                 error = KafkaTimeoutError(
-                    f"the request could not be sent to {printable(node.host)}:{node.port} within its time"
+                    f"the request to {printable(node.host)}:{node.port} could not be sent before its timeout"
                 )
                 self._pending_completion.append(_Pending(future, None, error))
 
     def close(self) -> None:
-        """Close all connections; what was queued fails."""
+        """Fail queued requests and close all connections."""
         for node in list(self._unsent):
             self._fail_unsent(node, KafkaConnectionError("the consumer is closed"))
         self._fire_pending_completions()

@@ -1,7 +1,6 @@
-"""The wheel of a consumer: follow metadata, find positions, fetch, hand out, until there is enough.
+"""The poll loop of a consumer: follow the metadata, find positions, fetch and return records.
 
-A deadline in, records or columns out. Owns the parts and decides their order. Does not know: what the
-user wrote, threads.
+The engine owns the parts of a consumer and decides in which order they run. It does not deal with threads.
 """
 
 from __future__ import annotations
@@ -47,20 +46,20 @@ F = TypeVar("F", Records, Columns)
 
 
 class ConsumerEngine:
-    """The parts of one consumer, put together.
+    """All the parts of one consumer, and the loop that drives them.
 
     Parameters
     ----------
     config:
-        All settings, checked.
+        All settings, already checked.
     client, metadata:
-        Of the layer below; not connected yet.
+        Network client and metadata of the layer below, not connected yet.
     clock:
-        For every deadline.
+        Source of time for every deadline.
     bootstrap_servers:
-        As text, for the message of a time-out.
+        The configured servers as text, for the messages of timeouts.
     released:
-        In it code of the user's runs while a rebalance waits for it.
+        Context manager that releases the consumer's lock while a rebalance runs the user's callbacks.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class ConsumerEngine:
             self.validator.notice_new_leaders,
         )
         self.heartbeats = self._new_heartbeats(client)
-        #: ``None`` without a ``group_id``.
+        #: Membership in the group; ``None`` without a ``group_id``.
         self.membership = new_membership(
             config,
             self.client,
@@ -113,13 +112,13 @@ class ConsumerEngine:
             clock,
             released=released,
             on_assignment_changed=self._assignment_changed,
-            on_gone=self._partitions_gone,
+            on_partitions_removed=self._on_partitions_removed,
             heartbeats=self.heartbeats,
             metrics=self.metrics.group,
         )
         self.holds = Holds(self.subscriptions, self.membership, self._end_iteration, clock.monotonic_ms)
         self.interceptors = ConsumerInterceptors(config["interceptors"])
-        #: ``None`` without a group, both.
+        #: Commits and committed offsets; both are ``None`` without a ``group_id``.
         self.commits: OffsetCommits | None = None
         self.committed: CommittedOffsets | None = None
         if self.membership is not None:
@@ -131,38 +130,40 @@ class ConsumerEngine:
             self.membership.commits = self.commits
 
     def _new_heartbeats(self, client: NetworkClient) -> HeartbeatSender:
-        """By a line, if the network is a real one, and somebody may need it."""
+        """Return a native sender for a group member on a real network, otherwise an in-band one."""
         is_line = self.config["group_id"] is not None and isinstance(client.selector, Selector)
         backoff_ms = self.config["retry_backoff_ms"]
         kind = NativeHeartbeatSender if is_line else InBandHeartbeatSender
         return kind(self.client, self.clock, backoff_ms, self.metrics.group)
 
-    def _partitions_gone(self, partitions: set[TopicPartition], is_lost: bool) -> None:
-        self.holds.on_gone(partitions, is_lost)
+    def _on_partitions_removed(self, partitions: set[TopicPartition], is_lost: bool) -> None:
+        self.holds.on_partitions_removed(partitions, is_lost)
 
     def _assignment_changed(self) -> None:
         self.fetcher.clear_buffered_for_unassigned()
         self.holds.on_assignment_changed()
 
     def begin(self) -> None:
-        """Of every call that changes something: refuse when closed, end an iteration where the loop
-        stands.
+        """Raise if the consumer is closed, and end the iteration at the loop's record.
+
+        Every call that changes something starts with this.
         """
         if self.closed:
             raise IllegalStateError("this KafkaConsumer is closed")
         self._end_iteration()
 
     def _end_iteration(self) -> None:
-        """Go on, if at all, from where the loop over the consumer stands."""
+        """Move the positions back to where the loop over the consumer is, and end the iteration."""
         for tp, record in self.iteration.untaken().items():
             if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
                 self.subscriptions.seek(tp, FetchPosition(record.offset, record.leader_epoch))
-        # Last: a Ctrl-C in between takes no record away.
+        # Last, so that a Ctrl-C in between loses no record.
         self.iteration.end()
 
     def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the program has been given: of each partition the offset to go on from; in a loop over the
-        consumer, up to the record that the loop has now.
+        """Return the offsets to commit for all records that the program has received.
+
+        In a loop over the consumer, the record that the loop has now is the last one received.
         """
         offsets = self.subscriptions.all_consumed()
         for tp, record in self.iteration.untaken().items():
@@ -172,14 +173,14 @@ class ConsumerEngine:
 
     # ---- Subscription ------------------------------------------------------------------------------------
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """Read exactly ``partitions``; what the others have come to is committed, if that is automatic."""
+        """Assign exactly ``partitions``, after an automatic commit of the previous positions if enabled."""
         self._auto_commit_before_change()
         self.subscriptions.assign_from_user(partitions)
         self.fetcher.clear_buffered_for_unassigned()
         self.metadata.set_topics({tp.topic for tp in partitions})
 
     def _auto_commit_before_change(self) -> None:
-        # Nothing is connected for its sake.
+        # Without a connected coordinator, skip the commit: it is not worth connecting for.
         if self.commits is not None and self.membership is not None and self.membership.coordinator():
             self.commits.auto_commit_now()
 
@@ -196,7 +197,7 @@ class ConsumerEngine:
                 self.membership.subscription_changed()
 
     def subscription_changed(self) -> None:
-        """Apply a changed subscription to the metadata, even if the metadata have not changed."""
+        """Apply a changed subscription, even if the metadata have not changed."""
         if self.membership is not None:
             self.membership.subscription_changed()
             return
@@ -208,7 +209,7 @@ class ConsumerEngine:
         self._follow_metadata()
 
     def _follow_metadata(self) -> None:
-        """Assign what the subscribed topics consist of now."""
+        """Assign all partitions that the subscribed topics have now."""
         if not self.subscriptions.has_auto_assigned_partitions():
             return
         version = self.metadata.update_version
@@ -244,13 +245,13 @@ class ConsumerEngine:
         end_offsets: Mapping[TopicPartition, int] | None = None,
         max_records: int | None = 0,
     ) -> F:
-        """Turn the wheel until ``collect`` gives enough or the time is up.
+        """Run the poll loop until ``collect`` returns enough or the time is up.
 
-        ``max_records`` is what ``collect`` takes at most, for the fetch that is sent before it: ``None`` for
-        all there is, 0 if positions do not move.
+        ``max_records`` is the most that ``collect`` takes: ``None`` for no limit, 0 if positions do not move.
+        It decides whether the next fetch may be sent before ``collect``.
 
-        What interrupts it (Ctrl-C, an error while the next fetch is sent) takes no records with it: positions
-        go back to where they were.
+        If an exception interrupts the poll, such as a Ctrl-C or an error while sending the next fetch, the
+        positions are moved back and no records are lost.
         """
         polls = self.metrics.polls
         if polls is not None:
@@ -292,7 +293,7 @@ class ConsumerEngine:
                 is_ahead = self._fetch_ahead(max_records, end_offsets)
                 found = collect()
             if is_enough(found):
-                # The next fetch travels while the user works on these records.
+                # The next fetch is in flight while the application processes these records.
                 if not is_ahead and (
                     self.fetcher.send_fetches(end_offsets) or self.client.has_pending_requests()
                 ):
@@ -302,7 +303,7 @@ class ConsumerEngine:
                 return found
 
     def _fetch_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> bool:
-        """Before the last of what waits is decoded, have the broker begin with the next."""
+        """Send the next fetch before the last buffered records are decoded, so that the broker can start."""
         if max_records == 0 or not self.fetcher.send_ahead(max_records, end_offsets):
             return False
         self.client.transmit_sends()
@@ -319,11 +320,11 @@ class ConsumerEngine:
         )
 
     def _find_positions(self) -> bool:
-        """Start what is needed to give every partition a position; whether all have one."""
+        """Start the lookups that give every partition a position; return whether all have one."""
         self.validator.validate_if_needed()
         if self.subscriptions.has_all_fetch_positions():
             return True
-        # What the group has committed comes first; it may take more than one turn to find out.
+        # Committed offsets take precedence. Fetching them may take several polls.
         if self.committed is None or self.committed.init_positions():
             self.subscriptions.reset_initializing_positions()
         self.validator.notice_new_leaders()
@@ -331,7 +332,7 @@ class ConsumerEngine:
         return False
 
     def reached_all(self, end_offsets: Mapping[TopicPartition, int]) -> bool:
-        """Whether every assigned partition has an end and stands there."""
+        """Return whether every assigned partition has an end offset and has reached it."""
         assigned = self.subscriptions.assigned_partitions()
         for tp in assigned:
             position = self.subscriptions.position(tp)
@@ -342,7 +343,7 @@ class ConsumerEngine:
     def poll_records(
         self, timer: Timer, max_records: int, update_positions: bool = True
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Records as the interceptors give them."""
+        """Return records, after the interceptors have processed them."""
         found = self.poll(
             timer,
             lambda: self.fetcher.collect_records(max_records, update_positions),
@@ -352,12 +353,12 @@ class ConsumerEngine:
         try:
             return self.interceptors.on_consume(found.records)
         except BaseException:
-            # A Ctrl-C: nobody has been given the records.
+            # Such as a Ctrl-C: the caller does not receive the records.
             self.fetcher.rewind()
             raise
 
     def next_record(self) -> ConsumerRecord | None:
-        """The next record of an iteration; ``None`` if none came within ``consumer_timeout_ms``."""
+        """Return the next record of an iteration, or ``None`` if none arrives in ``consumer_timeout_ms``."""
         timer = Timer(self.clock, self.config["consumer_timeout_ms"])
         while True:
             self.iteration.start(self.poll_records(timer, self.config["max_poll_records"]))
@@ -366,8 +367,9 @@ class ConsumerEngine:
                 return record
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records between the position and the end; ``None`` if either is unknown, and the leader is asked
-        for the end.
+        """Return the number of records between the position and the end of the log.
+
+        Return ``None`` if either is unknown. If the end is unknown, request it from the leader.
         """
         state = self.subscriptions.state(partition)
         is_committed = self.config["isolation_level"] == IsolationLevel.READ_COMMITTED.name.lower()
@@ -382,12 +384,12 @@ class ConsumerEngine:
         return max(end - (state.position.offset if next_one is None else next_one.offset), 0)
 
     def position(self, partition: TopicPartition, timer: Timer) -> int:
-        """Where reading stands, found out if it is not known yet.
+        """Return the position of a partition, after looking it up if it is unknown.
 
         Raises
         ------
         KafkaTimeoutError
-            If it could not be found out in time.
+            If the lookup did not finish in time.
         """
         untaken = self.iteration.untaken().get(partition)
         if untaken is not None:
@@ -403,18 +405,16 @@ class ConsumerEngine:
             )
             if timer.expired and self.subscriptions.position(partition) is None:
                 raise KafkaTimeoutError(
-                    f"no position of {partition_name(partition)} within "
+                    f"could not find the position of {partition_name(partition)} within "
                     f"{timer.timeout_ms:.0f} ms (bootstrap_servers={self.bootstrap_servers})"
                 )
 
     def close(self, timer: Timer, autocommit: bool = True) -> None:
-        """Commit, leave the group, end the brokers' fetch sessions, as far as ``timer`` allows; and all
-        connections in any case.
-        """
+        """Commit, leave the group and close fetch sessions within ``timer``, then close all connections."""
         self._end_iteration()
         self.client.disable_wakeups()
         with ExitStack() as closing:
-            # The last is the first.
+            # Callbacks run in reverse order: the last one registered runs first.
             closing.callback(self.interceptors.close)
             closing.callback(self.metrics.close)
             closing.callback(self.client.close)
@@ -429,7 +429,7 @@ class ConsumerEngine:
                     closing.callback(self.commits.auto_commit_sync, timer)
 
     def _refuse_calls(self) -> None:
-        # Not before: a listener that is told of its partitions' end may commit.
+        # Set only now: a rebalance listener that is called while leaving the group may commit.
         self.closed = True
 
 

@@ -1,8 +1,7 @@
-"""What was fetched and not yet handed out, in the order of arrival; and the one rule for handing it out.
+"""Fetched records that ``poll`` has not returned yet, in order of arrival.
 
-Completed fetches in, whatever ``take`` makes of them out. Positions move together at the end, so that a
-Ctrl-C or an error in the midst loses nothing: what was taken but not returned is simply fetched again.
-Does not know: requests, sockets. (Kafka's ``FetchBuffer`` and ``FetchCollector``.)
+Positions are updated together at the end of :meth:`FetchBuffer.collect`. If a Ctrl-C or an error interrupts
+it, the records are fetched again and none are lost. This is Kafka's ``FetchBuffer`` and ``FetchCollector``.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ logger = logging.getLogger(__name__)
 
 
 class FetchBuffer:
-    """Completed fetches, at most one of a partition.
+    """Queue of completed fetches, usually one per partition.
 
     Parameters
     ----------
     subscriptions:
-        Whose positions decide what is still wanted, and move.
+        Positions of the partitions. They decide which fetches are still wanted, and ``collect`` updates them.
     initialize:
-        Looks at a fetch when its turn comes: notes what the broker said of the partition, raises its error,
-        and tells whether there is anything to read.
+        Called for a fetch when it reaches the front of the queue. It stores the offsets and the preferred
+        replica of the response, raises its error, and returns whether there are records to read.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class FetchBuffer:
         self._subscriptions = subscriptions
         self._initialize = initialize
         self._queue: deque[CompletedFetch] = deque()
-        #: Partitions that the last collect moved, and where they stood before.
+        #: Partitions whose position the last collect updated, with their previous position.
         self._moved_from: dict[TopicPartition, FetchPosition] = {}
 
     def __iter__(self) -> Iterator[CompletedFetch]:
@@ -50,13 +49,13 @@ class FetchBuffer:
         self._queue.append(completed)
 
     def partitions(self) -> set[TopicPartition]:
-        """Partitions whose records wait here; they need no fetch."""
+        """Return the partitions with buffered records, which need no fetch."""
         return {completed.partition for completed in self._queue}
 
     def when_taken(self, max_records: int | None) -> dict[TopicPartition, int]:
-        """Where the partitions here will stand when all that waits has been handed out.
+        """Return the positions that partitions will have after all buffered records are returned.
 
-        Empty if the next collect, of ``max_records``, will leave some of it, or may.
+        Return an empty dict if the next collect, of ``max_records``, may leave some of the records.
         """
         offsets: dict[TopicPartition, int] = {}
         left = max_records
@@ -67,7 +66,7 @@ class FetchBuffer:
             if position is None or position.offset != completed.next_fetch_offset or taken is None:
                 return {}
             if tp in offsets:
-                # The answer to a fetch sent ahead, and what was before it is still here.
+                # The buffer has both the response to a fetch sent ahead and the fetch before it.
                 return {}
             count, offsets[tp] = taken
             if left is not None:
@@ -77,7 +76,7 @@ class FetchBuffer:
         return offsets
 
     def retain(self, partitions: set[TopicPartition]) -> None:
-        """Drop what belongs to partitions that are not in ``partitions``."""
+        """Drop the fetches of all partitions that are not in ``partitions``."""
         queue, self._queue = self._queue, deque()
         for completed in queue:
             if completed.partition in partitions:
@@ -91,20 +90,21 @@ class FetchBuffer:
         skip: Callable[[TopicPartition], bool] = lambda partition: False,
         update_positions: bool = True,
     ) -> dict[TopicPartition, int]:
-        """Hand fetches to ``take`` in turn until it returns ``False``, which says that it wants no more.
+        """Pass the fetches to ``take`` in order, until it returns ``False`` because it has enough.
 
-        Fetches of paused partitions, and of those for which ``skip`` is true, stay for later.
+        Fetches of paused partitions, and of partitions for which ``skip`` is true, stay in the buffer.
 
         Returns
         -------
         dict
-            Partition → offset to go on from, of those that moved. Positions have been set to it, unless
-            ``update_positions`` is false.
+            Partition → next offset, for each partition whose position has changed. The positions themselves
+            are updated only if ``update_positions`` is true.
 
         Raises
         ------
         KafkaError
-            Of the first partition that has one, if nothing moved before it; else it comes with the next call.
+            The error of the first partition that has one, if no position changed before it. Otherwise the
+            next call raises it.
         """
         moved: dict[TopicPartition, FetchPosition] = {}
         kept: deque[CompletedFetch] = deque()
@@ -117,12 +117,12 @@ class FetchBuffer:
                     continue
                 more = self._collect_one(completed, take, moved)
                 if not self._queue or self._queue[0] is not completed:
-                    # A deserializer has given the partition up.
+                    # A deserializer has unsubscribed, which removed this fetch.
                     continue
                 if completed.is_consumed:
                     self._queue.popleft()
                 elif more:
-                    # It has more, but not for now: a failing deserializer, a full column.
+                    # More records, but not in this call: a deserializer failed, or a column is full.
                     kept.append(self._queue.popleft())
         except KafkaError:
             if not moved:
@@ -133,7 +133,7 @@ class FetchBuffer:
         if update_positions:
             for partition, position in moved.items():
                 if not self._subscriptions.is_assigned(partition):
-                    # A deserializer has given it up.
+                    # A deserializer has unsubscribed.
                     continue
                 before = self._subscriptions.position(partition)
                 if before is not None:
@@ -153,8 +153,8 @@ class FetchBuffer:
                     completed.drain()
                     return True
             except KafkaError:
-                # Once what came before it is handed out, the error is raised, and once only: a fetch with
-                # an error has no records that could be lost with it.
+                # Raise only after the records before the error have been returned, and only once. A fetch
+                # with an error and without records can be dropped.
                 if not moved and not completed.size_in_bytes:
                     self._queue.remove(completed)
                     completed.drain()
@@ -181,18 +181,18 @@ class FetchBuffer:
         return self._subscriptions.position(partition)
 
     def keep_moved(self) -> None:
-        """What has been collected so far has reached the user."""
+        """Confirm that the application has received the records of the last collect."""
         self._moved_from = {}
 
     def rewind(self) -> None:
-        """What the last collect gave does not reach the user: fetch it again."""
+        """Move the positions back: the application did not receive the records of the last collect."""
         moved_from, self._moved_from = self._moved_from, {}
         for partition, position in moved_from.items():
             if self._subscriptions.is_assigned(partition) and self._subscriptions.position(partition):
                 self._subscriptions.set_position(partition, position)
 
     def is_available(self, skip: Callable[[TopicPartition], bool] = lambda partition: False) -> bool:
-        """Whether a :meth:`collect` would find something; paused partitions do not count."""
+        """Return whether :meth:`collect` would find a fetch that is neither paused nor skipped."""
         return any(
             self._subscriptions.is_fetchable(completed.partition) and not skip(completed.partition)
             for completed in self._queue

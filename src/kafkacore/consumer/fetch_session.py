@@ -1,8 +1,7 @@
-"""Incremental fetch sessions (KIP-227), the client's half: all wanted partitions in, only what changed out.
+"""The client's half of incremental fetch sessions (KIP-227).
 
-The broker keeps the partitions of a session, so that a request names only partitions added, changed and
-forgotten, and a response only partitions with news. Does not know: sockets, records, positions. (Kafka's
-``FetchSessionHandler``.)
+The broker remembers the partitions of a session. A request therefore names only partitions that are new,
+changed or removed, and a response only partitions with news. This is Kafka's ``FetchSessionHandler``.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from kafkacore.structs import INT32_MAX, TopicPartition
 logger = logging.getLogger(__name__)
 
 INVALID_SESSION_ID = 0
-#: Asks for a new session.
+#: Epoch that requests a new session.
 INITIAL_EPOCH = 0
-#: Closes the session, or asks for none.
+#: Epoch that closes the session, or requests none.
 FINAL_EPOCH = -1
-#: From this version of Fetch on, topics go by id (KIP-516).
+#: First version of Fetch that identifies topics by id (KIP-516).
 FIRST_VERSION_BY_ID = 13
 _MAX_EPOCH = INT32_MAX
 
 
 class FetchPartition(NamedTuple):
-    """What is asked of one partition; two that are equal need not be sent twice in a session."""
+    """Fetch parameters of one partition. A session does not send them again while they are equal."""
 
     topic_id: UUID
     fetch_offset: int
@@ -39,22 +38,22 @@ class FetchPartition(NamedTuple):
 
 
 class FetchMetadata(NamedTuple):
-    """Session id and the epoch of the next request in it."""
+    """The session id, and the epoch of the next request in the session."""
 
     session_id: int
     epoch: int
 
     @property
     def is_full(self) -> bool:
-        """Whether a request with it names every partition."""
+        """Return whether a request with this metadata names every partition."""
         return self.epoch in (INITIAL_EPOCH, FINAL_EPOCH)
 
     def next_incremental(self) -> FetchMetadata:
-        # Epochs wrap past the two that have a meaning of their own.
+        # 0 and -1 have special meanings, so wrap around to 1.
         return FetchMetadata(self.session_id, 1 if self.epoch >= _MAX_EPOCH else self.epoch + 1)
 
     def next_closing_existing(self) -> FetchMetadata:
-        """Give the old session up and ask for a new one in the same request."""
+        """Return metadata that close the session and request a new one in the same request."""
         return FetchMetadata(self.session_id, INITIAL_EPOCH)
 
 
@@ -63,10 +62,10 @@ SESSIONLESS = FetchMetadata(INVALID_SESSION_ID, FINAL_EPOCH)
 
 
 class FetchRequestData(NamedTuple):
-    """One request's worth.
+    """Contents of one fetch request.
 
-    ``to_forget`` and ``to_replace`` carry the topic id that the session knew; replaced partitions are
-    forgotten under the old id and sent under the new one.
+    ``to_forget`` and ``to_replace`` have the topic ids that the session used. A partition to replace is
+    forgotten under its old topic id and sent under the new one.
     """
 
     to_send: dict[TopicPartition, FetchPartition]
@@ -78,14 +77,14 @@ class FetchRequestData(NamedTuple):
 
 
 class FetchSessionHandler:
-    """The session with one broker.
+    """The fetch session with one broker.
 
     Parameters
     ----------
     node_id:
-        The broker, for messages only.
+        Id of the broker, for log messages.
     enabled:
-        Without it every request is full and sessionless (``enable_incremental_fetch_sessions=False``).
+        The setting ``enable_incremental_fetch_sessions``. If false, every request names all partitions.
     """
 
     def __init__(self, node_id: int, enabled: bool = True) -> None:
@@ -100,9 +99,7 @@ class FetchSessionHandler:
         return self._next.session_id
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """The name of a topic of the last request, by its id; responses from version 13 on give only the
-        id.
-        """
+        """Return the name of a topic in the last request; responses from version 13 on have only its id."""
         return self._names.get(topic_id)
 
     def new_builder(self) -> Builder:
@@ -114,7 +111,7 @@ class FetchSessionHandler:
         used_topic_ids = not any(partition.topic_id == ZERO_UUID for partition in previous.values())
         metadata = self._next
         if not metadata.is_full and previous and wanted and used_topic_ids != can_use_topic_ids:
-            # A session is by name or by id; what it holds cannot be translated.
+            # A session uses either names or ids, and cannot change from one to the other.
             self._next = metadata = metadata.next_closing_existing()
         self._partitions = wanted
         if metadata.is_full:
@@ -131,7 +128,7 @@ class FetchSessionHandler:
         to_forget = [(tp, data.topic_id) for tp, data in previous.items() if tp not in wanted]
         if not wanted:
             can_use_topic_ids = used_topic_ids
-        # Names of forgotten topics stay for this one answer; a broker may still mention them.
+        # Keep the names of forgotten topics for one more response, because the broker may still mention them.
         self._names = self._names_of(previous) | self._names_of(wanted)
         return FetchRequestData(to_send, to_forget, to_replace, wanted, metadata, can_use_topic_ids)
 
@@ -140,12 +137,13 @@ class FetchSessionHandler:
         return {data.topic_id: tp.topic for tp, data in partitions.items() if data.topic_id != ZERO_UUID}
 
     def handle_response(self, response: FetchResponse, version: int) -> bool:
-        """Take note of an answer. ``False`` if it must not be used: the session starts over with the next
-        request.
+        """Update the session with a response, and return whether the response may be used.
+
+        If it may not, the next request starts a new session.
         """
         if response.error_code:
             error = for_code(response.error_code)
-            logger.info("node %s refused %s: %s", self.node_id, self._next, error.message)
+            logger.info("node %s rejected a fetch with %s: %s", self.node_id, self._next, error.message)
             if error is FetchSessionIdNotFoundError:
                 self._next = self._start
             else:
@@ -160,7 +158,7 @@ class FetchSessionHandler:
                 self._close_existing()
             return False
         if response.session_id == INVALID_SESSION_ID:
-            # The broker keeps no session for us: it has too many, or is too old.
+            # The broker created no session: it has too many, or is too old.
             self._next = self._start
         elif self._next.is_full:
             self._next = FetchMetadata(response.session_id, INITIAL_EPOCH).next_incremental()
@@ -169,7 +167,7 @@ class FetchSessionHandler:
         return True
 
     def _verify(self, response: FetchResponse, version: int) -> str:
-        """What is wrong with the set of partitions in an answer; empty if nothing."""
+        """Return what is wrong with the partitions in a response, or an empty string."""
         answered: set[TopicPartition] = set()
         for topic in response.responses:
             name = topic.topic if version < FIRST_VERSION_BY_ID else self._names.get(topic.topic_id)
@@ -178,22 +176,21 @@ class FetchSessionHandler:
             answered.update(TopicPartition(name, partition.partition_index) for partition in topic.partitions)
         extra = answered - self._partitions.keys()
         if extra:
-            return f"partitions nobody asked for: {sorted(extra)}"
-        # A full request must be answered in full, but for the empty answer by which a broker throttles
-        # (KIP-219).
+            return f"partitions that were not requested: {sorted(extra)}"
+        # A full request needs a full response, except that a broker throttles with an empty one (KIP-219).
         missing = self._partitions.keys() - answered
-        return f"partitions missing: {sorted(missing)}" if missing and self._next.is_full else ""
+        return f"missing partitions: {sorted(missing)}" if missing and self._next.is_full else ""
 
     def _close_existing(self) -> None:
         self._next = self._next.next_closing_existing() if self._start is INITIAL else SESSIONLESS
 
     def handle_error(self, error: BaseException) -> None:
-        """The request got no answer, so whether the broker counted it is unknown: start over."""
+        """Start a new session after a failed request, because the broker may have counted the request."""
         logger.info("fetch request to node %s failed: %s", self.node_id, error)
         self._close_existing()
 
     def notify_close(self) -> FetchMetadata | None:
-        """What to send to close the session on the broker; ``None`` if there is no session."""
+        """Return the metadata that close the session on the broker, or ``None`` without a session."""
         if self._next.session_id == INVALID_SESSION_ID:
             return None
         closing = FetchMetadata(self._next.session_id, FINAL_EPOCH)
@@ -202,7 +199,7 @@ class FetchSessionHandler:
 
 
 class Builder:
-    """Gathers the partitions of one request, in the order in which they should be served."""
+    """Collects the partitions of one request, in the order in which the broker should serve them."""
 
     def __init__(self, handler: FetchSessionHandler) -> None:
         self._handler = handler
@@ -213,7 +210,7 @@ class Builder:
         self._wanted[partition] = data
 
     def build(self) -> FetchRequestData:
-        """The request's contents; :class:`AssertionError` the second time."""
+        """Return the contents of the request. May be called only once."""
         assert self._wanted is not None, "build() called twice"
         wanted, self._wanted = self._wanted, None
         return self._handler._build(wanted)

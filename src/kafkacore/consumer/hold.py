@@ -1,7 +1,7 @@
-"""``with consumer.hold():`` — a member that stays in its group while the program takes its time.
+"""``with consumer.hold():`` keeps a member in its group while the application takes long for its records.
 
-Partitions in, paused for the while and watched; what has gone away out. Does not know: how a group is joined,
-threads. (No other client has it; the pattern is what their users write by hand around ``pause``.)
+A hold pauses the assigned partitions and records which of them are revoked or lost meanwhile. Users of other
+clients write this by hand with ``pause`` and ``resume``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from kafkacore.structs import TopicPartition
 
 
 class Hold:
-    """One ``with`` block; made by ``KafkaConsumer.hold``.
+    """Context manager that :meth:`KafkaConsumer.hold` returns.
 
-    Its properties and :meth:`check` may be used by any thread.
+    Any thread may use its properties and :meth:`check`.
     """
 
     def __init__(self, holds: Holds, guard: SingleOwnerGuard) -> None:
@@ -28,21 +28,24 @@ class Hold:
         self._held: frozenset[TopicPartition] = frozenset()
         self._revoked: frozenset[TopicPartition] = frozenset()
         self._lost: frozenset[TopicPartition] = frozenset()
-        #: To be resumed at the end.
+        #: Partitions that the block paused, to be resumed at its end.
         self.paused: set[TopicPartition] = set()
 
     @property
     def revoked(self) -> frozenset[TopicPartition]:
-        """Partitions that another member may have now, or that begin anew at what is committed."""
+        """Partitions that were revoked in a rebalance. Another member may own them now.
+
+        A partition that came back is included if it continues at its committed offset.
+        """
         return self._revoked
 
     @property
     def lost(self) -> frozenset[TopicPartition]:
-        """As :attr:`revoked`, without a rebalance that had asked for them: the group had gone on alone."""
+        """Partitions that were lost because the group had already rebalanced without this consumer."""
         return self._lost
 
     def check(self, partition: TopicPartition) -> bool:
-        """Whether ``partition`` has been this consumer's all the time since the block began."""
+        """Return whether this consumer has owned ``partition`` since the block began."""
         return partition in self._held and partition not in self._revoked and partition not in self._lost
 
     def __enter__(self) -> Self:
@@ -60,15 +63,15 @@ class Hold:
             with self._guard:
                 self._holds.end(self)
 
-    def gone(self, partitions: Iterable[TopicPartition], *, is_lost: bool) -> None:
-        """They are about to be somebody else's."""
+    def partitions_removed(self, partitions: Iterable[TopicPartition], *, is_lost: bool) -> None:
+        """Record partitions that are about to be revoked or lost."""
         if is_lost:
             self._lost |= self._held.intersection(partitions)
         else:
             self._revoked |= self._held.intersection(partitions)
 
-    def came_back(self, partition: TopicPartition) -> None:
-        """Nobody else has had it."""
+    def partition_returned(self, partition: TopicPartition) -> None:
+        """Remove ``partition`` from those revoked: it is assigned again and no other member owned it."""
         self._revoked -= {partition}
 
 
@@ -78,18 +81,18 @@ class _Place(NamedTuple):
 
 
 class Holds:
-    """The blocks that are open, outermost first.
+    """The open holds of one consumer, outermost first.
 
     Parameters
     ----------
     subscriptions:
-        Whose partitions are paused.
+        Partitions to pause and resume.
     membership:
-        Kept up meanwhile; ``None`` without a group.
+        Membership to keep alive during a hold; ``None`` without a group.
     end_iteration:
-        Sets positions back to where the loop over the consumer stands.
+        Function that moves the positions back to where the loop over the consumer is.
     now_ms:
-        The clock.
+        Clock, in monotonic milliseconds.
     """
 
     def __init__(
@@ -104,12 +107,12 @@ class Holds:
         self._end_iteration = end_iteration
         self._now_ms = now_ms
         self._open: list[Hold] = []
-        #: Where revoked partitions stood, and the generation in which that was.
+        #: Positions of revoked partitions, and the generation in which they were revoked.
         self._places: dict[TopicPartition, _Place] = {}
         self._generation_id = -1
 
     def begin(self, hold: Hold) -> frozenset[TopicPartition]:
-        """Pause what is assigned and runs; all that is assigned."""
+        """Pause the assigned partitions that are not paused; return all assigned partitions."""
         self._open.append(hold)
         assigned = self._subscriptions.assigned_partitions()
         self._pause(hold, assigned)
@@ -118,7 +121,7 @@ class Holds:
         return frozenset(assigned)
 
     def end(self, hold: Hold) -> None:
-        """Resume what the block has paused, as far as it is still assigned."""
+        """Resume the partitions that the block paused and that are still assigned."""
         if hold not in self._open:
             return
         self._open.remove(hold)
@@ -136,31 +139,31 @@ class Holds:
                 self._subscriptions.pause(partition)
                 hold.paused.add(partition)
 
-    # ---- What the group does meanwhile -------------------------------------------------------------------
-    def on_gone(self, partitions: Iterable[TopicPartition], is_lost: bool) -> None:
-        """Before partitions are revoked, or lost, and the listener is told."""
+    # ---- Rebalances during a hold ------------------------------------------------------------------------
+    def on_partitions_removed(self, partitions: Iterable[TopicPartition], is_lost: bool) -> None:
+        """Handle partitions that are about to be revoked or lost, before the rebalance listener is called."""
         if not self._open:
             return
-        gone = list(partitions)
+        removed = list(partitions)
         for hold in self._open:
-            hold.gone(gone, is_lost=is_lost)
-        # The records that the loop has not come to yet are not this consumer's any more.
+            hold.partitions_removed(removed, is_lost=is_lost)
+        # Records that the loop has not read yet do not belong to this consumer any more.
         self._end_iteration()
-        # A listener takes what is revoked for gone: for it, partitions begin anew at what is committed.
+        # A listener has seen the revocation, so it expects the committed offset if a partition comes back.
         if is_lost or self._subscriptions.listener is not None or self._membership is None:
             return
         self._generation_id = self._membership.generation().generation_id
-        for partition in gone:
+        for partition in removed:
             position = self._subscriptions.position(partition)
             if position is not None:
                 was_paused = not any(partition in hold.paused for hold in self._open)
                 self._places[partition] = _Place(position, was_paused)
 
     def on_assignment_changed(self) -> None:
-        """After partitions have gone or come. Those that come are not read before the block ends.
+        """Handle a changed assignment, and pause newly assigned partitions until the block ends.
 
-        An eager rebalance revokes everything. What comes back in the very next generation has had no owner in
-        between: it goes on where it stood, so that the records in hand are not handed out once more.
+        An eager rebalance revokes all partitions. A partition that is assigned again in the very next
+        generation had no other owner. Its position is kept, so that its records are not returned twice.
         """
         if not self._open or self._membership is None:
             return
@@ -173,10 +176,10 @@ class Holds:
             place = places.get(partition)
             if place is None or not is_next:
                 continue
-            # It was certain before; a commit within the block is to know it at once.
+            # The position was valid before. Set it now, so that a commit within the block can use it.
             self._subscriptions.seek(partition, place.position)
             if place.was_paused:
                 self._subscriptions.pause(partition)
             for hold in self._open:
-                hold.came_back(partition)
+                hold.partition_returned(partition)
         self._pause(self._open[0], assigned)

@@ -1,7 +1,7 @@
-"""Who sees the records of each poll, and each commit: the user's interceptors.
+"""Interceptors: application objects that process the records of each poll and see each commit (KIP-42).
 
-Records in, records out; committed offsets in. What an interceptor raises is logged and hurts nobody. Does not
-know: fetching, groups. Source: Apache Kafka's ``ConsumerInterceptor`` and ``ConsumerInterceptors`` (KIP-42).
+An exception of an interceptor is logged and does not affect the consumer. This is Apache Kafka's
+``ConsumerInterceptor`` and ``ConsumerInterceptors``.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ Records = dict[TopicPartition, list[ConsumerRecord]]
 
 
 class ConsumerInterceptor:
-    """Derive from this, and pass objects of it as the consumer's ``interceptors``.
+    """Base class of interceptors; pass instances in the setting ``interceptors``.
 
-    All is called on the thread that uses the consumer, which must not be called back.
+    The methods run on the thread that uses the consumer. They must not call the consumer.
     """
 
     def on_consume(self, records: Records) -> Records:
-        """The records to hand out in the place of ``records``: by ``poll()``, or one after the other by an
-        iteration. ``poll_arrow()`` makes no records, and does not call this.
+        """Return the records that ``poll()`` or an iteration returns instead of ``records``.
 
-        Positions move behind what was fetched, whatever is handed out. Where this raises, the next
-        interceptor is given what this one was given.
+        ``poll_arrow()`` creates no records and does not call this method. The positions advance past the
+        fetched records, whatever this method returns. If it raises, the next interceptor gets the records
+        that this one got.
         """
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """``offsets`` are committed, by whichever kind of commit."""
+        """Handle offsets that have been committed, by any kind of commit."""
 
     def close(self) -> None:
-        """The consumer has closed."""
+        """Release resources; called when the consumer has been closed."""
 
 
 class ConsumerInterceptors(Interceptors):
-    """All of a consumer's, one after the other.
+    """The interceptors of one consumer, called in order.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class ConsumerInterceptors(Interceptors):
         super().__init__(interceptors, logger)
 
     def on_consume(self, records: Records) -> Records:
-        """What the last that did not fail makes of ``records``; a partition without any is left out."""
+        """Return the result of the interceptors without the partitions that have no records."""
         if not self._interceptors or not records:
             return records
         for interceptor in self._interceptors:
@@ -66,11 +66,11 @@ class ConsumerInterceptors(Interceptors):
                     )
                 records = made
             except Exception:
-                logger.exception("interceptor %r failed before records were handed out", interceptor)
+                logger.exception("interceptor %r failed before records were returned", interceptor)
         return {tp: of_partition for tp, of_partition in records.items() if of_partition}
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Tell each of a commit that succeeded."""
+        """Notify each interceptor of a successful commit."""
         for interceptor in self._interceptors:
             try:
                 interceptor.on_commit(offsets)

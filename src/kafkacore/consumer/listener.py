@@ -1,4 +1,4 @@
-"""What a program may be told when its assignment changes. Partitions in, nothing out."""
+"""Rebalance listeners: callbacks of the application for changes of the assignment."""
 
 from __future__ import annotations
 
@@ -11,41 +11,50 @@ from kafkacore.structs import TopicPartition
 
 
 class ConsumerRebalanceListener(ABC):
-    """Called on the thread that polls, while it polls (kafka-python's class of the same name).
+    """Base class of a listener that is called while ``poll()`` runs, on the same thread.
 
-    It may use the consumer, but for ``poll()``. Heartbeats go on meanwhile, however long it takes, up to
-    ``max_poll_interval_ms``. What it raises is raised by the call that polls, after everything has been put
-    in order; only after :class:`~kafkacore.errors.WakeupError` the same method is called again.
+    The methods may use the consumer, except for ``poll()``. Heartbeats continue while they run, for up to
+    ``max_poll_interval_ms``. An exception is raised by the polling call after the rebalance step is complete.
+    After a :class:`~kafkacore.errors.WakeupError` the same method is called again. This is kafka-python's
+    class of the same name.
     """
 
     @abstractmethod
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """``revoked`` are about to be taken away, or given to another consumer."""
+        """Handle partitions that are about to be revoked, and may be assigned to another consumer."""
 
     @abstractmethod
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """``assigned`` are this consumer's from now on."""
+        """Handle partitions that have been assigned to this consumer."""
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        """``lost`` are gone already: another consumer may own them. By default the same as being revoked."""
+        """Handle partitions that were lost: another consumer may already own them.
+
+        By default this calls :meth:`on_partitions_revoked`.
+        """
         self.on_partitions_revoked(lost)
 
 
 class AsyncConsumerRebalanceListener(ABC):
-    """A listener of coroutines (kafka-python's class of the same name); each runs to its end, in a loop of
-    its own, before polling goes on. Otherwise as :class:`ConsumerRebalanceListener`.
+    """Base class of a listener whose methods are coroutines.
+
+    Each coroutine runs to completion, in its own event loop, before the consumer continues. Otherwise it is
+    like :class:`ConsumerRebalanceListener`. This is kafka-python's class of the same name.
     """
 
     @abstractmethod
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """See :class:`ConsumerRebalanceListener`."""
+        """Handle partitions that are about to be revoked, and may be assigned to another consumer."""
 
     @abstractmethod
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """See :class:`ConsumerRebalanceListener`."""
+        """Handle partitions that have been assigned to this consumer."""
 
     async def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        """See :class:`ConsumerRebalanceListener`."""
+        """Handle partitions that were lost: another consumer may already own them.
+
+        By default this awaits :meth:`on_partitions_revoked`.
+        """
         await self.on_partitions_revoked(lost)
 
 
@@ -53,7 +62,7 @@ RebalanceListener = ConsumerRebalanceListener | AsyncConsumerRebalanceListener
 
 
 def call_listener(listener: RebalanceListener, method: str, partitions: Collection[TopicPartition]) -> None:
-    """Call it, and have what it left to do, if it is asynchronous, done as well."""
+    """Call ``method`` of the listener. If it returns a coroutine, run that to completion."""
     outcome = getattr(listener, method)(partitions)
     if inspect.iscoroutine(outcome):
         asyncio.run(outcome)

@@ -1,7 +1,7 @@
-"""A consumer's metrics: what the fetcher and the polls tell in, figures by client, topic and partition out.
+"""The metrics of a consumer: of fetches, partitions and polls.
 
-Does not know: requests, records. Names and meanings are kafka-python's; ``-total``, leads, throttling
-and the figures of a partition and of polls are Apache Kafka's.
+Names and meanings are kafka-python's. Metrics that end in ``-total``, and those of leads, throttling,
+partitions and polls, are Apache Kafka's.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from kafkacore.structs import TopicPartition
 
 
 class FetchMetrics:
-    """What is fetched, and how far the positions are from both ends of the logs.
+    """Metrics of fetches, and of the distance between positions and both ends of the logs.
 
     Parameters
     ----------
     metrics:
-        Where they are registered.
+        Registry of the metrics.
     clock:
-        For when a response came and was used up.
+        Source of time.
     subscriptions:
-        Who is asked about a partition's preferred replica.
+        Source of the preferred replica of a partition.
     prefix:
-        Of the group's name.
+        First word of the name of the metric group.
 
     Attributes
     ----------
     fetches:
-        Counts responses and positions.
+        Counter of responses and positions.
     """
 
     def __init__(
@@ -59,27 +59,30 @@ class FetchMetrics:
         self._register_taken("", {}, self.fetches.size, self.fetches.records)
         latency, throttle = self.fetches.latency, self.fetches.throttle
         for name, description, measure in (
-            ("fetch-latency-avg", "Average ms until a fetch was answered.", latency.average),
-            ("fetch-latency-max", "Longest ms until a fetch was answered.", latency.largest),
-            ("fetch-rate", "Fetches answered per second.", latency.occurrence_rate),
-            ("fetch-total", "Fetches answered.", latency.occurrences),
-            ("fetch-throttle-time-avg", "Average ms of a throttling by a broker.", throttle.average),
-            ("fetch-throttle-time-max", "Longest ms of a throttling by a broker.", throttle.largest),
-            ("records-lag-max", "Most records that a position was behind its log's end.", self._lag.largest),
-            ("records-lead-min", "Fewest records that a position was ahead of its log's start.",
+            ("fetch-latency-avg", "Average milliseconds until a fetch was answered.", latency.average),
+            ("fetch-latency-max", "Maximum milliseconds until a fetch was answered.", latency.largest),
+            ("fetch-rate", "Number of fetches answered per second.", latency.occurrence_rate),
+            ("fetch-total", "Number of fetches answered.", latency.occurrences),
+            ("fetch-throttle-time-avg", "Average milliseconds by which a broker throttled a fetch.",
+             throttle.average),
+            ("fetch-throttle-time-max", "Maximum milliseconds by which a broker throttled a fetch.",
+             throttle.largest),
+            ("records-lag-max", "Maximum number of records between a position and the end of its log.",
+             self._lag.largest),
+            ("records-lead-min", "Minimum number of records between the start of a log and the position.",
              self._lead.smallest),
         ):  # fmt: skip
             metrics.add(name, self._group, description, measure)
 
     def _register_taken(self, of: str, tags: Mapping[str, str], size: Sensor, records: Sensor) -> None:
         for name, description, measure in (
-            ("fetch-size-avg", f"Average bytes that a fetch gave{of}.", size.average),
-            ("fetch-size-max", f"Most bytes that a fetch gave{of}.", size.largest),
-            ("bytes-consumed-rate", f"Bytes fetched and used up per second{of}.", size.rate),
-            ("bytes-consumed-total", f"Bytes fetched and used up{of}.", size.sum),
-            ("records-per-request-avg", f"Average number of records that a fetch gave{of}.", records.average),
-            ("records-consumed-rate", f"Records fetched and used up per second{of}.", records.rate),
-            ("records-consumed-total", f"Records fetched and used up{of}.", records.sum),
+            ("fetch-size-avg", f"Average number of bytes per fetch{of}.", size.average),
+            ("fetch-size-max", f"Maximum number of bytes per fetch{of}.", size.largest),
+            ("bytes-consumed-rate", f"Number of bytes consumed per second{of}.", size.rate),
+            ("bytes-consumed-total", f"Number of bytes consumed{of}.", size.sum),
+            ("records-per-request-avg", f"Average number of records per fetch{of}.", records.average),
+            ("records-consumed-rate", f"Number of records consumed per second{of}.", records.rate),
+            ("records-consumed-total", f"Number of records consumed{of}.", records.sum),
         ):
             self._metrics.add(name, self._group, description, measure, tags)
 
@@ -95,13 +98,14 @@ class FetchMetrics:
         lag, lead = sensor(lag_name, (self._lag,)), sensor(lead_name, (self._lead,))
         of = f"of {partition.topic}-{partition.partition}"
         for name, description, measure in (
-            ("records-lag", f"Records behind the position {of}.", lag.latest),
-            ("records-lag-avg", f"Average number of records behind the position {of}.", lag.average),
-            ("records-lag-max", f"Most records behind the position {of}.", lag.largest),
-            ("records-lead", f"Records before the position {of}.", lead.latest),
-            ("records-lead-avg", f"Average number of records before the position {of}.", lead.average),
-            ("records-lead-min", f"Fewest records before the position {of}.", lead.smallest),
-            ("preferred-read-replica", f"The replica asked for records {of}; -1: its leader.",
+            ("records-lag", f"Latest lag {of}: records from the position to the end of the log.", lag.latest),
+            ("records-lag-avg", f"Average lag {of}, in records.", lag.average),
+            ("records-lag-max", f"Maximum lag {of}, in records.", lag.largest),
+            ("records-lead", f"Latest lead {of}: records from the start of the log to the position.",
+             lead.latest),
+            ("records-lead-avg", f"Average lead {of}, in records.", lead.average),
+            ("records-lead-min", f"Minimum lead {of}, in records.", lead.smallest),
+            ("preferred-read-replica", f"Node id of the preferred read replica {of}; -1 for the leader.",
              lambda now_ms: self._preferred_replica(partition)),
         ):  # fmt: skip
             self._metrics.add(name, self._group, description, measure, _tags(partition))
@@ -113,7 +117,7 @@ class FetchMetrics:
         return -1 if replica is None else replica
 
     def retain(self, assigned: set[TopicPartition]) -> None:
-        """Partitions that are not in ``assigned`` have no figures any more."""
+        """Remove the metrics of partitions that are not in ``assigned``."""
         for partition in self.fetches.forget(assigned):
             self._metrics.remove(self._group, _tags(partition))
             for name in _sensor_names(partition):
@@ -121,14 +125,14 @@ class FetchMetrics:
 
 
 class ConsumerMetrics:
-    """All that one consumer counts, or with ``metrics_enabled=False`` nothing.
+    """All metrics of one consumer; with ``metrics_enabled=False`` it records nothing.
 
     Attributes
     ----------
     registry, fetch, polls:
-        ``None`` if nothing is counted.
+        ``None`` if metrics are disabled.
     group:
-        For membership and commits; always there.
+        Metrics of membership and commits; an object that records nothing if metrics are disabled.
     """
 
     def __init__(
@@ -163,17 +167,20 @@ class ConsumerMetrics:
     def _register_polls(clock: Clock, group: str, registry: Metrics) -> PollCounter:
         polls = PollCounter(clock, registry.sensor("time-between-poll"), registry.sensor("poll-idle-ratio"))
         for name, description, measure in (
-            ("time-between-poll-avg", "Average ms between two calls of poll().", polls.between.average),
-            ("time-between-poll-max", "Longest ms between two calls of poll().", polls.between.largest),
-            ("poll-idle-ratio-avg", "Share of the time that went by in poll().", polls.idle_ratio.average),
-            ("last-poll-seconds-ago", "Seconds since poll() was called; -1 before the first.",
+            ("time-between-poll-avg", "Average milliseconds between two calls of poll().",
+             polls.between.average),
+            ("time-between-poll-max", "Maximum milliseconds between two calls of poll().",
+             polls.between.largest),
+            ("poll-idle-ratio-avg", "Average fraction of the time that is spent in poll(), from 0 to 1.",
+             polls.idle_ratio.average),
+            ("last-poll-seconds-ago", "Seconds since the last call of poll(), or -1 before the first.",
              lambda now_ms: -1.0 if polls.last_began_ms < 0 else (now_ms - polls.last_began_ms) / 1000.0),
         ):  # fmt: skip
             registry.add(name, group, description, measure)
         return polls
 
     def close(self) -> None:
-        """There are no figures any more, and the reporters are closed."""
+        """Remove all metrics, and close the reporters."""
         if self.registry is not None:
             self.registry.close()
 

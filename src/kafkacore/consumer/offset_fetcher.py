@@ -1,7 +1,6 @@
-"""Finds offsets: the first, the last, the one at a time, and where a partition without position starts.
+"""Looks up offsets with ListOffsets requests to the leaders, and resets positions with them.
 
-Partitions and timestamps in, offsets out; asks each partition's leader by ListOffsets. Does not know:
-records, commits. (Kafka's ``OffsetFetcher``.)
+This is Kafka's ``OffsetFetcher``.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _CONSUMER_REPLICA_ID = -1
 
 
 class FoundOffset(NamedTuple):
-    """Timestamp is -1 for an offset that was asked for by name."""
+    """An offset; the timestamp is -1 if the request was for the start or the end of the log."""
 
     offset: int
     timestamp: int
@@ -44,21 +43,21 @@ class FoundOffset(NamedTuple):
 class _Answer(NamedTuple):
     found: dict[TopicPartition, FoundOffset]
     retry: set[TopicPartition]
-    #: Of one of those to be tried again.
+    #: An error of one of the partitions to retry.
     error: KafkaError | None
 
 
 class OffsetFetcher:
-    """Asks leaders for offsets.
+    """Looks up offsets at the leaders of partitions.
 
     Parameters
     ----------
     client, metadata, subscriptions, clock:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     isolation_level:
-        Reading committed, the last offset is the last *stable* one.
+        With ``READ_COMMITTED``, the end offset is the last stable offset.
     bootstrap_servers:
-        For the message of a time-out.
+        The configured servers as text, for the messages of timeouts.
     """
 
     def __init__(
@@ -77,16 +76,16 @@ class OffsetFetcher:
         self._isolation_level = isolation_level
         self._bootstrap_servers = bootstrap_servers
         self._error: KafkaError | None = None
-        self._ends_asked: dict[TopicPartition, RequestFuture[_Answer]] = {}
+        self._end_requests: dict[TopicPartition, RequestFuture[_Answer]] = {}
 
-    # ---- For positions -----------------------------------------------------------------------------------
+    # ---- Positions ---------------------------------------------------------------------------------------
     def reset_positions_if_needed(self) -> None:
-        """Start looking up where partitions without position begin. Does not wait.
+        """Start the lookup of the starting offset of partitions without a position. Does not wait.
 
         Raises
         ------
         KafkaError
-            That an earlier look-up met and that trying again will not cure.
+            The error of an earlier lookup, if it is not retriable.
         """
         error, self._error = self._error, None
         if error is not None:
@@ -96,22 +95,22 @@ class OffsetFetcher:
         if not needed:
             return
         wall_ms = self._clock.wall_ms()
-        by_node, homeless = self._client.by_reachable_leader(
+        by_node, unavailable = self._client.by_reachable_leader(
             {tp: strategy.timestamp(wall_ms) for tp, strategy in needed.items()}
         )
-        if homeless:
+        if unavailable:
             self._metadata.request_update()
-            # Where the leader is unknown, metadata alone are waited for: they have a back-off of their own.
+            # Partitions without a known leader wait only for new metadata, which have their own backoff.
             cluster = self._metadata.fetch()
-            unreachable = [tp for tp in homeless if cluster.leader_for(tp) is not None]
+            unreachable = [tp for tp in unavailable if cluster.leader_for(tp) is not None]
             self._subscriptions.set_next_retry(unreachable, now_ms + self._client.retry_backoff_ms)
         for node, timestamps in by_node.items():
             try:
-                # Neither asked twice while on the way, nor forgotten for good if the answer never comes.
+                # Do not repeat a request in flight, but do retry if its response never arrives.
                 self._subscriptions.set_next_retry(timestamps, now_ms + self._client.request_timeout_ms)
                 self._ask_to_reset(node, timestamps, {tp: needed[tp] for tp in timestamps}, {})
             except BaseException:
-                # A Ctrl-C: perhaps nothing is on its way.
+                # Such as a Ctrl-C: the request may not have been sent.
                 self._subscriptions.set_next_retry(timestamps, now_ms)
                 raise
 
@@ -136,18 +135,18 @@ class OffsetFetcher:
         answer: _Answer,
     ) -> None:
         self._retry_later(answer.retry)
-        too_young = {}
+        without_record = {}
         for tp, found in answer.found.items():
             if found.offset == UNKNOWN_OFFSET and tp in ends:
                 self._reset(tp, strategies[tp], ends[tp])
             elif found.offset == UNKNOWN_OFFSET and strategies[tp].duration_ms is not None:
-                too_young[tp] = timestamps[tp]
+                without_record[tp] = timestamps[tp]
             elif found.offset == UNKNOWN_OFFSET:
                 self._retry_later({tp})
             else:
                 self._reset(tp, strategies[tp], found)
-        if too_young:
-            self._ask_for_ends(node, too_young, strategies)
+        if without_record:
+            self._ask_for_ends(node, without_record, strategies)
 
     def _ask_for_ends(
         self,
@@ -155,7 +154,10 @@ class OffsetFetcher:
         timestamps: Mapping[TopicPartition, int],
         strategies: Mapping[TopicPartition, OffsetResetStrategy],
     ) -> None:
-        """No record is as young as the duration says: the end it is, unless one comes before it is known."""
+        """Look up the end offsets of partitions that have no record as recent as the duration says.
+
+        Then repeat the lookup by timestamp, because a record may have arrived before the end was known.
+        """
 
         def on_ends(answer: _Answer) -> None:
             self._retry_later(answer.retry)
@@ -168,9 +170,14 @@ class OffsetFetcher:
         )
 
     def _reset(self, tp: TopicPartition, strategy: OffsetResetStrategy, found: FoundOffset) -> None:
-        # Without an epoch: what a leader has just said needs no other's word.
+        # Without an epoch: the leader has just returned this offset, so it needs no validation.
         if self._subscriptions.maybe_seek_unvalidated(tp, strategy, FetchPosition(found.offset)):
-            logger.info("%s starts at offset %d (%s)", partition_name(tp), found.offset, strategy.name)
+            logger.info(
+                "resetting the position of %s to offset %d (%s)",
+                partition_name(tp),
+                found.offset,
+                strategy.name,
+            )
         self._metadata.update_last_seen_epoch_if_newer(tp, found.leader_epoch)
 
     def _on_reset_error(
@@ -187,7 +194,7 @@ class OffsetFetcher:
                 partitions, self._clock.monotonic_ms() + self._client.retry_backoff_ms
             )
 
-    # ---- For the user ------------------------------------------------------------------------------------
+    # ---- Lookups of the application ----------------------------------------------------------------------
     def fetch_offsets(
         self, timestamps: Mapping[TopicPartition, int], timer: Timer
     ) -> dict[TopicPartition, FoundOffset]:
@@ -196,9 +203,9 @@ class OffsetFetcher:
         Raises
         ------
         KafkaTimeoutError
-            If not all leaders answered in time.
+            If not all leaders responded in time.
         KafkaError
-            What a broker answered and trying again will not cure.
+            An error that is not retriable.
         """
         found: dict[TopicPartition, FoundOffset] = {}
         remaining = dict(timestamps)
@@ -220,31 +227,32 @@ class OffsetFetcher:
                 break
             if timer.expired:
                 raise KafkaTimeoutError(self._timeout_message(remaining, timer)) from last_error
-            # Leaders unknown, moved or not ready: what is known of them has to change, and its back-off is
-            # ours.
+            # A leader is unknown, has moved or is not ready. Wait for new metadata, with their backoff.
             self._client.await_metadata_update(timer)
         self._note_ends(timestamps, found)
         return found
 
     def ask_for_end(self, partition: TopicPartition) -> None:
-        """Have the end of an assigned partition noted for its lag once its leader tells it. Does not wait."""
-        asked = self._ends_asked.get(partition)
-        if asked is not None and not asked.is_done():
+        """Request the end offset of an assigned partition, which updates its lag. Does not wait."""
+        pending = self._end_requests.get(partition)
+        if pending is not None and not pending.is_done():
             return
         wanted = {partition: int(OffsetSpec.LATEST)}
         by_node, _ = self._client.by_reachable_leader(wanted)
         for node in by_node:
-            self._ends_asked[partition] = answer = self._send(node, wanted)
-            # What fails is asked again by who wants to know.
-            answer.add_callbacks(
+            self._end_requests[partition] = future = self._send(node, wanted)
+            # The next call of current_lag() repeats a failed request.
+            future.add_callbacks(
                 lambda answer: self._note_ends(wanted, answer.found),
-                lambda error: logger.debug("the end of %s-%d: %s", *partition, error),
+                lambda error: logger.debug(
+                    "looking up the end offset of %s-%d failed: %s", *partition, error
+                ),
             )
 
     def _note_ends(
         self, timestamps: Mapping[TopicPartition, int], found: Mapping[TopicPartition, FoundOffset]
     ) -> None:
-        """The ends that were told are news for the lag of assigned partitions."""
+        """Store the end offsets of assigned partitions, for their lag."""
         for tp, timestamp in timestamps.items():
             state = self._subscriptions.state_or_none(tp)
             if state is None or timestamp != OffsetSpec.LATEST or tp not in found:
@@ -260,7 +268,7 @@ class OffsetFetcher:
         missing = ", ".join(map(partition_name, sorted(remaining)[:5]))
         more = f" and {len(remaining) - 5} more" if len(remaining) > 5 else ""
         return (
-            f"no offsets of {missing}{more} within {timer.timeout_ms:.0f} ms "
+            f"could not look up the offsets of {missing}{more} within {timer.timeout_ms:.0f} ms "
             f"(bootstrap_servers={self._bootstrap_servers})"
         )
 
@@ -294,13 +302,13 @@ class OffsetFetcher:
         return self._client.send(node, request).compose(partial(self._on_answer, timestamps.keys()))
 
     def _on_answer(
-        self, asked: Set[TopicPartition], response: ClientResponse, future: RequestFuture[_Answer]
+        self, requested: Set[TopicPartition], response: ClientResponse, future: RequestFuture[_Answer]
     ) -> None:
         found: dict[TopicPartition, FoundOffset] = {}
-        # A partition that the response leaves out is asked for again.
-        retry = set(asked)
+        # Partitions that the response leaves out are retried.
+        retry = set(requested)
         forbidden: set[str] = set()
-        passing: KafkaError | None = None
+        last_error: KafkaError | None = None
         for topic in response.message.topics:
             for partition in topic.partitions:
                 tp = TopicPartition(topic.name, partition.partition_index)
@@ -311,20 +319,20 @@ class OffsetFetcher:
                     offset = max(partition.offset, UNKNOWN_OFFSET)
                     found[tp] = FoundOffset(offset, partition.timestamp, partition.leader_epoch)
                 elif error is UnsupportedForMessageFormatError:
-                    # Messages of before 0.10 have no timestamps: the same as finding none.
+                    # Message formats before 0.10 have no timestamps, so no record matches.
                     found[tp] = FoundOffset(UNKNOWN_OFFSET, -1, -1)
                 elif error is TopicAuthorizationFailedError:
                     forbidden.add(topic.name)
                 else:
                     level = logging.DEBUG if error.retriable else logging.WARNING
                     name = partition_name(tp)
-                    logger.log(level, "listing offsets of %s: %s; trying again", name, error.message)
-                    passing = error(f"while listing offsets of {name}")
+                    logger.log(level, "listing the offsets of %s failed: %s; retrying", name, error.message)
+                    last_error = error(f"could not list the offsets of {name}")
         retry -= found.keys()
         if forbidden:
             names = ", ".join(map(repr, sorted(forbidden)))
-            future.fail(TopicAuthorizationFailedError(f"no permission to read topic {names}"))
+            future.fail(TopicAuthorizationFailedError(f"not authorized to read topic {names}"))
             return
         if retry:
             self._metadata.request_update()
-        future.complete(_Answer(found, retry, passing))
+        future.complete(_Answer(found, retry, last_error))

@@ -1,6 +1,6 @@
-"""Where to start without a usable position: ``auto_offset_reset`` in, what ListOffsets is asked for out.
+"""Offset reset strategies: where to start in a partition without a valid position (``auto_offset_reset``).
 
-Does not know: partitions, requests. (Kafka's ``AutoOffsetResetStrategy``; durations: KIP-1106.)
+This is Kafka's ``AutoOffsetResetStrategy``. Durations are those of KIP-1106.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _DURATION = re.compile(
         (?:(?P<seconds>[-+]?[0-9]+)(?:[.,](?P<fraction>[0-9]{0,9}))?S)?)?""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: Seconds that fit what Java counts durations in.
+#: Largest number of seconds in a Java ``Duration``.
 _MOST_SECONDS = INT64_MAX
 
 
 class OffsetResetStrategy:
-    """One way of finding a position: :attr:`EARLIEST`, :attr:`LATEST`, by a duration, or :attr:`NONE`.
+    """One way to find a position: :attr:`EARLIEST`, :attr:`LATEST`, :attr:`NONE`, or a duration.
 
     Attributes
     ----------
     name:
-        As in ``auto_offset_reset``.
+        Value of ``auto_offset_reset``.
     duration_ms:
-        How far back from now to start; ``None`` for the others.
+        How far before the current time to start, in milliseconds; ``None`` for the named strategies.
     """
 
     __slots__ = ("_timestamp", "duration_ms", "name")
@@ -48,26 +48,31 @@ class OffsetResetStrategy:
 
     @classmethod
     def parse(cls, text: str) -> OffsetResetStrategy:
-        """The strategy of ``auto_offset_reset=text``: one of three names or ``by_duration:`` with an ISO 8601
-        duration, as ``by_duration:P1DT2H``.
+        """Return the strategy for a value of ``auto_offset_reset``.
+
+        Parameters
+        ----------
+        text:
+            ``earliest``, ``latest``, ``none``, or ``by_duration:`` followed by an ISO 8601 duration, such as
+            ``by_duration:P1DT2H``.
 
         Raises
         ------
         ValueError
-            If it is none of them, or the duration is negative.
+            If the text is not a strategy, or the duration is negative.
         """
         for known in (cls.EARLIEST, cls.LATEST, cls.NONE):
             if text == known.name:
                 return known
         if not text.startswith(_BY_DURATION):
-            raise ValueError(f"{text!r} is no way to reset an offset")
+            raise ValueError(f"{text!r} is not an offset reset strategy")
         return cls(text, duration_ms=parse_duration_ms(text.removeprefix(_BY_DURATION)))
 
     def timestamp(self, wall_ms: int) -> int:
-        """What ListOffsets is asked for: a value of :class:`OffsetSpec`, or milliseconds since the epoch."""
+        """Return the timestamp for ListOffsets: an :class:`OffsetSpec`, or milliseconds since the epoch."""
         if self.duration_ms is not None:
             return max(wall_ms - self.duration_ms, 0)
-        assert self._timestamp is not None, "'none' asks for nothing"
+        assert self._timestamp is not None, "'none' has no timestamp"
         return self._timestamp
 
     def __eq__(self, other: object) -> bool:
@@ -88,16 +93,18 @@ OffsetResetStrategy.NONE = OffsetResetStrategy("none")
 
 
 def parse_duration_ms(text: str) -> int:
-    """Milliseconds of an ISO 8601 duration in days and smaller, as Java's ``Duration.parse`` takes it.
+    """Return the milliseconds of an ISO 8601 duration of days and smaller units.
+
+    The syntax is that of Java's ``Duration.parse``.
 
     Raises
     ------
     ValueError
-        If it is none, is negative, or longer than Java can count.
+        If the text is not a duration, is negative, or exceeds Java's range.
     """
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no duration of the form PnDTnHnMn.nS")
+        raise ValueError(f"{text!r} is not a duration of the form PnDTnHnMn.nS")
     ms = sum(int(found[unit] or 0) * factor for unit, factor in _MS.items())
     seconds = found["seconds"] or "0"
     nanoseconds = int((found["fraction"] or "").ljust(9, "0"))

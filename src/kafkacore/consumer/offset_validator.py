@@ -1,7 +1,6 @@
-"""Has a log been cut back behind our position? Asks each new leader (KIP-320).
+"""Detects log truncation: asks each new leader whether its log still contains the position (KIP-320).
 
-Positions with an epoch in, positions confirmed, moved back or refused out. Does not know: records, sockets.
-(Kafka's ``OffsetsForLeaderEpochClient``.)
+The position is then confirmed, moved back, or reset. This is Kafka's ``OffsetsForLeaderEpochClient``.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ logger = logging.getLogger(__name__)
 
 _CONSUMER_REPLICA_ID = -1
 _UNDEFINED = -1
-#: Brokers before Kafka 2.3 tell only who may administer the cluster.
+#: Brokers before Kafka 2.3 require the ClusterAction permission for lower versions.
 _FIRST_USABLE_VERSION = 3
 
 
 class OffsetValidator:
-    """Validates positions whose partition got a new leader.
+    """Validates the positions of partitions that have a new leader.
 
     Parameters
     ----------
     client, metadata, subscriptions, clock:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     """
 
     def __init__(
@@ -57,12 +56,12 @@ class OffsetValidator:
         self._error: KafkaError | None = None
 
     def validate_if_needed(self) -> None:
-        """Look for new leaders, and ask them. Does not wait.
+        """Look for new leaders and send them the positions to validate. Does not wait.
 
         Raises
         ------
         LogTruncationError
-            If an answer said that records we have read are gone, and ``auto_offset_reset`` is ``none``.
+            If a log was truncated before a position, and ``auto_offset_reset`` is ``none``.
         """
         error, self._error = self._error, None
         if error is not None:
@@ -72,9 +71,9 @@ class OffsetValidator:
         needed = self._subscriptions.partitions_needing_validation(now_ms)
         if not needed:
             return
-        by_node, homeless = self._client.by_reachable_leader(needed)
-        if homeless:
-            self._retry_later(homeless)
+        by_node, unavailable = self._client.by_reachable_leader(needed)
+        if unavailable:
+            self._retry_later(unavailable)
         for node, positions in by_node.items():
             try:
                 self._subscriptions.set_next_retry(positions, now_ms + self._client.request_timeout_ms)
@@ -83,14 +82,12 @@ class OffsetValidator:
                     partial(self._on_answer, positions, epochs), partial(self._on_error, positions)
                 )
             except BaseException:
-                # A Ctrl-C: perhaps nothing is on its way.
+                # Such as a Ctrl-C: the request may not have been sent.
                 self._subscriptions.set_next_retry(positions, now_ms)
                 raise
 
     def notice_new_leaders(self) -> None:
-        """Where the metadata name a leader epoch that a position has not been checked against, nothing is
-        fetched until it is.
-        """
+        """Stop fetching from partitions that have a new leader epoch until their position is validated."""
         version = self._metadata.update_version
         if version == self._seen_version and not self._subscriptions.has_unseen_positions:
             return
@@ -148,10 +145,10 @@ class OffsetValidator:
             self._error = self._truncation(positions, truncated)
 
     def _handle_error(self, tp: TopicPartition, error: type[BrokerResponseError]) -> None:
-        logger.debug("validating %s: %s", partition_name(tp), error.message)
+        logger.debug("validating the position of %s failed: %s", partition_name(tp), error.message)
         self._retry_later([tp])
         if issubclass(error, TopicAuthorizationFailedError):
-            self._error = error(f"no permission to read topic {tp.topic!r}")
+            self._error = error(f"not authorized to read topic {tp.topic!r}")
 
     def _apply(
         self,
@@ -165,19 +162,19 @@ class OffsetValidator:
         if not undefined and end_offset >= position.offset:
             self._subscriptions.complete_validation(tp, position)
         elif self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:
-            # Not complete: raised again by every poll until a seek.
+            # Leave the validation incomplete, so that every poll raises until a seek.
             self._subscriptions.set_next_retry([tp], self._clock.monotonic_ms())
             truncated[tp] = None if undefined else OffsetAndMetadata(end_offset, "", epoch)
         elif undefined:
             logger.warning(
-                "the log of %s was cut back behind offset %d, starting over",
+                "the log of %s was truncated below offset %d; resetting the position by auto_offset_reset",
                 partition_name(tp),
                 position.offset,
             )
             self._subscriptions.request_offset_reset(tp)
         else:
             logger.warning(
-                "the log of %s was cut back from offset %d to %d, going on there",
+                "the log of %s was truncated; moving the position from offset %d to %d",
                 partition_name(tp),
                 position.offset,
                 end_offset,
@@ -191,17 +188,17 @@ class OffsetValidator:
     ) -> LogTruncationError:
         places = []
         for tp, safe in truncated.items():
-            now = "unknown" if safe is None else f"offset {safe.offset}"
+            end = "an unknown offset" if safe is None else f"offset {safe.offset}"
             places.append(
-                f"{partition_name(tp)} (position {positions[tp].offset} of epoch "
-                f"{positions[tp].offset_epoch}, the log parts from it at: {now})"
+                f"{partition_name(tp)} (position {positions[tp].offset} with leader epoch "
+                f"{positions[tp].offset_epoch}; the log diverges at {end})"
             )
-        error = LogTruncationError(f"logs were cut back behind what has been read: {', '.join(places)}")
+        error = LogTruncationError(f"the log was truncated below the position of {', '.join(places)}")
         error.divergent_offsets = truncated
         return error
 
     def _skip(self, positions: Mapping[TopicPartition, FetchPosition]) -> None:
-        """The broker cannot tell; reading on is what clients did before there were epochs."""
+        """Keep the positions without validation, because the broker does not support it."""
         for tp, position in positions.items():
             self._subscriptions.complete_validation(tp, position)
 

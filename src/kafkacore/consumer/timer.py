@@ -1,4 +1,4 @@
-"""A deadline on a clock that was handed in. (Kafka's ``Timer``.)"""
+"""A deadline on a given clock. This is Kafka's ``Timer``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafkacore.clock import Clock
 
 
 class Timer:
-    """Counts ``timeout_ms`` milliseconds down from now; ``None`` never ends."""
+    """Timer that expires ``timeout_ms`` milliseconds after its creation, or never for ``None``."""
 
     __slots__ = ("_clock", "_deadline_ms", "timeout_ms")
 

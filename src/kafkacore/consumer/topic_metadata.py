@@ -1,7 +1,6 @@
-"""Which topics there are: names or nothing in, partitions by topic out, asked of any broker.
+"""Looks up which topics and partitions exist, by asking any broker.
 
-The metadata that the consumer lives on are left alone. Does not know: subscriptions, leaders. (Kafka's
-``TopicMetadataFetcher``.)
+The consumer's own metadata are not changed. This is Kafka's ``TopicMetadataFetcher``.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataRespo
 
 
 class TopicMetadataFetcher:
-    """Looks topics up.
+    """Looks up topics.
 
     Parameters
     ----------
     client, clock:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     bootstrap_servers:
-        For the message of a time-out.
+        The configured servers as text, for the messages of timeouts.
     """
 
     def __init__(
@@ -43,19 +42,19 @@ class TopicMetadataFetcher:
         self._bootstrap_servers = bootstrap_servers
 
     def fetch(self, timer: Timer, topics: Iterable[str] | None = None) -> dict[str, set[int]]:
-        """Partitions of ``topics`` (default: of every topic); one that does not exist is left out.
+        """Return the partitions of ``topics`` (default: of all topics). Missing topics are left out.
 
         Raises
         ------
         KafkaTimeoutError
-            If no broker answered in time.
+            If no broker responded in time.
         TopicAuthorizationFailedError, InvalidTopicError
-            For a topic that was asked for by name.
+            For a topic in ``topics``.
         """
         names = None if topics is None else list(topics)
         request = MetadataRequest(
             topics=None if names is None else [MetadataRequest.MetadataRequestTopic(name=n) for n in names],
-            # A question must not create what it asks about.
+            # A lookup must not create the topic.
             allow_auto_topic_creation=False,
         )
         last_error: BaseException | None = None
@@ -74,7 +73,7 @@ class TopicMetadataFetcher:
                         raise last_error
             if timer.expired:
                 raise KafkaTimeoutError(
-                    f"no broker told which topics there are within {timer.timeout_ms:.0f} ms "
+                    f"no broker returned the list of topics within {timer.timeout_ms:.0f} ms "
                     f"(bootstrap_servers={self._bootstrap_servers})"
                     f"{self._client.client.connection_errors.as_cause()}"
                 ) from last_error
@@ -87,7 +86,7 @@ class TopicMetadataFetcher:
 
     @staticmethod
     def _read(response: MetadataResponse, by_name: bool) -> dict[str, set[int]] | None:
-        """Topic → partitions; ``None`` if the answer is not final."""
+        """Return topic → partitions, or ``None`` if a retriable error asks for another try."""
         found: dict[str, set[int]] = {}
         for topic in response.topics:
             error = for_code(topic.error_code)
@@ -98,9 +97,9 @@ class TopicMetadataFetcher:
                 continue
             elif error in (TopicAuthorizationFailedError, InvalidTopicError):
                 if by_name:
-                    raise error(f"topic {topic.name!r}")
+                    raise error(f"could not get the metadata of topic {topic.name!r}")
             elif error.retriable:
                 return None
             else:
-                raise error(f"topic {topic.name!r}")
+                raise error(f"could not get the metadata of topic {topic.name!r}")
         return found

@@ -29,7 +29,7 @@ def new_membership(
     *,
     released: Callable[[], AbstractContextManager[None]],
     on_assignment_changed: Callable[[], None],
-    on_gone: Callable[[set[TopicPartition], bool], None] | None = None,
+    on_partitions_removed: Callable[[set[TopicPartition], bool], None] | None = None,
     heartbeats: HeartbeatSender,
     metrics: GroupMetrics,
 ) -> GroupMembership | None:
@@ -43,7 +43,7 @@ def new_membership(
         In it code of the user's runs.
     on_assignment_changed:
         Told when partitions have gone or come.
-    on_gone:
+    on_partitions_removed:
         Told before partitions go, and whether they are lost.
     heartbeats:
         How to beat.
@@ -68,8 +68,8 @@ def new_membership(
         clock,
         metrics,
     )
-    if on_gone is not None:
-        rebalance.on_gone = on_gone
+    if on_partitions_removed is not None:
+        rebalance.on_partitions_removed = on_partitions_removed
     return ClassicMembership(
         settings,
         client,

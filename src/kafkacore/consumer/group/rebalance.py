@@ -98,7 +98,7 @@ class Rebalance:
         self._released = released
         self._on_assignment_changed = on_assignment_changed
         #: Called before partitions are revoked or lost, with whether they are lost.
-        self.on_gone: Callable[[set[TopicPartition], bool], None] = _nobody
+        self.on_partitions_removed: Callable[[set[TopicPartition], bool], None] = _nobody
         self._clock = clock
         #: A listener's method → the recorder of its latency.
         self._callback_latencies = {
@@ -252,14 +252,14 @@ class Rebalance:
             self._settings.group_id,
             _listed(partitions),
         )
-        self.on_gone(partitions, True)
+        self.on_partitions_removed(partitions, True)
         error = self._invoke_listener("on_partitions_lost", partitions)
         self._assign([])
         return error
 
     def _revoke(self, gone: set[TopicPartition], kept: list[TopicPartition]) -> Exception | None:
         logger.info("group %r: revoking %s", self._settings.group_id, _listed(gone))
-        self.on_gone(gone, False)
+        self.on_partitions_removed(gone, False)
         error = self._invoke_listener("on_partitions_revoked", gone)
         self._assign(kept)
         return error
