@@ -225,7 +225,7 @@ def test_two_threads_are_quoted(kafka_broker: EmbeddedBroker) -> None:
         send(kafka_broker.bootstrap_servers, b"one")
         assert next(consumer).value == 0
     text = re.sub(
-        r"thread \d+ came", "thread 2 came", re.sub(r"thread \d+ is", "thread 1 is", str(errors[0]))
+        r"thread \d+ called", "thread 2 called", re.sub(r"thread \d+ is", "thread 1 is", str(errors[0]))
     )
     assert f"{type(errors[0]).__name__}: {text}" in quoted()
 

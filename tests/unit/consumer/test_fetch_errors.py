@@ -140,9 +140,7 @@ def test_response_without_a_whole_batch_is_an_error_until_a_seek(make_fetcher, m
     monkeypatch.setattr(log, "read", lambda offset, max_bytes: wrong)
     fetch(parts)
     for _ in range(2):
-        with pytest.raises(
-            CorruptRecordError, match=f"{len(wrong)} bytes but no complete batch"
-        ) as raised:
+        with pytest.raises(CorruptRecordError, match=f"{len(wrong)} bytes but no complete batch") as raised:
             collect(parts)
         assert (raised.value.topic_partition, raised.value.offset) == (A0, 0)
         assert fetch(parts) == 0

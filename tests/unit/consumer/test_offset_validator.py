@@ -185,7 +185,7 @@ def test_cut_log_is_read_from_where_it_was_cut_or_raised_until_a_seek(make_valid
     answer(parts, WRITTEN_IN, 2, monkeypatch)
     turn(parts)
     for _ in range(2):
-        with pytest.raises(LogTruncationError, match=r"a-0 \(position 3 with leader epoch 1.*offset 2") as caught:
+        with pytest.raises(LogTruncationError, match=r"a-0 \(position 3 with.* epoch 1.*offset 2") as caught:
             turn(parts)
         assert caught.value.divergent_offsets == {A0: OffsetAndMetadata(2, "", WRITTEN_IN)}
         turn(parts)

@@ -1,4 +1,1 @@
-"""What a consumer is and does as a member of a group: joining, heartbeats, committed offsets.
-
-Answers of the coordinator in, an assignment out. Does not know: fetching, records.
-"""
+"""Group membership of a consumer: joining, heartbeats, and committed offsets."""

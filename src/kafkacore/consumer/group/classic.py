@@ -1,8 +1,7 @@
-"""Membership by the classic protocol: turns of the wheel in, requests to the coordinator, a generation out.
+"""Group membership by the classic protocol: find the coordinator, join, send heartbeats, leave.
 
-Every step is made when its time has come and waits for nothing: what has been sent is a future that is looked
-at by a later turn, so that a wakeup, an error or a poll with no time loses nothing. Does not know: what an
-assignment means (``rebalance.py``), offsets. (Kafka's ``AbstractCoordinator``.)
+Every step starts only when it is due, and does not wait: a later poll checks the future of a request. A
+wakeup, an error, or a poll without time therefore loses nothing. This is Kafka's ``AbstractCoordinator``.
 """
 
 from __future__ import annotations
@@ -48,16 +47,13 @@ from kafkacore.structs import ConsumerGroupMetadata, Node
 
 logger = logging.getLogger(__name__)
 
-#: While an answer is on its way the heartbeat thread looks for it this often.
-BACKGROUND_LOOK_MS = 100.0
-#: While records are held: for metadata, and while the group is joined anew.
-HELD_LOOK_MS = 500.0
-REJOIN_LOOK_MS = 20.0
-#: A member for which nothing is to be done looks whether its coordinator is still there this often.
-LOOK_MS = 20.0
-#: The coordinator is another, or none.
-
-
+#: How often the heartbeat thread checks for a response that is in flight, in milliseconds.
+BACKGROUND_CHECK_MS = 100.0
+#: How often the heartbeat thread acts during a hold: to follow the metadata, and while the group is joined.
+HELD_CHECK_MS = 500.0
+REJOIN_CHECK_MS = 20.0
+#: How often polls of a member with nothing to do check the connection to the coordinator, in milliseconds.
+SETTLED_CHECK_MS = 20.0
 _STATES = {
     MemberState.UNJOINED: structs.MemberState.UNJOINED,
     MemberState.PREPARING_REBALANCE: structs.MemberState.REBALANCING,
@@ -67,20 +63,20 @@ _STATES = {
 
 
 class ClassicMembership:
-    """A member that joins, syncs, beats and leaves; see ``GroupMembership`` for what is promised.
+    """Membership by the classic protocol; see ``GroupMembership`` for the interface.
 
     Parameters
     ----------
     settings:
-        Of this member.
+        Settings of this member.
     client, metadata, subscriptions, clock:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     rebalance:
-        Knows what joining and being assigned means.
+        Builds the subscription and applies the assignment.
     heartbeats:
-        Beats once there is a generation.
+        Sends heartbeats while there is a generation.
     metrics:
-        Told what happens.
+        Metrics of the group.
     """
 
     def __init__(
@@ -112,15 +108,15 @@ class ClassicMembership:
         self._generation = NO_GENERATION
         self._background_error: BaseException | None = None
         self._poll_deadline_ms = math.inf
-        #: Till when a settled member need not look at its connection and at what is due.
-        self._look_at_ms = -math.inf
-        self._farewell: RequestFuture[ClientResponse] | None = None
+        #: Time until which a member with nothing to do need not check its connection and due work.
+        self._next_check_ms = -math.inf
+        self._leave_future: RequestFuture[ClientResponse] | None = None
         self.is_held = False
         self._is_closed = False
-        #: Whom the heartbeats go to, and for which generation; ``None`` while there are none.
-        self._beats_at: tuple[Node, Generation] | None = None
+        #: Coordinator and generation of the current heartbeats; ``None`` while there are none.
+        self._heartbeats_for: tuple[Node, Generation] | None = None
 
-    # ---- The wheel ---------------------------------------------------------------------------------------
+    # ---- Polling -----------------------------------------------------------------------------------------
     def poll(self) -> bool:
         """See ``GroupMembership``."""
         commits = self.commits
@@ -133,29 +129,27 @@ class ClassicMembership:
         now_ms = self.clock.monotonic_ms()
         if self.takes_part() and not self.rebalance.in_callback:
             self.polled(now_ms)
-            if now_ms >= self._look_at_ms or not self._is_settled():
+            if now_ms >= self._next_check_ms or not self._is_settled():
                 is_active = self._step()
                 self._beat()
                 now_ms = self.clock.monotonic_ms()
-                self._look_at_ms = now_ms + min(LOOK_MS, self.heartbeats.due_ms(now_ms))
+                self._next_check_ms = now_ms + min(SETTLED_CHECK_MS, self.heartbeats.due_ms(now_ms))
         if commits is not None:
             commits.maybe_auto_commit_async(now_ms)
         return is_active
 
     def takes_part(self) -> bool:
-        """Whether partitions come from the group, and the consumer has not been closed in a callback."""
+        """Return whether the group assigns the partitions, and the consumer is not closed."""
         return self._subscriptions.has_auto_assigned_partitions() and not self._is_closed
 
     def _is_settled(self) -> bool:
-        """Whether nothing is known that a turn would have to act on; most are of a program's polls for its
-        next records.
-        """
+        """Return whether a step would find nothing to do, as in most polls for the next records."""
         return (
             self.state is MemberState.STABLE and self.join.is_settled and self.rebalance.is_following_metadata
         )
 
     def _step(self) -> bool:
-        """Do what can be done at once; whether the member is active."""
+        """Do what can be done without waiting; return whether the member is active."""
         self.rebalance.follow_metadata()
         if not self.finder.advance():
             return not self.join.is_needed() and self.state is MemberState.STABLE
@@ -176,17 +170,17 @@ class ClassicMembership:
         self.heartbeats.polled(self._poll_deadline_ms)
 
     def background_turn(self, now_ms: float) -> float:
-        """See ``GroupMembership``. What goes wrong is raised by the next :meth:`poll`."""
+        """See ``GroupMembership``. The next :meth:`poll` raises any error."""
         if self.state is MemberState.UNJOINED or self._background_error is not None:
             return math.inf
         try:
             return self._background(now_ms)
         except Exception as error:
-            logger.exception("group %r: in the background", self.settings.group_id)
+            logger.exception("group %r: error in the heartbeat thread", self.settings.group_id)
             self._background_error = error
             return math.inf
 
-    # ---- While the program holds its records -------------------------------------------------------------
+    # ---- Holds -------------------------------------------------------------------------------------------
     def hold(self, is_held: bool, now_ms: float) -> None:
         """See ``GroupMembership``."""
         self.is_held = is_held
@@ -200,19 +194,19 @@ class ClassicMembership:
             return self.background_turn(now_ms)
         if isinstance(self._background_error, KafkaError):
             return math.inf
-        # A wakeup is for the application's next call.
+        # A wakeup is meant for the next call of the application.
         self.client.disable_wakeups()
         try:
-            return self._keep_up()
+            return self._held_step()
         except BaseException as error:
-            # Also a listener's sys.exit(): on this thread nobody would hear of it.
-            logger.exception("group %r: while the records are held", self.settings.group_id)
+            # Even a listener's SystemExit: nothing would report it on this thread.
+            logger.exception("group %r: error in the heartbeat thread during a hold", self.settings.group_id)
             self._background_error = self._background_error or error
-            return HELD_LOOK_MS
+            return HELD_CHECK_MS
         finally:
             self.client.enable_wakeups()
 
-    def _keep_up(self) -> float:
+    def _held_step(self) -> float:
         self.client.poll_no_wakeup(0)
         if not self._subscriptions.has_auto_assigned_partitions():
             return math.inf
@@ -222,8 +216,8 @@ class ClassicMembership:
         self._beat()
         self.client.poll_no_wakeup(0)
         if not is_active or self.join.is_needed() or self.finder.node() is None:
-            return REJOIN_LOOK_MS
-        return min(HELD_LOOK_MS, self.heartbeats.due_ms(self.clock.monotonic_ms()))
+            return REJOIN_CHECK_MS
+        return min(HELD_CHECK_MS, self.heartbeats.due_ms(self.clock.monotonic_ms()))
 
     def _background(self, now_ms: float) -> float:
         self.client.poll_no_wakeup(0)
@@ -231,11 +225,11 @@ class ClassicMembership:
             return math.inf
         if not self.finder.advance():
             self.client.poll_no_wakeup(0)
-            return min(self.finder.time_to_next_try_ms(now_ms), BACKGROUND_LOOK_MS)
+            return min(self.finder.time_to_next_try_ms(now_ms), BACKGROUND_CHECK_MS)
         if self.state is MemberState.PREPARING_REBALANCE:
-            return BACKGROUND_LOOK_MS
+            return BACKGROUND_CHECK_MS
         if self.heartbeats.session_expired(now_ms):
-            self.coordinator_failed("no heartbeat was answered in time")
+            self.coordinator_failed("the session timed out without a heartbeat response")
             return 0.0
         if now_ms >= self._poll_deadline_ms:
             self._poll_interval_is_over()
@@ -245,16 +239,16 @@ class ClassicMembership:
         self.heartbeats.turn(now_ms)
         self.client.poll_no_wakeup(0)
         due_ms = self.heartbeats.due_ms(now_ms)
-        is_awaited = due_ms == math.inf and not self.heartbeats.beats_alone
+        is_awaited = due_ms == math.inf and not self.heartbeats.is_native
         if is_awaited or self.state is not MemberState.STABLE:
-            return BACKGROUND_LOOK_MS
+            return BACKGROUND_CHECK_MS
         return min(due_ms, self._poll_deadline_ms - now_ms)
 
     def _poll_interval_is_over(self) -> None:
         logger.warning(
-            "group %r: poll() was not called for max_poll_interval_ms=%.0f, so this consumer leaves its "
-            "group and its partitions go to others. The program took too long over the records of one "
-            "poll(): raise max_poll_interval_ms, or lower max_poll_records",
+            "group %r: poll() was not called for max_poll_interval_ms=%.0f, so this consumer leaves the "
+            "group and its partitions are reassigned. Processing the records of one poll() took too long: "
+            "raise max_poll_interval_ms, or lower max_poll_records",
             self.settings.group_id,
             self.settings.max_poll_interval_ms,
         )
@@ -262,7 +256,7 @@ class ClassicMembership:
 
     # ---- Heartbeats --------------------------------------------------------------------------------------
     def begin_heartbeats(self) -> None:
-        """There is a generation: beat for it."""
+        """Start heartbeats for the current generation."""
         node = self.finder.node()
         if node is None:
             return
@@ -274,17 +268,17 @@ class ClassicMembership:
             self.settings.session_timeout_ms,
             lambda answer: self._on_heartbeat(node, sent, answer),
         )
-        self._beats_at = (node, sent)
+        self._heartbeats_for = (node, sent)
         self.wake_background()
 
     def end_heartbeats(self) -> None:
-        """No generation, or no coordinator, to beat for."""
-        self._beats_at = None
+        """Stop heartbeats, for lack of a generation or a coordinator."""
+        self._heartbeats_for = None
         self.heartbeats.end()
 
     def _resume_heartbeats(self) -> None:
-        """The coordinator was lost and has been found again."""
-        if self._beats_at is None and not self.state.has_not_joined():
+        """Start heartbeats again after the coordinator was lost and found."""
+        if self._heartbeats_for is None and not self.state.has_not_joined():
             self.begin_heartbeats()
 
     def _beat(self) -> None:
@@ -293,7 +287,7 @@ class ClassicMembership:
         self._resume_heartbeats()
         now_ms = self.clock.monotonic_ms()
         if self.heartbeats.session_expired(now_ms):
-            self.coordinator_failed("no heartbeat was answered in time")
+            self.coordinator_failed("the session timed out without a heartbeat response")
         self.heartbeats.turn(now_ms)
 
     def _on_heartbeat(self, node: Node, sent: Generation, answer: HeartbeatResponse | BaseException) -> None:
@@ -314,14 +308,14 @@ class ClassicMembership:
             if is_current and error is FencedInstanceIdError:
                 self._background_error = self.fenced()
         elif error is GroupAuthorizationFailedError:
-            self._background_error = error(f"no permission to be in group {self.settings.group_id!r}")
+            self._background_error = error(f"not authorized to access group {self.settings.group_id!r}")
         elif error.retriable:
-            logger.debug("group %r: heartbeat: %s", self.settings.group_id, error.message)
+            logger.debug("group %r: heartbeat failed: %s", self.settings.group_id, error.message)
         else:
-            self._background_error = error("in answer to a heartbeat")
+            self._background_error = error(f"heartbeat of group {self.settings.group_id!r} failed")
 
     def fenced(self) -> FencedInstanceIdError:
-        """Another consumer has taken our place."""
+        """Return the error for a member whose ``group_instance_id`` another consumer has taken over."""
         return FencedInstanceIdError(
             f"another consumer has joined group {self.settings.group_id!r} with "
             f"group_instance_id={self.settings.group_instance_id!r}"
@@ -345,23 +339,24 @@ class ClassicMembership:
         self.finder.failed(cause, disconnected=disconnected)
 
     def _coordinator_lost(self) -> None:
-        self._look_at_ms = -math.inf
+        self._next_check_ms = -math.inf
         self.end_heartbeats()
         if self.state is not MemberState.UNJOINED:
             self.wake_background()
 
-    def ask(
+    def send_request(
         self,
         request: Request[Any],
         handle: Callable[[Generation, ClientResponse, RequestFuture[bytes]], None],
         timeout_ms: float | None = None,
     ) -> RequestFuture[bytes]:
-        """Send ``request`` to the coordinator. ``handle`` gets the generation at the time of sending, the
-        response, and the future to complete.
+        """Send ``request`` to the coordinator.
+
+        ``handle`` gets the generation at the time of sending, the response, and the future to complete.
         """
         node = self.finder.node()
         if node is None:
-            return RequestFuture.failure(CoordinatorNotAvailableError("it is not known"))
+            return RequestFuture.failure(CoordinatorNotAvailableError("the coordinator is not known"))
         sent = self._generation
         answer = self.client.send(node, request, timeout_ms=timeout_ms)
         answer.add_callbacks(lambda _: None, lambda error: self.request_failed(node, error))
@@ -382,33 +377,35 @@ class ClassicMembership:
         return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
     def joined(self, generation: Generation) -> None:
-        """JoinGroup was answered."""
+        """Set the generation that the JoinGroup response contains, and start heartbeats."""
         self.finder.answered()
         self._generation = generation
         self.state = MemberState.COMPLETING_REBALANCE
         self.begin_heartbeats()
 
     def take_member_id(self, member_id: str) -> None:
-        """The coordinator has one for us, to join with (KIP-394)."""
+        """Set the member id that the coordinator assigned, with which to join again (KIP-394)."""
         self._generation = Generation(member_id=member_id)
 
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
-        """See ``GroupMembership``. The member id is kept if it is only the generation that was refused."""
+        """See ``GroupMembership``. If only the generation was rejected, the member id is kept."""
         if sent != self._generation:
-            logger.info("group %r: %r of the past %s is ignored", self.settings.group_id, error, sent)
+            logger.info("group %r: ignoring %r for the earlier %s", self.settings.group_id, error, sent)
             return
         name = error.message if isinstance(error, BrokerResponseError) else str(error)
-        self._reset(f"{name} in answer to {why}", keep_member_id=isinstance(error, IllegalGenerationError))
+        self._reset(f"{why} failed: {name}", keep_member_id=isinstance(error, IllegalGenerationError))
 
     def _reset(self, reason: str, *, keep_member_id: bool = False) -> None:
-        logger.info("group %r: out of generation %d: %s", self.settings.group_id, self._generation[0], reason)
+        logger.info(
+            "group %r: resetting generation %d: %s", self.settings.group_id, self._generation[0], reason
+        )
         self.end_heartbeats()
         self.state = MemberState.UNJOINED
         self._generation = Generation(member_id=self._generation.member_id if keep_member_id else "")
         self.join.restart(reason)
 
     def reset_lost(self, reason: str) -> None:
-        """The generation went away before its assignment could be taken over."""
+        """Reset a generation that ended before its assignment was applied."""
         self._reset(reason)
 
     def request_rejoin(self, reason: str) -> None:
@@ -438,24 +435,25 @@ class ClassicMembership:
             self._leave_group(reason)
 
     def _leave_group(self, reason: str) -> None:
-        self._farewell = None
+        self._leave_future = None
         node = self.finder.node()
         generation = self._generation
         is_member = self.state is not MemberState.UNJOINED and generation.has_member_id()
         if node is not None and self.join.is_in_flight():
-            # Behind JoinGroup it would not be read before all have joined, this member among them.
+            # The broker reads this connection only after it has answered JoinGroup, and the answer waits for
+            # all members, including this one. Use another connection.
             node = Node(MAX_NODE_ID - node.node_id, node.host, node.port)
         if self.state is not MemberState.UNJOINED:
-            self._reset("the consumer leaves by itself")
+            self._reset("the consumer leaves the group")
         else:
-            # A listener may leave the group in its on_partitions_lost().
+            # A listener may unsubscribe in its on_partitions_lost().
             self.join.restart("")
         if node is not None and is_member and not self.settings.is_static:
             logger.info(
-                "group %r: member %r leaves: %s", self.settings.group_id, generation.member_id, reason
+                "group %r: member %r is leaving: %s", self.settings.group_id, generation.member_id, reason
             )
-            self._farewell = self.client.send(node, leave_request(self.settings, generation, reason))
-            self._farewell.add_callbacks(_left, _not_left)
+            self._leave_future = self.client.send(node, leave_request(self.settings, generation, reason))
+            self._leave_future.add_callbacks(_left, _not_left)
             self.client.poll_no_wakeup(0)
 
     def close(self, timer: Timer) -> None:
@@ -464,7 +462,7 @@ class ClassicMembership:
         Raises
         ------
         Exception
-            What the listener raised; all is closed nevertheless.
+            Any exception of the listener, after everything has been closed.
         """
         try:
             self.leave("the consumer is being closed")
@@ -478,11 +476,11 @@ class ClassicMembership:
             try:
                 self.client.poll(timer, self._has_requests, disable_wakeup=True)
             except KafkaError as error:
-                logger.debug("while closing: %s", error)
+                logger.debug("error while closing: %s", error)
 
     def _has_requests(self) -> bool:
-        if self._farewell is not None:
-            return not self._farewell.is_done()
+        if self._leave_future is not None:
+            return not self._leave_future.is_done()
         node = self.finder.node()
         return node is not None and self.client.pending_request_count(node) > 0
 
@@ -491,12 +489,12 @@ def _left(response: ClientResponse) -> None:
     answer: LeaveGroupResponse = response.message
     for code in [answer.error_code, *(member.error_code for member in answer.members)]:
         if code:
-            logger.info("the group did not let the member go: %s", for_code(code).message)
+            logger.info("LeaveGroup failed: %s", for_code(code).message)
 
 
 def _not_left(error: BaseException) -> None:
-    logger.info("nobody knows whether the member has left: %s", error)
+    logger.info("LeaveGroup failed, so the member may still be in the group: %s", error)
 
 
 def _nobody() -> None:
-    """There is no heartbeat thread."""
+    """Do nothing: without a heartbeat thread there is nothing to wake."""

@@ -1,5 +1,6 @@
-"""The commit of what was consumed before partitions are given up: tried until its time is over, waited for by
-nobody. Does not know: which partitions, why. (``onJoinPrepare`` of Kafka's ``ConsumerCoordinator``.)
+"""The automatic commit before partitions are revoked, retried until its deadline without blocking.
+
+This is part of ``onJoinPrepare`` of Kafka's ``ConsumerCoordinator``.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ logger = logging.getLogger(__name__)
 
 
 class CommitBeforeRevoke:
-    """One commit, as often as it takes.
+    """One commit that is retried until it succeeds or its time is up.
 
     Parameters
     ----------
     group_id:
-        For the log.
+        Name of the group, for the log.
     retry_backoff_ms:
-        After a failure that may go better.
+        Pause after a retriable failure, in milliseconds.
     """
 
     def __init__(self, group_id: str, retry_backoff_ms: float) -> None:
@@ -33,17 +34,17 @@ class CommitBeforeRevoke:
 
     @property
     def has_begun(self) -> bool:
-        """Whether it has begun and is not over yet."""
+        """Whether the commit has started and is not over yet."""
         return self._commits is not None
 
     def begin(self, commits: GroupCommits, now_ms: float, timeout_ms: float) -> None:
-        """From now on, ``timeout_ms`` long."""
+        """Start the commit, with a deadline ``timeout_ms`` from now."""
         self._commits = commits
         self._deadline_ms = now_ms + timeout_ms
         self._retry_at_ms = -math.inf
 
     def is_over(self, now_ms: float) -> bool:
-        """Send it if it is time. Whether it has succeeded, or nothing more can be done for it."""
+        """Send the commit if it is due; return whether it has succeeded or finally failed."""
         if self._commits is None:
             return True
         if self._future is None:
@@ -58,13 +59,13 @@ class CommitBeforeRevoke:
                 self._future = None
                 self._retry_at_ms = min(now_ms + self._retry_backoff_ms, self._deadline_ms)
                 return False
-            why = self._future.exception() if self._future.is_done() else "no answer in time"
-            logger.warning("group %r: not committed before the rebalance: %s", self._group_id, why)
+            why = self._future.exception() if self._future.is_done() else "no response in time"
+            logger.warning("group %r: commit before the rebalance failed: %s", self._group_id, why)
         self._commits = self._future = None
         return True
 
     def time_to_next_step_ms(self, now_ms: float) -> float:
-        """Milliseconds until :meth:`is_over` may do something; infinity if nothing has begun."""
+        """Return the milliseconds until :meth:`is_over` can act; infinity if no commit has started."""
         if self._commits is None:
             return math.inf
         if self._future is None:

@@ -1,6 +1,6 @@
-"""Where a group has come to: partitions in, committed offsets out; positions for those without one.
+"""Fetches the committed offsets of a group, and sets the positions of newly assigned partitions from them.
 
-Does not know: commits, joining, records. (The part of Kafka's ``ConsumerCoordinator`` that reads offsets.)
+This is the fetching part of Kafka's ``ConsumerCoordinator``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafkacore.consumer.group.offset_requests import (
     Shown,
     Topics,
     fetch_request,
-    read_committed_answer,
+    read_committed_response,
 )
 from kafkacore.consumer.subscription_state import FetchPosition
 from kafkacore.consumer.timer import Timer
@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 
 
-class _Asked(NamedTuple):
-    """A request that may be on its way for longer than a poll takes."""
+class _PendingFetch(NamedTuple):
+    """A fetch of committed offsets that may be in flight for longer than one poll."""
 
     partitions: set[TopicPartition]
     generation: Generation
@@ -40,81 +40,80 @@ class _Asked(NamedTuple):
 
 
 class CommittedOffsets(GroupRequests):
-    """Reads a group's offsets."""
+    """Fetches the committed offsets of a group."""
 
     def __init__(self, parts: GroupParts) -> None:
         super().__init__(parts)
-        self._asked: _Asked | None = None
+        self._pending: _PendingFetch | None = None
         self._attempts = 0
-        self._ask_again_ms = 0.0
+        self._retry_at_ms = 0.0
 
     def fetch_committed(self, partitions: set[TopicPartition], timer: Timer) -> Committed:
-        """Committed offsets of ``partitions``, ``None`` where there is none.
+        """Return the committed offset of each partition, or ``None`` if it has none.
 
         Raises
         ------
         KafkaTimeoutError
-            If they could not be had in time, such as while a transaction with such offsets is open.
+            If the offsets could not be fetched in time, such as while a transaction with them is open.
         KafkaError
-            What the coordinator said and trying again will not cure.
+            An error of the coordinator that is not retriable.
         """
         if not partitions:
             return {}
-        return self._ask_until(
+        return self._retry_until(
             lambda: self._send_fetch(partitions),
             timer,
-            lambda: f"read what is committed of {Shown(partitions)}",
+            lambda: f"fetch the committed offsets of {Shown(partitions)}",
         )
 
     def init_positions(self) -> bool:
-        """Have partitions that have had no position begin where the group has come to. Never waits.
+        """Set the positions of partitions that have had none to the committed offsets. Never waits.
 
         Returns
         -------
         bool
-            Whether that is done; partitions that still have no position then are those for which nothing is
-            committed.
+            Whether that is done. Partitions that still have no position then have no committed offset.
 
         Raises
         ------
         KafkaError
-            What the coordinator said and trying again will not cure.
+            An error of the coordinator that is not retriable.
         """
         wanted = self._subscriptions.initializing_partitions()
         if not wanted:
-            self._asked = None
+            self._pending = None
             return True
         generation = self._membership.generation()
-        asked = self._asked
-        if asked is not None and (asked.partitions != wanted or asked.generation != generation):
-            asked = self._asked = None
-        if asked is None:
-            if self._clock.monotonic_ms() < self._ask_again_ms:
+        pending = self._pending
+        if pending is not None and (pending.partitions != wanted or pending.generation != generation):
+            pending = self._pending = None
+        if pending is None:
+            if self._clock.monotonic_ms() < self._retry_at_ms:
                 return False
             if not self._membership.ensure_coordinator(Timer(self._clock, 0)):
                 return False
-            asked = self._asked = _Asked(wanted, generation, self._send_fetch(wanted))
-        if not asked.future.is_done():
+            pending = self._pending = _PendingFetch(wanted, generation, self._send_fetch(wanted))
+        if not pending.future.is_done():
             return False
-        self._asked = None
-        if asked.future.failed():
-            if not asked.future.is_retriable():
-                raise asked.future.exception()
-            self._ask_again_ms = self._clock.monotonic_ms() + self._backoff.backoff_ms(self._attempts)
+        self._pending = None
+        if pending.future.failed():
+            if not pending.future.is_retriable():
+                raise pending.future.exception()
+            self._retry_at_ms = self._clock.monotonic_ms() + self._backoff.backoff_ms(self._attempts)
             self._attempts += 1
             return False
         self._attempts = 0
-        self._begin_at(asked.future.value())
+        self._set_positions(pending.future.value())
         return True
 
-    def _begin_at(self, committed: Committed) -> None:
-        """Positions from committed offsets; one with an epoch is validated before it is read from."""
+    def _set_positions(self, committed: Committed) -> None:
+        """Set positions to committed offsets. Those with an epoch are validated before the first fetch."""
         for tp, offset in committed.items():
             if offset is None:
-                logger.info("group %r has committed nothing of %s", self._group_id, Shown([tp]))
+                logger.info("group %r has no committed offset for %s", self._group_id, Shown([tp]))
                 continue
-            logger.info("group %r goes on with %s", self._group_id, Shown({tp: offset}))
-            # Whoever committed may know of a newer leader than we do.
+            logger.info("group %r has the committed offset of %s", self._group_id, Shown({tp: offset}))
+            # The committing consumer may have seen a newer leader than this one.
             self._metadata.update_last_seen_epoch_if_newer(tp, offset.leader_epoch)
             self._subscriptions.seek_unvalidated(tp, FetchPosition(offset.offset, offset.leader_epoch))
 
@@ -139,9 +138,9 @@ class CommittedOffsets(GroupRequests):
         response: ClientResponse,
     ) -> None:
         try:
-            found = read_committed_answer(response.message, self._group_id, partitions, topics)
+            found = read_committed_response(response.message, self._group_id, partitions, topics)
         except KafkaError as error:
-            logger.debug("committed offsets of group %r: %s", self._group_id, error)
+            logger.debug("fetching the committed offsets of group %r failed: %s", self._group_id, error)
             if isinstance(error, MOVED):
                 self._membership.coordinator_failed(error.message)
             elif isinstance(error, errors.UnknownTopicIdError):

@@ -1,4 +1,4 @@
-"""From settings to a member of a group. The only place that knows which protocols there are."""
+"""Creates the group membership of a consumer. Only this module knows which group protocols exist."""
 
 from __future__ import annotations
 
@@ -33,27 +33,29 @@ def new_membership(
     heartbeats: HeartbeatSender,
     metrics: GroupMetrics,
 ) -> GroupMembership | None:
-    """The membership that ``group_id`` and ``group_protocol`` ask for; ``None`` without a group.
+    """Return the membership for ``group_id`` and ``group_protocol``, or ``None`` without a group.
 
     Parameters
     ----------
     config:
-        The consumer's settings, checked.
+        The consumer's settings, already checked.
+    client, metadata, subscriptions, clock:
+        Shared with the other parts of the consumer.
     released:
-        In it code of the user's runs.
+        Context manager that releases the consumer's lock while a rebalance runs the user's callbacks.
     on_assignment_changed:
-        Told when partitions have gone or come.
+        Called after the assignment has changed.
     on_partitions_removed:
-        Told before partitions go, and whether they are lost.
+        Called before partitions are revoked or lost, with whether they are lost.
     heartbeats:
-        How to beat.
+        Sends the heartbeats.
     metrics:
-        Told what happens.
+        Metrics of the group.
 
     Raises
     ------
     KafkaConfigurationError
-        For assignors that there are not, or that do not go together.
+        If an assignor is unknown, or the assignors cannot be combined.
     """
     if config["group_id"] is None:
         return None

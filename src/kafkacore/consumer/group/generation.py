@@ -1,4 +1,4 @@
-"""Which generation of a group a member belongs to, and how far its joining has come."""
+"""The generation of a group that a member belongs to, and the state of the member."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ NO_MEMBER_ID = ""
 
 
 class Generation(NamedTuple):
-    """A member's place in its group. (``Generation`` of Kafka's ``AbstractCoordinator``.)
+    """A member's generation and member id. This is ``Generation`` of Kafka's ``AbstractCoordinator``.
 
     Attributes
     ----------
     generation_id:
-        Counts the group's rebalances; -1 outside of a group.
+        Number of the generation, which increases with each rebalance; -1 without a generation.
     member_id:
-        As the coordinator gave it; empty before that.
+        Member id that the coordinator assigned; empty before that.
     protocol_name:
-        The assignor that the group has agreed on.
+        Name of the assignor that the group uses.
     """
 
     generation_id: int = NO_GENERATION_ID
@@ -30,7 +30,7 @@ class Generation(NamedTuple):
         return self.member_id != NO_MEMBER_ID
 
     def was_reset(self) -> bool:
-        """Whether there is no generation; a member id may be left, which is still good for joining."""
+        """Return whether the member has no generation. It may still have a member id to join with."""
         return self.generation_id == NO_GENERATION_ID
 
 
@@ -38,16 +38,16 @@ NO_GENERATION = Generation()
 
 
 class MemberState(Enum):
-    """How far a member is."""
+    """State of a member in the group."""
 
-    #: In no group, or thrown out of it.
+    #: Not a member: never joined, left, or removed.
     UNJOINED = "unjoined"
-    #: JoinGroup is on its way; the coordinator waits for the other members.
+    #: JoinGroup is in flight; the coordinator waits for the other members.
     PREPARING_REBALANCE = "preparing rebalance"
-    #: Joined; SyncGroup is on its way, or the leader still works out who gets what.
+    #: Joined; SyncGroup is in flight, or the leader is still assigning partitions.
     COMPLETING_REBALANCE = "completing rebalance"
     STABLE = "stable"
 
     def has_not_joined(self) -> bool:
-        """Whether there is no generation for which a heartbeat could be sent."""
+        """Return whether the member has no generation to send heartbeats for."""
         return self in (MemberState.UNJOINED, MemberState.PREPARING_REBALANCE)

@@ -1,7 +1,4 @@
-"""Requests of a group to its coordinator: whom to send them, how long to wait, what a lost one means.
-
-Does not know: what is asked.
-"""
+"""Base of requests to the coordinator of a group: coordinator, retries and timeouts."""
 
 from __future__ import annotations
 
@@ -29,18 +26,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class GroupParts:
-    """What requests of a group are made with.
+    """Objects that requests of a group use.
 
     Attributes
     ----------
     config:
-        The consumer's settings, checked; ``group_id`` is not ``None``.
+        The consumer's settings, already checked, with a ``group_id``.
     client, metadata, subscriptions, clock:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     membership:
-        For the coordinator and the generation.
+        Provides the coordinator and the generation.
     metrics:
-        Told how long it took.
+        Metrics of the group.
     """
 
     config: Config
@@ -53,7 +50,7 @@ class GroupParts:
 
 
 class GroupRequests:
-    """What commits and committed offsets share."""
+    """Code that commits and committed offsets share."""
 
     def __init__(self, parts: GroupParts) -> None:
         self._config = config = parts.config
@@ -69,41 +66,43 @@ class GroupRequests:
         )
 
     def _no_coordinator(self) -> errors.CoordinatorNotAvailableError:
-        return errors.CoordinatorNotAvailableError(f"of group {self._group_id!r}")
+        return errors.CoordinatorNotAvailableError(f"the coordinator of group {self._group_id!r} is unknown")
 
     def _on_lost(self, node: Node, answered: RequestFuture[T], error: BaseException) -> None:
         self._membership.request_failed(node, error)
         if isinstance(error, errors.UnsupportedVersionError):
             error = errors.UnsupportedVersionError(
-                f"group_id={self._group_id!r}: the broker does not keep offsets of groups in a version that "
-                f"kafkacore speaks ({error}): upgrade the broker, or leave group_id out"
+                f"group_id={self._group_id!r}: the broker supports no version of the offset requests that "
+                f"kafkacore can send ({error}): upgrade the broker, or leave group_id out"
             )
         answered.fail_unless_done(error)
 
-    def _ask_until(
+    def _retry_until(
         self,
         send: Callable[[], RequestFuture[T]],
         timer: Timer,
         what: Callable[[], str],
         when_polled: Callable[[], None] | None = None,
     ) -> T:
-        """Send, and again what may go better, until there is an answer.
+        """Send a request, and repeat it after retriable errors, until it succeeds.
 
         Parameters
         ----------
         send:
-            Makes the request, of what is known then.
+            Creates and sends the request; called for each try.
+        timer:
+            Deadline.
         what:
-            Names it for the time-out's message.
+            Returns the name of the operation, for the message of a timeout.
         when_polled:
-            Called when an answer has come, or the time is up, before anything is made of it.
+            Called when a response has arrived, or the time is up, before the result is used.
 
         Raises
         ------
         KafkaTimeoutError
-            When ``timer`` ends; its cause is the last failure.
+            When ``timer`` expires; its cause is the last failure.
         KafkaError
-            Any that trying again will not cure.
+            An error that is not retriable.
         """
         attempts = 0
         last: BaseException | None = None
@@ -126,7 +125,7 @@ class GroupRequests:
 
     def _poll_until(self, future: RequestFuture[T], timer: Timer) -> None:
         if timer.expired and not future.is_done():
-            # Without any time it is sent all the same.
+            # The request is sent even if no time is left.
             self._client.transmit_sends()
         self._client.poll_until(future, timer)
 

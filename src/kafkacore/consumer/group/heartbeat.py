@@ -1,7 +1,6 @@
-"""When a member has to beat, and beating through the consumer's own network client.
+"""Heartbeats of a member: when they are due, and a sender that uses the consumer's own network client.
 
-A node and a request in, answers out. Does not know: what an answer means, whose thread it is on. (Kafka's
-``Heartbeat``, without the poll timer, which is the membership's.)
+This is Kafka's ``Heartbeat`` without the poll timer, which belongs to the membership.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
-#: Told of every answer: the response, or why there is none.
+#: Called with every heartbeat response, or with the error of a failed heartbeat.
 OnHeartbeat = Callable[[HeartbeatResponse | BaseException], None]
 
 
 class HeartbeatSender(Protocol):
-    """Sends heartbeats of one member at their times."""
+    """Sends the heartbeats of one member when they are due."""
 
     @property
-    def beats_alone(self) -> bool:
-        """Whether it needs no :meth:`turn`, and ends :meth:`wait` when there is something to act on."""
+    def is_native(self) -> bool:
+        """Whether heartbeats are sent natively, without :meth:`turn`; :meth:`wait` then returns on events."""
 
     def begin(
         self,
@@ -38,59 +37,63 @@ class HeartbeatSender(Protocol):
         session_timeout_ms: float,
         on_answer: OnHeartbeat,
     ) -> None:
-        """Beat for this generation from now on, the first time one interval from now; instead of what was
-        begun before.
+        """Start heartbeats for a generation, replacing those started before.
+
+        The first heartbeat is sent after one interval.
 
         Parameters
         ----------
         node:
             The coordinator.
-        interval_ms, session_timeout_ms:
-            Between beats; without an answer after which the session counts as lost.
+        request:
+            Heartbeat request of the generation.
+        interval_ms:
+            Time between two heartbeats, in milliseconds.
+        session_timeout_ms:
+            Time without a response after which the session counts as expired, in milliseconds.
         on_answer:
-            Called on the thread that polls the network.
+            Called with each response or error, on the thread that polls the network.
         """
 
     def polled(self, deadline_ms: float) -> None:
-        """No beat after ``deadline_ms`` (the clock's): the application has to poll again before."""
+        """Send no heartbeats after ``deadline_ms`` (monotonic), unless the application polls again."""
 
     def end(self) -> None:
-        """No more beats: joining anew, out of the group, or the coordinator is unknown."""
+        """Stop heartbeats: the member is joining or has left, or the coordinator is unknown."""
 
     def due_ms(self, now_ms: float) -> float:
-        """Milliseconds until :meth:`turn` has something to do; infinity if it never has."""
+        """Return the milliseconds until :meth:`turn` has something to do; infinity if it has not."""
 
     def turn(self, now_ms: float) -> None:
-        """Send a beat if one is due. Does not wait."""
+        """Send a heartbeat if one is due. Does not wait."""
 
     def session_expired(self, now_ms: float) -> bool:
-        """Whether the coordinator has been silent for the session timeout, or has not answered a beat in a
-        request's time.
+        """Return whether the coordinator has not responded for the session timeout.
+
+        Heartbeats on a native sender also expire when one is not answered within the request timeout.
         """
 
     def wait(self, timeout_ms: float) -> None:
-        """For the heartbeat thread between its turns: until there is something to act on, or the time is
-        over.
-        """
+        """Wait until there is something to act on or the time is up; for the heartbeat thread."""
 
     def wakeup(self) -> None:
-        """End the wait that is, or the next. From any thread."""
+        """End the current or the next wait. Any thread may call this."""
 
     def close(self) -> None:
-        """The consumer is closed."""
+        """Stop for good, because the consumer is closed."""
 
 
 class InBandHeartbeatSender:
-    """Heartbeats as requests like any others; for a virtual clock, and where there is no line of its own.
+    """Sends heartbeats like other requests; for virtual clocks, and without a native heartbeat.
 
     Parameters
     ----------
     client, clock:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     retry_backoff_ms:
-        Until the next beat when one has failed.
+        Pause after a failed heartbeat, in milliseconds.
     metrics:
-        Told of what is sent and answered.
+        Metrics of the group.
     """
 
     def __init__(
@@ -112,11 +115,11 @@ class InBandHeartbeatSender:
         self._in_flight = False
         self._condition = Condition()
         self._woken = False
-        #: Which begin an answer belongs to; those of an earlier one are not counted here.
+        #: Number of the current :meth:`begin`; responses to heartbeats of an earlier one are not counted.
         self._round = 0
 
     @property
-    def beats_alone(self) -> bool:
+    def is_native(self) -> bool:
         """See :class:`HeartbeatSender`."""
         return False
 
@@ -138,7 +141,7 @@ class InBandHeartbeatSender:
         self._in_flight = False
 
     def beat_now(self) -> None:
-        """Do not wait for the interval before the first beat."""
+        """Send the first heartbeat at once instead of after one interval."""
         self._next_ms = self._clock.monotonic_ms()
 
     def polled(self, deadline_ms: float) -> None:
@@ -146,7 +149,7 @@ class InBandHeartbeatSender:
         self._poll_deadline_ms = deadline_ms
 
     def end(self) -> None:
-        """See :class:`HeartbeatSender`. An answer that is still to come is reported."""
+        """See :class:`HeartbeatSender`. A response that is still in flight is reported."""
         self._round += 1
         self._node = None
         self._in_flight = False

@@ -1,7 +1,7 @@
-"""The thread that keeps a member in its group while the application is busy with records.
+"""The thread that keeps a member in its group while the application processes records.
 
-It begins when the member first joins, does what is due when the consumer is not in use, and waits otherwise.
-Does not know: what is due. (The heartbeat thread of Kafka's ``AbstractCoordinator``.)
+It starts when the member first joins. It does what is due while no application thread is in the consumer.
+This is the heartbeat thread of Kafka's ``AbstractCoordinator``.
 """
 
 from __future__ import annotations
@@ -15,23 +15,26 @@ from kafkacore.consumer.group.membership import GroupMembership
 from kafkacore.consumer.guard import SingleOwnerGuard
 
 NAME = "kafka-coordinator-heartbeat-thread"
-#: The application is in a call, in which all is done that is due; it may leave it at any time.
-OCCUPIED_MS = 100.0
+#: Wait while the application is in a call, in milliseconds. The call does what is due, but may return at any
+#: time.
+BUSY_WAIT_MS = 100.0
 
 
 class HeartbeatThread:
-    """Gives a membership its background turns.
+    """Runs the background work of a membership.
 
     Parameters
     ----------
     guard:
-        Of the consumer; the thread comes in when nobody is there.
-    membership, heartbeats:
-        What has its turn, and who is waited for between turns.
+        Lock of the consumer. The thread enters only while no application thread is in the consumer.
+    membership:
+        Membership whose background work is run.
+    heartbeats:
+        Sender on which the thread waits in between.
     clock:
-        Of the machine.
+        Source of time.
     group_id:
-        For the thread's name.
+        Name of the group, for the name of the thread.
     """
 
     def __init__(
@@ -57,20 +60,21 @@ class HeartbeatThread:
         return self._thread is not None and self._thread.is_alive()
 
     def wake(self) -> None:
-        """There is something to look at; the first time, the thread begins."""
+        """Wake the thread because there is work; the first call starts it."""
         if self._thread is None and not self._is_stopping:
             self._thread = Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         self._heartbeats.wakeup()
 
     def stop(self) -> None:
-        """Have it end; does not wait for that."""
+        """Tell the thread to stop, without waiting for it."""
         self._is_stopping = True
         self._heartbeats.wakeup()
 
     def abandon(self, then: Callable[[], None]) -> None:
-        """Nobody uses the consumer any more: end, without anybody waiting for that, and call ``then`` last.
-        A turn of this thread may be under way, so it is the one to call it.
+        """Stop the thread without waiting, and call ``then`` when it has stopped; for a discarded consumer.
+
+        The thread itself calls ``then``, because it may be in the middle of its work.
         """
         self._then = then
         if self.is_alive:
@@ -79,22 +83,23 @@ class HeartbeatThread:
             self._end()
 
     def close(self, timeout_ms: float) -> None:
-        """End it and wait until it has. It never waits for the network, so that is at once; ``timeout_ms`` is
-        for a machine that is too busy.
+        """Stop the thread and wait up to ``timeout_ms`` for it.
+
+        The thread never blocks on the network, so it stops at once unless the machine is overloaded.
         """
         self.stop()
-        # It is the one who closes where a listener does so while records are held.
+        # During a hold the thread calls the listener, which may close the consumer on this very thread.
         thread = self._thread
         if thread is not None and thread.is_alive() and thread is not current_thread():
             thread.join(timeout_ms / 1000.0)
 
     def _run(self) -> None:
         while not self._is_stopping:
-            # A turn of a member that is held calls the listener, as poll() does: for that it is the owner.
+            # During a hold the thread calls the listener, as poll() does, so it must own the consumer.
             is_held = self._membership.is_held
             turn = self._membership.held_turn if is_held else self._membership.background_turn
             with self._guard.deputy() if is_held else self._guard.background() as entered:
-                wait_ms = turn(self._clock.monotonic_ms()) if entered else OCCUPIED_MS
+                wait_ms = turn(self._clock.monotonic_ms()) if entered else BUSY_WAIT_MS
             self._heartbeats.wait(wait_ms)
         if self._then is not None:
             self._end()

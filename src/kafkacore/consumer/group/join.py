@@ -1,7 +1,7 @@
-"""One rebalance from beginning to end: prepare, JoinGroup, SyncGroup, take the assignment over.
+"""One rebalance from start to end: prepare, JoinGroup, SyncGroup, and apply the assignment.
 
-A turn at a time; a refused join is retried or raised. Does not know: heartbeats, leaving.
-(``joinGroupIfNeeded`` of Kafka's ``AbstractCoordinator`` and the answers that it waits for.)
+Each call of :meth:`GroupJoin.advance` does the next step without waiting. This is ``joinGroupIfNeeded`` of
+Kafka's ``AbstractCoordinator`` with its response handlers.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: So often, and then with growing pauses: who is refused each time is not to do nothing but ask.
-TRIES_AT_ONCE = 3
-#: After these the group is joined again at once.
-BEGIN_AT_ONCE = (
+#: Retries without a pause before backing off, so that a member that is always rejected does not busy-loop.
+IMMEDIATE_RETRIES = 3
+#: Errors after which the group is joined again at once.
+REJOIN_AT_ONCE = (
     errors.UnknownMemberIdError,
     errors.IllegalGenerationError,
     errors.RebalanceInProgressError,
@@ -42,16 +42,16 @@ BEGIN_AT_ONCE = (
 
 
 class GroupJoin:
-    """Whether the group has to be joined, and the joining.
+    """Decides whether the group must be joined, and joins it.
 
     Parameters
     ----------
     member:
-        Whose generation it is; sends our requests.
+        Membership whose generation changes; it sends the requests.
     rebalance, subscriptions:
-        What the consumer wants and gets.
+        The subscription to join with, and the assignment to change.
     backoff:
-        After a failure.
+        Backoff after a failure.
     """
 
     def __init__(
@@ -69,19 +69,20 @@ class GroupJoin:
         self._reason = ""
         self._is_prepared = False
         self._commit = CommitBeforeRevoke(member.settings.group_id, member.settings.retry_backoff_ms)
-        #: From JoinGroup to the assignment's bytes; kept until they are taken over.
+        #: From JoinGroup to the bytes of the assignment; kept until the assignment has been applied.
         self._future: RequestFuture[bytes] | None = None
-        #: We lead the group, and its topics' metadata are on their way: the answer, and what waits for it.
+        #: Set while the leader waits for metadata: generation, JoinGroup response, and future of the
+        #: assignment.
         self._leading: tuple[Generation, JoinGroupResponse, RequestFuture[bytes]] | None = None
         self._failures = 0
         self._retry_at_ms = -math.inf
         self._began_ms: float | None = None
 
-    # ---- Whether -----------------------------------------------------------------------------------------
+    # ---- State -------------------------------------------------------------------------------------------
     def request(self, reason: str) -> None:
-        """Join in one of the next turns. The JoinGroup request carries ``reason`` (KIP-800)."""
+        """Make one of the next polls join the group. The JoinGroup request carries ``reason`` (KIP-800)."""
         if not self._is_wanted:
-            logger.info("group %r: to be joined again: %s", self._member.settings.group_id, reason)
+            logger.info("group %r: requesting to rejoin: %s", self._member.settings.group_id, reason)
         self._is_wanted = True
         self._reason = reason
 
@@ -91,7 +92,7 @@ class GroupJoin:
         self._is_prepared = False
 
     def is_needed(self) -> bool:
-        """Whether the group has to be joined, or a join is under way."""
+        """Return whether the group must be joined, or a join is in progress."""
         reason = self._rebalance.rejoin_reason()
         if reason is not None and not self._is_wanted:
             self.request(reason)
@@ -99,17 +100,15 @@ class GroupJoin:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no join is wished for, and none under way."""
+        """Whether no join is requested or in progress."""
         return not self._is_wanted and self._future is None
 
     def is_in_flight(self) -> bool:
-        """Whether JoinGroup is not answered yet, so that the coordinator reads nothing more from its
-        connection.
-        """
+        """Return whether JoinGroup is in flight, so that the broker reads no more from the connection."""
         return self._future is not None and self._member.state is MemberState.PREPARING_REBALANCE
 
     def time_to_next_step_ms(self, now_ms: float) -> float:
-        """Milliseconds until :meth:`advance` may do something; infinity while an answer is awaited."""
+        """Return the milliseconds until the next step, or infinity while a response is awaited."""
         if self._future is not None:
             return 0.0 if self._future.is_done() else math.inf
         if self._commit.has_begun:
@@ -118,16 +117,16 @@ class GroupJoin:
             return math.inf
         return max(self._retry_at_ms - now_ms, 0.0)
 
-    # ---- Turn by turn ------------------------------------------------------------------------------------
+    # ---- Steps -------------------------------------------------------------------------------------------
     def advance(self) -> bool:
-        """Go as far as it goes at once; whether the member is in the group with its assignment.
+        """Do all steps that need not wait; return whether the member has joined and has its assignment.
 
         Raises
         ------
         KafkaError
-            What trying again will not cure.
+            An error that is not retriable.
         Exception
-            What the listener raised.
+            Any exception of the listener.
         """
         while self.is_needed():
             if self._future is None and not self._begin():
@@ -159,7 +158,7 @@ class GroupJoin:
         self._member.end_heartbeats()
         settings, generation = self._member.settings, self._member.generation()
         logger.info("group %r: joining (%s)", settings.group_id, self._reason or "for the first time")
-        self._future = self._member.ask(
+        self._future = self._member.send_request(
             join_request(settings, generation, self._rebalance.protocols(generation), self._reason),
             self._on_joined,
             settings.join_timeout_ms,
@@ -168,7 +167,7 @@ class GroupJoin:
         return True
 
     def _prepare(self, now_ms: float) -> bool:
-        """Commit, then give up what must not be kept. The commit is not waited for in this turn."""
+        """Commit, then revoke the partitions that may not be kept. This does not wait for the commit."""
         commits = self._member.commits
         if (
             not self._commit.has_begun
@@ -178,8 +177,8 @@ class GroupJoin:
             self._commit.begin(commits, now_ms, self._member.settings.rebalance_timeout_ms)
         if not self._commit.is_over(now_ms):
             return False
-        # Before: the listener may raise, and is not to be called again for that; and meanwhile the generation
-        # may be lost, which calls for preparing again.
+        # Set before the call. If the listener raises, it is not called again. The generation may also be
+        # reset meanwhile, which clears the flag so that the member prepares again.
         self._is_prepared = True
         try:
             self._rebalance.prepare(self._member.generation())
@@ -194,15 +193,15 @@ class GroupJoin:
         generation = member.generation()
         if generation.was_reset() or member.state is not MemberState.STABLE:
             self._future = None
-            member.reset_lost("the group threw this member out before it had its assignment")
+            member.reset_lost("the member was removed from the group before it had its assignment")
             return
         try:
             completion = self._rebalance.complete(generation, future.value())
         except errors.WakeupError:
-            raise  # Nothing of it is lost: the next turn takes it over again. So it is with Ctrl-C.
+            raise  # The next poll applies the assignment again, as after a Ctrl-C.
         except errors.KafkaError as error:
             self._done()
-            self.request(f"the assignment cannot be taken over: {type(error).__name__}")
+            self.request(f"could not apply the assignment: {type(error).__name__}")
             raise
         failures = self._failures
         self._done()
@@ -223,14 +222,14 @@ class GroupJoin:
         self._retry_at_ms = -math.inf
 
     def _fail(self, future: RequestFuture[bytes]) -> bool:
-        """Joining has failed; whether to begin again at once. Raises what is final."""
+        """Handle a failed join; return whether to retry at once. Raise an error that is not retriable."""
         error = future.exception()
         self._future = self._leading = None
         self._member.metrics.rebalance_failed(self._member.clock.monotonic_ms())
         if not isinstance(error, errors.MemberIdRequiredError):
             self.request(f"rebalance failed due to {type(error).__name__}")
         self._failures += 1
-        if isinstance(error, BEGIN_AT_ONCE):
+        if isinstance(error, REJOIN_AT_ONCE):
             self._pause()
             return True
         if isinstance(error, errors.UnsupportedVersionError):
@@ -241,8 +240,8 @@ class GroupJoin:
         self._pause(at_once=0)
         return False
 
-    def _pause(self, at_once: int = TRIES_AT_ONCE) -> None:
-        """The next try comes after a while, which grows; but the first ones, ``at_once`` of them."""
+    def _pause(self, at_once: int = IMMEDIATE_RETRIES) -> None:
+        """Delay the next try with a growing backoff, except for the first ``at_once`` failures."""
         if self._failures > at_once:
             now_ms = self._member.clock.monotonic_ms()
             self._retry_at_ms = now_ms + self._backoff.backoff_ms(self._failures - 1)
@@ -250,29 +249,29 @@ class GroupJoin:
     def _no_groups(self, error: BaseException) -> errors.UnsupportedVersionError:
         settings = self._member.settings
         if settings.is_static and "JoinGroup" not in str(error):
-            return errors.UnsupportedVersionError(f"the broker is too old for group_instance_id: {error}")
+            return errors.UnsupportedVersionError(f"the broker does not support group_instance_id: {error}")
         return errors.UnsupportedVersionError(
-            f"group_id={settings.group_id!r}: the broker does not serve consumer groups in a version that "
-            f"kafkacore speaks ({error}): upgrade the broker, or use assign(), or subscribe() with "
+            f"group_id={settings.group_id!r}: the broker supports no version of the group requests that "
+            f"kafkacore can send ({error}): upgrade the broker, or use assign(), or subscribe() with "
             "group_id=None"
         )
 
-    # ---- Answers -----------------------------------------------------------------------------------------
+    # ---- Responses ---------------------------------------------------------------------------------------
     def _on_joined(self, sent: Generation, response: ClientResponse, future: RequestFuture[bytes]) -> None:
         answer: JoinGroupResponse = response.message
         if answer.error_code:
             future.fail(self._join_error(sent, answer))
         elif answer.protocol_type not in (None, PROTOCOL_TYPE):
-            future.fail(_inconsistent(f"its members are of type {answer.protocol_type!r}"))
+            future.fail(_inconsistent(f"its protocol type is {answer.protocol_type!r}"))
         elif answer.generation_id < 0 or not answer.member_id:
             future.fail(
                 errors.MalformedMessageError(
-                    f"JoinGroup names member {answer.member_id!r} of generation {answer.generation_id}"
+                    f"JoinGroup returned member id {answer.member_id!r} and generation {answer.generation_id}"
                 )
             )
         elif self._member.state is not MemberState.PREPARING_REBALANCE:
-            # It has left meanwhile.
-            future.fail(errors.UnknownMemberIdError("the member has left the group while it was joining"))
+            # The consumer has left the group since it sent the request.
+            future.fail(errors.UnknownMemberIdError("the member left the group while it was joining"))
         else:
             generation = Generation(answer.generation_id, answer.member_id, answer.protocol_name or "")
             self._member.joined(generation)
@@ -287,32 +286,32 @@ class GroupJoin:
                 self._sync(generation, [], future)
 
     def advance_in_background(self) -> None:
-        """As the leader: hand out partitions as soon as there are metadata to do it by."""
+        """As the leader, assign partitions once the metadata of all topics are known."""
         if self._leading is None or not self._rebalance.can_assign():
             return
         (generation, answer, future), self._leading = self._leading, None
         if future.is_done():
-            # A Ctrl-C came in between, and has ended it.
+            # A Ctrl-C has failed it meanwhile.
             return
         if generation != self._member.generation() or self._member.state.has_not_joined():
-            future.fail(errors.IllegalGenerationError("it ended before it had an assignment"))
+            future.fail(errors.IllegalGenerationError("the generation ended before partitions were assigned"))
             return
         try:
             assignments = self._rebalance.assign(generation.protocol_name, answer.skip_assignment)
             self._sync(generation, assignments, future)
         except Exception as error:
-            logger.exception("group %r: the leader cannot assign", self._member.settings.group_id)
+            logger.exception("group %r: assigning partitions failed", self._member.settings.group_id)
             future.fail(error)
         except BaseException:
-            # A Ctrl-C: whether SyncGroup is on its way, and who would hear of its answer, is not known.
-            future.fail_unless_done(CallbackInterruptedError("interrupted while the assignment was made"))
+            # Such as a Ctrl-C: SyncGroup may have been sent, but nothing may handle its response.
+            future.fail_unless_done(CallbackInterruptedError("interrupted while partitions were assigned"))
             raise
 
     def _sync(
         self, generation: Generation, assignments: list[tuple[str, bytes]], future: RequestFuture[bytes]
     ) -> None:
         request = sync_request(self._member.settings, generation, assignments)
-        self._member.ask(request, self._on_synced).chain(future)
+        self._member.send_request(request, self._on_synced).chain(future)
 
     def _on_synced(self, sent: Generation, response: ClientResponse, future: RequestFuture[bytes]) -> None:
         answer: SyncGroupResponse = response.message
@@ -320,14 +319,15 @@ class GroupJoin:
         if answer.error_code:
             future.fail(self._sync_error(sent, answer))
         elif answer.protocol_type not in (None, PROTOCOL_TYPE):
-            future.fail(_inconsistent(f"its members are of type {answer.protocol_type!r}"))
+            future.fail(_inconsistent(f"its protocol type is {answer.protocol_type!r}"))
         elif self._future is None or self._future.is_done():
-            # A Ctrl-C has ended this attempt to join: nobody would take the assignment.
+            # A Ctrl-C has ended this join, so nothing would apply the assignment.
             future.fail(errors.IllegalGenerationError("joining was interrupted"))
         elif sent != member.generation() or member.state is not MemberState.COMPLETING_REBALANCE:
-            future.fail(errors.IllegalGenerationError("it ended while it was synchronized"))
+            future.fail(errors.IllegalGenerationError("the generation ended during SyncGroup"))
         elif answer.protocol_name not in (None, sent.protocol_name):
-            future.fail(_inconsistent(f"it assigns by {answer.protocol_name!r}, not {sent.protocol_name!r}"))
+            why = f"it uses assignor {answer.protocol_name!r}, not {sent.protocol_name!r}"
+            future.fail(_inconsistent(why))
         else:
             member.state = MemberState.STABLE
             now_ms = member.clock.monotonic_ms()
@@ -338,19 +338,19 @@ class GroupJoin:
             self._reason = ""
             future.complete(bytes(answer.assignment))
 
-    # ---- Refusals ----------------------------------------------------------------------------------------
+    # ---- Errors ------------------------------------------------------------------------------------------
     def _join_error(self, sent: Generation, answer: JoinGroupResponse) -> BaseException:
         error = errors.for_code(answer.error_code)
         settings = self._member.settings
         if error is errors.UnknownMemberIdError:
             self._member.reset_generation(error(), sent, "JoinGroup")
         elif error is errors.GroupMaxSizeReachedError:
-            return error(f"group {settings.group_id!r} has as many members as it may have")
+            return error(f"group {settings.group_id!r} already has group.max.size members")
         elif error is errors.MemberIdRequiredError:
             self._member.take_member_id(answer.member_id)
             self.request(f"need to join with the given member id: {printable(answer.member_id)}")
         elif error is errors.InconsistentGroupProtocolError:
-            return _inconsistent("its members share no assignor with partition_assignment_strategy")
+            return _inconsistent("all members must share an assignor in partition_assignment_strategy")
         elif error is errors.InvalidSessionTimeoutError:
             return error(
                 f"session_timeout_ms={settings.session_timeout_ms} is not between the brokers' "
@@ -365,15 +365,15 @@ class GroupJoin:
         return self._refused(error, "SyncGroup")
 
     def _refused(self, error: type[errors.BrokerResponseError], what: str) -> BaseException:
-        """What any request of a member may be answered."""
+        """Handle the errors that any request of a member may return, and return the exception."""
         if error in MOVED:
             self._member.coordinator_failed(error.message)
         elif error is errors.FencedInstanceIdError:
             return self._member.fenced()
         elif error is errors.GroupAuthorizationFailedError:
-            return error(f"no permission to be in group {self._member.settings.group_id!r}")
-        return error(f"in answer to {what}")
+            return error(f"not authorized to access group {self._member.settings.group_id!r}")
+        return error(f"{what} failed")
 
 
 def _inconsistent(why: str) -> errors.InconsistentGroupProtocolError:
-    return errors.InconsistentGroupProtocolError(f"this consumer does not fit into the group: {why}")
+    return errors.InconsistentGroupProtocolError(f"this consumer cannot join the group: {why}")

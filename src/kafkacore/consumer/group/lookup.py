@@ -1,7 +1,7 @@
-"""Which broker coordinates our group: a key in, a node out; found, lost, and looked for again.
+"""Finds the coordinator of a group, and finds it again after it was lost.
 
-Nothing waits here but :meth:`CoordinatorFinder.ensure`. Does not know: what the coordinator is asked.
-(Discovery of Kafka's ``AbstractCoordinator``.)
+Only :meth:`CoordinatorFinder.ensure` waits. This is the coordinator lookup of Kafka's
+``AbstractCoordinator``.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from kafkacore.structs import INT32_MAX, Node
 
 logger = logging.getLogger(__name__)
 
-#: A coordinator has a connection of its own, lest its requests wait behind a fetch: under a node id that no
-#: broker has, as Java's client numbers it.
+#: The coordinator has a separate connection, so that its requests do not wait behind a fetch. The connection
+#: has a node id that no broker has: this number minus the broker's id, as in the Java client.
 MAX_NODE_ID = INT32_MAX
-#: Answers by which the one that was asked is no coordinator, or not any more.
+#: Errors of a broker that is not, or not any more, the coordinator.
 MOVED = (CoordinatorNotAvailableError, NotCoordinatorError)
 
 
 class CoordinatorFinder:
-    """Knows the coordinator, or looks for it.
+    """Knows the coordinator of a group, or looks it up.
 
     Parameters
     ----------
     client, metadata, clock:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     key, key_type:
-        What is coordinated: the group's id.
+        Key to look up, such as the group id, and its type.
     backoff:
-        Between tries.
+        Backoff between lookups.
     on_lost:
-        Called when a coordinator that was known is one no more, whoever has noticed it.
+        Called when a known coordinator is lost.
     """
 
     def __init__(
@@ -70,27 +70,27 @@ class CoordinatorFinder:
         self._on_lost = on_lost
         self._node: Node | None = None
         self._search: RequestFuture[None] | None = None
-        #: Failures since a coordinator last answered.
+        #: Number of failures since the coordinator last responded.
         self._failures = 0
         self._retry_at_ms = -math.inf
         self._fatal: BaseException | None = None
 
     # ---- The coordinator ---------------------------------------------------------------------------------
     def node(self) -> Node | None:
-        """The coordinator, unless it is not known or its connection has failed."""
+        """Return the coordinator, or ``None`` if it is unknown or its connection has failed."""
         if self._node is not None and self._client.is_unavailable(self._node):
-            self.failed("its connection failed", disconnected=True)
+            self.failed("the connection failed", disconnected=True)
         return self._node
 
     def failed(self, cause: str, *, disconnected: bool = False) -> None:
-        """It cannot be had, or is no coordinator any more; see ``GroupMembership.coordinator_failed``."""
+        """Forget the coordinator; see ``GroupMembership.coordinator_failed``."""
         node, self._node = self._node, None
         if node is None:
             return
         _, host, port = _shown(node)
-        logger.info("coordinator %r:%d of group %r is given up: %s", host, port, self._key, cause)
+        logger.info("coordinator %r:%d of group %r is unavailable: %s", host, port, self._key, cause)
         if self._failures:
-            # Found and lost without a word: not again at once.
+            # It was found and lost without a response in between: back off.
             self._retry_at_ms = self._clock.monotonic_ms() + self._backoff.backoff_ms(self._failures - 1)
         self._failures += 1
         if not disconnected:
@@ -98,22 +98,22 @@ class CoordinatorFinder:
         self._on_lost()
 
     def answered(self) -> None:
-        """The coordinator has answered as one: failures before count no more."""
+        """Reset the failure count, because the coordinator has responded."""
         self._failures = 0
 
-    # ---- Looking for it ----------------------------------------------------------------------------------
+    # ---- Lookup ------------------------------------------------------------------------------------------
     def lookup(self) -> RequestFuture[None]:
         """See ``GroupMembership.lookup_coordinator``."""
         if self.node() is not None:
             return RequestFuture.success(None)
         if self._search is not None:
             return self._search
-        asked = self._client.client.least_loaded_node(self._clock.monotonic_ms())
-        if asked is None:
-            error = CoordinatorNotAvailableError("no broker can be asked for it now")
+        node = self._client.client.least_loaded_node(self._clock.monotonic_ms())
+        if node is None:
+            error = CoordinatorNotAvailableError("no broker is available to look up the coordinator")
             self._try_later(error)
             return RequestFuture.failure(error)
-        answer = self._client.send(asked, coordinator_request(self._key, self._key_type))
+        answer = self._client.send(node, coordinator_request(self._key, self._key_type))
         self._search = found = answer.compose(self._on_answer)
         found.add_callbacks(self._on_found, self._on_failure)
         return found
@@ -133,28 +133,28 @@ class CoordinatorFinder:
         self._search = None
         if isinstance(error, UnsupportedVersionError):
             self._fatal = UnsupportedVersionError(
-                f"group_id={self._key!r}: the broker does not serve consumer groups ({error})"
+                f"group_id={self._key!r}: the broker does not support consumer groups ({error})"
             )
         elif isinstance(error, GroupAuthorizationFailedError):
-            self._fatal = GroupAuthorizationFailedError(f"no permission to be in group {self._key!r}")
+            self._fatal = GroupAuthorizationFailedError(f"not authorized to access group {self._key!r}")
         elif getattr(error, "retriable", False) or isinstance(error, MalformedMessageError):
             self._try_later(error)
         else:
             self._fatal = error
 
     def _try_later(self, error: BaseException) -> None:
-        logger.debug("coordinator of group %r not found: %s", self._key, error)
+        logger.debug("looking up the coordinator of group %r failed: %s", self._key, error)
         self._retry_at_ms = self._clock.monotonic_ms() + self._backoff.backoff_ms(self._failures)
         self._failures += 1
         self._metadata.request_update()
 
     def advance(self) -> bool:
-        """Begin to look for it if it is time. Whether it is known.
+        """Start a lookup if one is due; return whether the coordinator is known.
 
         Raises
         ------
         KafkaError
-            Why it will never be found; once.
+            The error of a lookup that is not retriable; raised once.
         """
         if self.node() is not None:
             return True
@@ -166,7 +166,7 @@ class CoordinatorFinder:
         return False
 
     def ensure(self, timer: Timer) -> bool:
-        """See ``GroupMembership.ensure_coordinator``. With no time left the request is still sent."""
+        """See ``GroupMembership.ensure_coordinator``. The request is sent even if ``timer`` has expired."""
         while not self.advance():
             wait_ms = min(timer.remaining_ms, self.time_to_next_try_ms(self._clock.monotonic_ms()))
             self._client.poll(Timer(self._clock, wait_ms), self._is_missing)
@@ -178,7 +178,7 @@ class CoordinatorFinder:
         return self._node is None and self._fatal is None
 
     def time_to_next_try_ms(self, now_ms: float) -> float:
-        """Milliseconds until :meth:`advance` may do something; infinity while an answer is awaited."""
+        """Return the milliseconds until the next lookup; infinity if none is needed or one is in flight."""
         if self._fatal is not None:
             return 0.0
         if self._node is not None or self._search is not None:
@@ -186,10 +186,10 @@ class CoordinatorFinder:
         return max(self._retry_at_ms - now_ms, 0.0)
 
     def is_known_as(self, node: Node) -> bool:
-        """Whether ``node`` is still taken for the coordinator."""
+        """Return whether ``node`` is still the known coordinator."""
         return self._node == node
 
 
 def _shown(node: Node) -> tuple[int, str, int]:
-    """Id, host and port for a line of a log: the host may be anything."""
+    """Return id, host and port for a log line. The host comes from the network, so limit its length."""
     return node.node_id, node.host[:MAX_HOST_NAME], node.port

@@ -1,6 +1,6 @@
-"""A consumer's membership of its group, whatever the protocol: what the rest of the consumer may ask of it.
+"""Interface of a group membership, independent of the group protocol.
 
-The classic protocol is behind it today, that of KIP-848 will be. Does not know: how a group is joined.
+The classic protocol implements it today, and that of KIP-848 will later.
 """
 
 from __future__ import annotations
@@ -15,136 +15,146 @@ from kafkacore.structs import ConsumerGroupMetadata, Node
 
 
 class GroupCommits(Protocol):
-    """What a membership asks of committed offsets; ``OffsetCommits`` gives it."""
+    """Interface of commits that a membership uses; ``OffsetCommits`` implements it."""
 
     def invoke_completed_callbacks(self) -> None:
-        """Call the callbacks of commits that have been answered."""
+        """Call the callbacks of completed asynchronous commits."""
 
     def maybe_auto_commit_async(self, now_ms: float) -> None:
-        """Commit what was consumed if it is time."""
+        """Commit the consumed offsets if the interval has passed."""
 
     def auto_commit_now(self) -> RequestFuture[None] | None:
-        """Send what was consumed, for partitions are about to go; ``None`` if there is nothing to wait
-        for.
+        """Commit the consumed offsets before partitions are revoked.
+
+        Return ``None`` if nothing is to be committed.
         """
 
     def time_to_next_auto_commit_ms(self, now_ms: float) -> float:
-        """Milliseconds; infinity without auto-commit."""
+        """Return the milliseconds until the next automatic commit; infinity if they are disabled."""
 
     def restart_auto_commit_interval(self, now_ms: float) -> None:
-        """There is a new assignment: the interval begins anew."""
+        """Start a new interval, because there is a new assignment."""
 
 
 class GroupMembership(Protocol):
-    """A member of a group, or (with partitions chosen by ``assign``) one who only has its coordinator.
+    """A member of a group; if the user assigned the partitions, only its coordinator is used.
 
-    One thread at a time is in it: the application's under the consumer's guard, or the heartbeat thread when
-    nobody else is.
+    One thread at a time uses it: the application's thread under the consumer's lock, or the heartbeat thread
+    while no application thread is in the consumer.
     """
 
-    #: Set by the engine when both exist.
+    #: Commits of the group; set by the engine once both exist.
     commits: GroupCommits | None
-    #: Called when the heartbeat thread has to look anew at what is due; set by who starts that thread.
+    #: Called when the heartbeat thread must check what is due; set by the code that starts the thread.
     wake_background: Callable[[], None]
-    #: Whether the program holds its records for as long as it takes (``consumer.hold()``).
+    #: Whether a ``consumer.hold()`` block is open.
     is_held: bool
 
     def poll(self) -> bool:
-        """A turn of the wheel: know the coordinator, join if needed, follow metadata, commit what is due.
-        Nothing is waited for: the network is not polled, only what has come is worked on.
+        """Find the coordinator, join if needed, follow the metadata, and commit what is due.
+
+        This does not wait: it does not poll the network and only handles what has arrived.
 
         Returns
         -------
         bool
-            Whether nothing stands between the member and its assignment.
+            Whether the member has its assignment, or needs none.
 
         Raises
         ------
         KafkaError
-            What the group will not get over by itself; and the first that a listener raised.
+            An error that is not retriable, or the first exception of a listener.
         """
 
     def time_to_next_poll_ms(self, now_ms: float) -> float:
-        """How long the engine may wait before it has to call :meth:`poll` again."""
+        """Return how many milliseconds the engine may wait before it must call :meth:`poll` again."""
 
     def polled(self, now_ms: float) -> None:
-        """The application has called ``poll()``: ``max_poll_interval_ms`` begins anew."""
+        """Restart ``max_poll_interval_ms``, because the application has called ``poll()``."""
 
     def background_turn(self, now_ms: float) -> float:
-        """For the heartbeat thread, under the guard's inner lock: act on what has changed, without waiting
-        and without any callback of the user's.
+        """Handle changes on the heartbeat thread, under the inner lock of the consumer.
+
+        This neither waits nor calls any callback of the user.
 
         Returns
         -------
         float
-            Milliseconds until it wants to be called again; infinity until ``wake_background``.
+            Milliseconds until the next call; infinity to wait for ``wake_background``.
         """
 
     def hold(self, is_held: bool, now_ms: float) -> None:
-        """While held, ``max_poll_interval_ms`` does not count, nothing is committed automatically, and the
-        heartbeat thread takes the part of ``poll()``.
+        """Start or end a hold.
+
+        During a hold ``max_poll_interval_ms`` does not apply, nothing is committed automatically, and the
+        heartbeat thread rejoins the group in place of ``poll()``.
         """
 
     def held_turn(self, now_ms: float) -> float:
-        """As :meth:`background_turn`, for the heartbeat thread in the owner's place: follow what the group
-        does, with the listener's callbacks. What they raise is raised by the next :meth:`poll`.
+        """Follow rebalances during a hold, on the heartbeat thread as the owner of the consumer.
+
+        This calls the listener. The next :meth:`poll` raises its exceptions. Otherwise it is like
+        :meth:`background_turn`.
         """
 
     def subscription_changed(self) -> None:
-        """There is another subscription, or none."""
+        """Handle a new subscription, or the end of the subscription."""
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again with the next poll (``enforce_rebalance``)."""
+        """Make the next poll join the group again (``enforce_rebalance``)."""
 
     def coordinator(self) -> Node | None:
-        """Whom to send the group's requests; ``None`` while it is not known, or its connection is lost."""
+        """Return the coordinator, or ``None`` while it is unknown or its connection has failed."""
 
     def ensure_coordinator(self, timer: Timer) -> bool:
-        """Poll until the coordinator is known or the time is up; whether it is known.
+        """Poll until the coordinator is known or the time is up; return whether it is known.
 
         Raises
         ------
         GroupAuthorizationFailedError
-            And what else trying again will not cure.
+            Or any other error that is not retriable.
         """
 
     def lookup_coordinator(self) -> RequestFuture[None]:
-        """Begin to look for the coordinator, or join the search that goes on; done already if it is
-        known.
+        """Start looking up the coordinator, and return the future of the lookup.
+
+        If a lookup is in progress, return its future. If the coordinator is known, the future is done.
         """
 
     def coordinator_failed(self, cause: str, *, disconnected: bool = False) -> None:
-        """It is not the coordinator any more, or cannot be had: look for it again.
+        """Forget the coordinator, which is unreachable or no longer coordinates the group, and look it up.
 
         Parameters
         ----------
+        cause:
+            Reason, for the log.
         disconnected:
-            Its connection has ended already; otherwise it is closed, and what is on it fails.
+            Whether its connection is already closed. Otherwise it is closed, and its requests fail.
         """
 
     def request_failed(self, node: Node, error: BaseException) -> None:
-        """A request to ``node`` has got no answer: if it is because of its connection, and it is still the
-        coordinator, that has failed.
+        """Handle a request to ``node`` that got no response.
+
+        If the connection failed, and the node is still the coordinator, look up the coordinator again.
         """
 
     def generation(self) -> Generation:
-        """``NO_GENERATION`` outside of a group."""
+        """Return the current generation; ``NO_GENERATION`` outside of a group."""
 
     def is_rebalancing(self) -> bool:
-        """Whether JoinGroup has been sent and SyncGroup is not answered yet."""
+        """Return whether a rebalance is in progress: JoinGroup is sent and SyncGroup is not answered."""
 
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
-        """A request of generation ``sent`` was refused, for the member is unknown or fenced or late. Nothing
-        happens unless that is still the current generation.
+        """Leave the generation after a request of generation ``sent`` was rejected.
+
+        ``why`` names the request. If ``sent`` is not the current generation any more, nothing happens.
         """
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """For a transactional producer (KIP-447)."""
+        """Return the group metadata for a transactional producer (KIP-447)."""
 
     def leave(self, reason: str) -> None:
-        """Give the partitions back and leave; does not wait for the answer."""
+        """Revoke the partitions and leave the group, without waiting for the response."""
 
     def close(self, timer: Timer) -> None:
-        """Leave (a static member does not) and have what is on its way to the coordinator answered, in
-        time.
-        """
+        """Leave the group, unless the member is static, and wait for open requests within ``timer``."""

@@ -1,7 +1,6 @@
-"""Heartbeats that go out whoever holds the GIL: by a native heartbeat on the coordinator's connection.
+"""Heartbeats that do not need the GIL, sent natively on the coordinator's connection.
 
-A node and a request in, answers out. Where there is no connection yet, or none that can carry one, beats are
-requests like any others. Does not know: what an answer means, whose thread it is on.
+While the connection is not ready, or cannot carry native heartbeats, they are sent like other requests.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from kafkacore.structs import Node
 
 
 class NativeHeartbeatSender:
-    """The :class:`HeartbeatSender` of a real network; see there.
+    """The :class:`HeartbeatSender` for a real network.
 
     Parameters
     ----------
     client, clock:
-        Shared with the rest of the consumer; the clock is the machine's.
+        Shared with the other parts of the consumer. The clock must be that of the system.
     retry_backoff_ms:
-        Until the next beat when one that was no heartbeat's has failed.
+        Pause after a failed heartbeat that was not sent natively, in milliseconds.
     metrics:
-        Told of beats when their answers are read.
+        Metrics of the group, updated when responses are read.
     """
 
     def __init__(
@@ -42,13 +41,13 @@ class NativeHeartbeatSender:
         self._metrics: GroupMetrics = metrics or NoGroupMetrics()
         self._heartbeat = new_native_heartbeat()
         self._in_band = InBandHeartbeatSender(client, clock, retry_backoff_ms, metrics)
-        #: What was begun, until the heartbeat beats for it.
+        #: Arguments of :meth:`begin`, until native heartbeats have started.
         self._begun: tuple[Node, HeartbeatRequest, float, float, OnHeartbeat] | None = None
-        #: Which begin; answers of an earlier one are not told.
+        #: Number of the current :meth:`begin`; responses to heartbeats of an earlier one are not reported.
         self._round = 0
 
     @property
-    def beats_alone(self) -> bool:
+    def is_native(self) -> bool:
         """See :class:`HeartbeatSender`."""
         return self._begun is None
 
@@ -73,7 +72,7 @@ class NativeHeartbeatSender:
                 lambda answer: self._on_in_band(of_round, on_answer, answer),
             )
             if not self._client.is_ready(node):
-                # The coordinator was lost; how much is left of the session nobody knows.
+                # The coordinator was lost, and how much is left of the session is unknown.
                 self._in_band.beat_now()
 
     def _begin_native(self) -> bool:
@@ -81,7 +80,7 @@ class NativeHeartbeatSender:
         node, request, interval_ms, session_timeout_ms, on_answer = self._begun
         of_round = self._round
 
-        def tell(answer: HeartbeatResponse | BaseException) -> None:
+        def report(answer: HeartbeatResponse | BaseException) -> None:
             if isinstance(answer, HeartbeatResponse):
                 sent_ms, now_ms = self._heartbeat.last_sent_ms, self._clock.monotonic_ms()
                 self._metrics.heartbeat_sent(sent_ms)
@@ -89,10 +88,10 @@ class NativeHeartbeatSender:
             if of_round == self._round:
                 on_answer(answer)
 
-        # It has no requests that could time out. A session goes on at the next coordinator, so that one which
-        # does not answer is to be missed before the session is over.
+        # A native heartbeat has no request timeout. The session continues at the next coordinator, so a
+        # broker that does not respond must be detected before the session expires.
         silence_ms = min(session_timeout_ms, self._client.request_timeout_ms + interval_ms)
-        if not self._client.begin_heartbeats(node, self._heartbeat, request, interval_ms, silence_ms, tell):
+        if not self._client.begin_heartbeats(node, self._heartbeat, request, interval_ms, silence_ms, report):
             return False
         self._begun = None
         return True
@@ -126,8 +125,9 @@ class NativeHeartbeatSender:
             self._in_band.turn(now_ms)
 
     def session_expired(self, now_ms: float) -> bool:
-        """See :class:`HeartbeatSender`. The native heartbeat has judged by what lies unread, too, and by
-        the time that a request has.
+        """See :class:`HeartbeatSender`.
+
+        The native heartbeat also considers unread responses, and the request timeout.
         """
         return self._heartbeat.is_silent if self._begun is None else self._in_band.session_expired(now_ms)
 

@@ -1,8 +1,7 @@
-"""A group's offsets: positions in, commits out, synchronous, asynchronous and automatic.
+"""Commits of a group's offsets: synchronous, asynchronous and automatic.
 
-Callbacks come in the order of the commits. Any protocol of groups may be behind the membership, or none
-(partitions assigned by the user): then only the coordinator is asked for. Does not know: joining, heartbeats,
-records. (The part of Kafka's ``ConsumerCoordinator`` that commits.)
+Callbacks run in the order of the commits. If the user assigned the partitions, only the coordinator of the
+membership is used. This is the committing part of Kafka's ``ConsumerCoordinator``.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from kafkacore.structs import OffsetAndMetadata, TopicPartition
 logger = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-#: Offsets, and the error or ``None``.
+#: Function of the offsets and the error, which is ``None`` on success.
 CommitCallback = Callable[[Any, BaseException | None], object]
 
 REBALANCING = (
-    "the consumer is between two generations of its group, in which nobody owns a partition: let poll() end "
-    "the rebalance, then commit what you still own"
+    "the group is rebalancing: call poll() until the rebalance is complete, then commit the partitions that "
+    "are still assigned"
 )
 NOT_A_MEMBER = (
-    "the consumer is no member of its group now, and its partitions may be another's: poll() joins (again). "
-    "Either it has not polled since subscribe(), or the group has thrown it out"
+    "the consumer is not a member of the group now, and its partitions may belong to another member. Either "
+    "it has not called poll() since subscribe(), or the group has removed it. The next poll() joins the group"
 )
-NOT_WHO_OWNS = (
-    "the group has members, who are given its partitions; who takes them by assign() cannot commit for the "
-    "group as well: use another group_id, or subscribe()"
+NOT_SUBSCRIBED = (
+    "a consumer that uses assign() cannot commit for a group that has members: use another group_id, or use "
+    "subscribe()"
 )
 
 
 class _Asynchronous(NamedTuple):
-    """A commit whose callback has not been called yet."""
+    """An asynchronous commit whose callback has not been called yet."""
 
     offsets: Offsets
     callback: CommitCallback
@@ -57,16 +56,16 @@ class _Asynchronous(NamedTuple):
 
 
 class OffsetCommits(GroupRequests):
-    """Commits a group's offsets.
+    """Commits offsets for a group.
 
     Parameters
     ----------
     parts:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     consumed:
-        What the application has been given: partition → the offset to go on from.
+        Function that returns the offsets to commit for all records that the application has received.
     interceptors:
-        Told of every commit that succeeded.
+        Notified of every successful commit.
     """
 
     def __init__(
@@ -85,38 +84,38 @@ class OffsetCommits(GroupRequests):
         self._default_callback: CommitCallback = (
             self._config["default_offset_commit_callback"] or _log_failure
         )
-        #: In the order of the commits, which need not be that of their outcomes.
+        #: Asynchronous commits in the order of sending. They may complete in another order.
         self._open: deque[_Asynchronous] = deque()
         self._fenced: BaseException | None = None
 
-    # ---- Commits that are waited for ---------------------------------------------------------------------
+    # ---- Synchronous commits -----------------------------------------------------------------------------
     def commit_sync(self, offsets: Offsets, timer: Timer) -> None:
-        """Commit ``offsets``, trying again what may go better, until ``timer`` ends.
+        """Commit ``offsets``, retrying retriable errors until ``timer`` expires.
 
-        The callbacks of all asynchronous commits before it have been called when it returns.
+        The callbacks of all earlier asynchronous commits have run when this returns.
 
         Raises
         ------
         CommitFailedError
-            The consumer is no member of the group any more.
+            If the consumer is not a member of the group any more.
         RebalanceInProgressError
-            It is about to be another generation's; :meth:`KafkaConsumer.poll` and commit again.
+            If the group is rebalancing. Call :meth:`KafkaConsumer.poll`, then commit again.
         FencedInstanceIdError
-            Another consumer has taken its ``group_instance_id``.
+            If another consumer has taken over the ``group_instance_id``.
         KafkaTimeoutError
-            It took too long; the offsets may be committed or not.
+            If the commit did not finish in time. The offsets may have been committed.
         KafkaError
-            What else the coordinator said and trying again will not cure.
+            Any other error that is not retriable.
         """
         self.invoke_completed_callbacks()
         if not offsets:
             self._await_open_commits(timer)
             return
-        self._ask_until(
+        self._retry_until(
             lambda: self._send_commit(offsets),
             timer,
             lambda: f"commit {Shown(offsets)}",
-            # Those before it were answered before it, and are told so before it is.
+            # Earlier commits have completed before this one, so call their callbacks first.
             self.invoke_completed_callbacks,
         )
         self._interceptors.on_commit(offsets)
@@ -128,18 +127,18 @@ class OffsetCommits(GroupRequests):
                 self._client.poll(timer, lambda: not self._has_completed())
             self.invoke_completed_callbacks()
             if self._open and timer.expired:
-                raise self._timed_out(f"have answers to {len(self._open)} asynchronous commits", timer)
+                raise self._timed_out(f"complete {len(self._open)} asynchronous commits", timer)
             if self._membership.coordinator() is None:
                 self._pause(attempts, timer)
                 attempts += 1
 
-    # ---- Commits that are not ----------------------------------------------------------------------------
+    # ---- Asynchronous commits ----------------------------------------------------------------------------
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None = None) -> RequestFuture[None]:
-        """Send ``offsets`` off, once: a second try could pass a later commit.
+        """Send a commit once; it is not retried, because a retry could overwrite a later commit.
 
-        ``callback(offsets, error)`` is called by a later poll or commit, in the order of the commits; without
-        one ``default_offset_commit_callback`` is. What trying again could cure comes as
-        :class:`RetriableCommitFailedError` with its cause.
+        A later poll or commit calls ``callback(offsets, error)``, in the order of the commits. Without a
+        callback, ``default_offset_commit_callback`` is called. A retriable error is passed as
+        :class:`RetriableCommitFailedError` with the error as its cause.
         """
         self.invoke_completed_callbacks()
         commit = _Asynchronous(dict(offsets), callback or self._default_callback, RequestFuture())
@@ -152,10 +151,10 @@ class OffsetCommits(GroupRequests):
                     lambda _: self._send_found(commit), partial(self._settle, commit)
                 )
         except BaseException as error:
-            # A Ctrl-C: one without an outcome would hold up all behind it.
+            # Such as a Ctrl-C: a commit that never completes would block the callbacks of all later ones.
             self._settle(commit, error)
             raise
-        # On its way at least, be it the question for the coordinator.
+        # Send the commit, or else the request that looks up the coordinator.
         self._client.poll_no_wakeup()
         return commit.outcome
 
@@ -167,7 +166,7 @@ class OffsetCommits(GroupRequests):
             settle(None)
 
     def _send_found(self, commit: _Asynchronous) -> None:
-        """The coordinator is known now, in the middle of a poll which may be the last for long."""
+        """Send the commit once the coordinator is known, even if no other poll follows for a long time."""
         self._send_async(commit)
         self._client.transmit_sends()
 
@@ -182,42 +181,43 @@ class OffsetCommits(GroupRequests):
             self._fenced = error
         if getattr(error, "retriable", False):
             cause = error
-            error = errors.RetriableCommitFailedError(f"the commit failed, and may be tried again: {cause}")
+            error = errors.RetriableCommitFailedError(f"the commit failed with a retriable error: {cause}")
             error.__cause__ = cause
         commit.outcome.fail(error)
 
     def invoke_completed_callbacks(self) -> None:
-        """Call the callbacks of asynchronous commits that have an outcome, in the order of the commits.
+        """Call the callbacks of completed asynchronous commits, in the order of the commits.
 
         Raises
         ------
         FencedInstanceIdError
-            If one of them found that another consumer has this one's ``group_instance_id``.
+            If a commit found that another consumer has taken over the ``group_instance_id``.
         BaseException
-            What a callback raises; those behind it are called by the next poll or commit.
+            Any exception of a callback. The next poll or commit calls the remaining callbacks.
         """
         while self._has_completed():
             self._open.popleft().call_back()
         if self._fenced is not None:
             raise errors.FencedInstanceIdError(
-                f"group_instance_id {self._config['group_instance_id']!r} of group {self._group_id!r} is "
-                "another consumer's now"
+                f"another consumer has joined group {self._group_id!r} with "
+                f"group_instance_id={self._config['group_instance_id']!r}"
             ) from self._fenced
 
     def _has_completed(self) -> bool:
         return bool(self._open) and self._open[0].outcome.is_done()
 
-    # ---- Commits that nobody asked for -------------------------------------------------------------------
+    # ---- Automatic commits -------------------------------------------------------------------------------
     def maybe_auto_commit_async(self, now_ms: float) -> None:
-        """Commit what was consumed if ``auto_commit_interval_ms`` is over."""
+        """Commit the consumed offsets if ``auto_commit_interval_ms`` has passed."""
         if now_ms < self._next_auto_commit_ms:
             return
         self.restart_auto_commit_interval(now_ms)
         self.auto_commit_now()
 
     def auto_commit_now(self) -> RequestFuture[None] | None:
-        """Send what was consumed, whatever the interval; ``None`` if there is nothing to wait for. While the
-        program holds records it is not done with them.
+        """Send an automatic commit regardless of the interval; return ``None`` if nothing is to be committed.
+
+        During a hold nothing is committed, because the application has not finished its records.
         """
         if not self._config["enable_auto_commit"] or self._membership.is_held:
             return None
@@ -228,19 +228,19 @@ class OffsetCommits(GroupRequests):
         if error is None:
             logger.debug("auto-commit of %s", Shown(offsets))
         elif isinstance(error, errors.RetriableCommitFailedError):
-            logger.debug("auto-commit of %s failed and is tried again: %s", Shown(offsets), error.__cause__)
+            logger.debug("auto-commit of %s failed and will be retried: %s", Shown(offsets), error.__cause__)
             self._next_auto_commit_ms = self._clock.monotonic_ms() + self._config["retry_backoff_ms"]
         elif isinstance(error, errors.RebalanceInProgressError):
-            # What goes has been committed before; what stays is by the next interval.
-            logger.debug("auto-commit of %s during a rebalance", Shown(offsets))
+            # Revoked partitions were committed before. The next automatic commit includes the others.
+            logger.debug("auto-commit of %s failed because the group is rebalancing", Shown(offsets))
         else:
             logger.warning("auto-commit of %s failed: %s", Shown(offsets), error)
 
     def auto_commit_sync(self, timer: Timer) -> None:
-        """Commit what was consumed, for it is the end. What goes wrong is logged; only a wakeup is raised."""
+        """Commit the consumed offsets before closing. Errors are logged; only a wakeup is raised."""
         if not self._config["enable_auto_commit"] or self._membership.is_held:
             return
-        self._invoke_what_can_be()
+        self._invoke_and_log()
         offsets = self._consumed()
         try:
             self.commit_sync(offsets, timer)
@@ -248,30 +248,30 @@ class OffsetCommits(GroupRequests):
             raise
         except KafkaError as error:
             logger.warning(
-                "auto-commit of %s failed, what lies behind the last one may be read once more: %s",
+                "auto-commit of %s failed, so records since the last commit may be read again: %s",
                 Shown(offsets),
                 error,
             )
 
-    def _invoke_what_can_be(self) -> None:
-        """A broken callback, or being fenced, must not keep the rest from its way."""
+    def _invoke_and_log(self) -> None:
+        """Call completed callbacks, and log their exceptions so that closing continues."""
         while self._has_completed():
             try:
                 self.invoke_completed_callbacks()
             except Exception:
-                logger.exception("a commit's callback failed")
+                logger.exception("callback of a commit failed")
 
     def time_to_next_auto_commit_ms(self, now_ms: float) -> float:
-        """Milliseconds; infinity without auto-commit."""
+        """Return the milliseconds until the next automatic commit; infinity if they are disabled."""
         return max(self._next_auto_commit_ms - now_ms, 0.0)
 
     def restart_auto_commit_interval(self, now_ms: float) -> None:
-        """Let the interval begin now."""
+        """Start a new interval at ``now_ms``."""
         self._next_auto_commit_ms = now_ms + self._auto_commit_interval_ms
 
-    # ---- A commit's request ------------------------------------------------------------------------------
+    # ---- Requests ----------------------------------------------------------------------------------------
     def _send_commit(self, offsets: Offsets) -> RequestFuture[None]:
-        """The commit of the generation as it is now; fails at once where there can be none."""
+        """Send a commit of the current generation; return a failed future if that is not possible."""
         node = self._membership.coordinator()
         if node is None:
             return RequestFuture.failure(self._no_coordinator())
@@ -293,7 +293,7 @@ class OffsetCommits(GroupRequests):
         return answered
 
     def _is_member(self) -> bool:
-        """Whether partitions come from the group: otherwise it has this consumer's commits, and no more."""
+        """Return whether the group assigns the partitions, and not the user."""
         return self._subscriptions.has_auto_assigned_partitions()
 
     def _on_commit_answer(
@@ -312,10 +312,10 @@ class OffsetCommits(GroupRequests):
         logger.log(
             logging.WARNING if error.retriable else logging.ERROR, "group %r: %s", self._group_id, error
         )
-        answered.fail(self._meaning(error, sent))
+        answered.fail(self._handle_error(error, sent))
 
-    def _meaning(self, error: errors.BrokerResponseError, sent: Generation) -> KafkaError:
-        """What an error in the answer to a commit means for the membership, and for the caller."""
+    def _handle_error(self, error: errors.BrokerResponseError, sent: Generation) -> KafkaError:
+        """Update the membership after a failed commit, and return the error for the caller."""
         is_current = self._membership.generation() == sent
         match error:
             case (
@@ -327,45 +327,43 @@ class OffsetCommits(GroupRequests):
             case errors.UnknownTopicIdError() | errors.UnknownTopicOrPartitionError():
                 self._metadata.request_update()
             case errors.RebalanceInProgressError():
-                self._membership.request_rejoin("a commit was refused, for the group is rebalancing")
+                self._membership.request_rejoin("a commit failed because the group is rebalancing")
                 return errors.RebalanceInProgressError(REBALANCING)
             case errors.FencedInstanceIdError() if not is_current:
                 return self._out_of_date()
             case errors.UnknownMemberIdError() | errors.IllegalGenerationError():
                 if not self._is_member():
-                    return errors.CommitFailedError(NOT_WHO_OWNS)
+                    return errors.CommitFailedError(NOT_SUBSCRIBED)
                 if is_current or not self._membership.is_rebalancing():
-                    self._membership.reset_generation(error, sent, "a commit was refused")
-                    return errors.CommitFailedError(self._gone_on())
+                    self._membership.reset_generation(error, sent, "commit")
+                    return errors.CommitFailedError(self._rebalanced_message())
                 return self._out_of_date()
         return error
 
     def _out_of_date(self) -> KafkaError:
         if self._membership.is_rebalancing():
             return errors.RebalanceInProgressError(REBALANCING)
-        return errors.CommitFailedError(self._gone_on())
+        return errors.CommitFailedError(self._rebalanced_message())
 
-    def _gone_on(self) -> str:
+    def _rebalanced_message(self) -> str:
         return (
-            f"group {self._group_id!r} has gone on without this consumer, and its partitions may be another "
-            "member's: nothing was committed. Mostly more than "
-            f"max_poll_interval_ms={self._config['max_poll_interval_ms']} has passed between two polls: make "
-            "that longer, or max_poll_records smaller. The next poll() joins the group again"
+            f"group {self._group_id!r} rebalanced without this consumer, and its partitions may belong to "
+            "another member: nothing was committed. The usual cause is that more than "
+            f"max_poll_interval_ms={self._config['max_poll_interval_ms']} passed between two calls of "
+            "poll(): raise it, or lower max_poll_records. The next poll() joins the group again"
         )
 
     def close(self, timer: Timer) -> None:
-        """Have asynchronous commits answered, in time, and their callbacks called. What goes wrong is
-        logged.
-        """
-        self._invoke_what_can_be()
+        """Wait for asynchronous commits within ``timer`` and call their callbacks. Errors are logged."""
+        self._invoke_and_log()
         try:
             self._await_open_commits(timer)
         except KafkaError as error:
-            logger.warning("closing: %s", error)
-        self._invoke_what_can_be()
+            logger.warning("asynchronous commits did not complete before closing: %s", error)
+        self._invoke_and_log()
 
 
 def _log_failure(offsets: Offsets, error: BaseException | None) -> None:
-    """The callback of a commit without one."""
+    """Log a failed commit; the default callback."""
     if error is not None:
         logger.error("commit of %s failed: %s", Shown(offsets), error)

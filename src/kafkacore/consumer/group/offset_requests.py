@@ -1,7 +1,6 @@
-"""Committed offsets as messages: offsets in, requests out; answers in, offsets or the right error out.
+"""Requests to commit and to fetch a group's offsets, and the reading of their responses.
 
-What an error code means for who commits or asks is decided here, once for each request. Does not know: who
-sends, who waits, what is tried again. (The response handlers of Kafka's ``ConsumerCoordinator``.)
+These are the response handlers of Kafka's ``ConsumerCoordinator``. They turn error codes into exceptions.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
 
-#: First version that identifies topics by their ids alone (KIP-848).
+#: First version that identifies topics only by id (KIP-848).
 FIRST_VERSION_BY_ID = 10
-#: First OffsetFetch versions that have several groups (KIP-709) and ``require_stable`` (KIP-447).
+#: First OffsetFetch versions with several groups per request (KIP-709) and with ``require_stable`` (KIP-447).
 _FIRST_VERSION_BY_GROUP = 8
 _FIRST_VERSION_STABLE = 7
 _NO_OFFSET = -1
-#: Partitions in one line of a log.
+#: Maximum number of partitions in a log line or message.
 _MOST_SHOWN = 10
 
 
 class Shown:
-    """Partitions as a log shows them, with their offsets if there are; made when it is written."""
+    """Partitions as text for a log, with their offsets if known. The text is created only when needed."""
 
     __slots__ = ("_partitions",)
 
@@ -53,15 +52,15 @@ class Shown:
 
 
 class Topics:
-    """The topics of a request and of its answer, by name and by id.
+    """Names and ids of the topics of a request and its response.
 
     Parameters
     ----------
     partitions:
-        Of the request.
+        Partitions of the request.
     cluster:
-        What is known of the topics. An id keeps an offset from being committed for, or read of, another topic
-        of the same name.
+        Source of the topic ids. With an id, the request cannot affect a topic that was deleted and created
+        again under the same name.
     """
 
     __slots__ = ("_ids", "_names", "max_version")
@@ -70,14 +69,14 @@ class Topics:
         names = {tp.topic for tp in partitions}
         self._ids = {name: cluster.topic_id(name) or ZERO_UUID for name in names}
         self._names = {topic_id: name for name, topic_id in self._ids.items() if topic_id != ZERO_UUID}
-        #: Of a request that can name them all; ``None`` if any version can.
+        #: Highest version of the request that can name all topics; ``None`` if all versions can.
         self.max_version = None if len(self._names) == len(names) else FIRST_VERSION_BY_ID - 1
 
     def id_of(self, name: str) -> UUID:
         return self._ids[name]
 
     def name_of(self, topic: Any) -> str:
-        """Of an entry of an answer, by whichever of the two it has."""
+        """Return the topic name of an entry in a response, which has either the name or the id."""
         return topic.name or self._names.get(getattr(topic, "topic_id", ZERO_UUID), "")
 
 
@@ -116,7 +115,7 @@ def commit_request(
 def commit_error(
     message: OffsetCommitResponse, offsets: Mapping[TopicPartition, OffsetAndMetadata], topics: Topics
 ) -> BrokerResponseError | None:
-    """The first error, which stands for the whole answer; topics without permission are told together."""
+    """Return the first error in a response, or one error for all topics without authorization."""
     unauthorized: set[str] = set()
     missing = set(offsets)
     for topic in message.topics:
@@ -134,20 +133,20 @@ def commit_error(
             elif error is errors.OffsetMetadataTooLargeError:
                 size = len(offsets[tp].metadata.encode())
                 return error(
-                    f"committing {Shown({tp: offsets[tp]})}: its metadata of {size:,} bytes is above the "
-                    "brokers' offset.metadata.max.bytes"
+                    f"commit of {Shown({tp: offsets[tp]})} failed: its metadata of {size:,} bytes exceeds "
+                    "the broker's offset.metadata.max.bytes"
                 )
             else:
-                return error(f"committing {Shown({tp: offsets[tp]})}")
+                return error(f"commit of {Shown({tp: offsets[tp]})} failed")
     if unauthorized:
         return _unauthorized(unauthorized)
     if missing:
-        return errors.UnknownError(f"the answer to OffsetCommit leaves out {Shown(missing)}")
+        return errors.UnknownError(f"the OffsetCommit response has no result for {Shown(missing)}")
     return None
 
 
 def _unauthorized(topics: Iterable[str]) -> BrokerResponseError:
-    return errors.TopicAuthorizationFailedError(f"no permission to read {', '.join(sorted(topics))}")
+    return errors.TopicAuthorizationFailedError(f"not authorized to read topic {', '.join(sorted(topics))}")
 
 
 # ---- Fetch -----------------------------------------------------------------------------------------------
@@ -188,23 +187,23 @@ def fetch_request(
     return RequestBuilder(OffsetFetchRequest, build)
 
 
-def read_committed_answer(
-    message: Any, group_id: str, asked: Iterable[TopicPartition], topics: Topics
+def read_committed_response(
+    message: Any, group_id: str, requested: Iterable[TopicPartition], topics: Topics
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """Offsets of the partitions asked for, ``None`` where none is committed.
+    """Return the committed offset of each requested partition, or ``None`` if it has none.
 
     Raises
     ------
     KafkaError
-        What the broker said: retriable or not as it is meant.
+        The error in the response. Its ``retriable`` says whether the request should be repeated.
     """
     answer = _of_group(message, group_id)
     if answer.error_code:
-        raise for_code(answer.error_code)(f"group {group_id!r}")
+        raise for_code(answer.error_code)(f"could not fetch the committed offsets of group {group_id!r}")
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
     unauthorized: set[str] = set()
     unstable: list[TopicPartition] = []
-    wanted = set(asked)
+    wanted = set(requested)
     for tp, partition in _partitions_of(answer, topics):
         if tp not in wanted:
             continue
@@ -220,22 +219,25 @@ def read_committed_answer(
     if unauthorized:
         raise _unauthorized(unauthorized)
     if unstable:
-        logger.info("offsets of %s wait for the end of a transaction or for replication", Shown(unstable))
-        raise errors.UnstableOffsetCommitError(f"of {Shown(unstable)}")
+        logger.info(
+            "committed offsets of %s are not stable yet: a transaction is open, or they are not replicated",
+            Shown(unstable),
+        )
+        raise errors.UnstableOffsetCommitError(f"committed offsets of {Shown(unstable)} are not stable yet")
     left_out = wanted - found.keys()
     if left_out:
-        raise errors.UnknownError(f"the response to OffsetFetch leaves out {Shown(left_out)}")
+        raise errors.UnknownError(f"the OffsetFetch response has no result for {Shown(left_out)}")
     return found
 
 
 def _of_group(message: Any, group_id: str) -> Any:
-    """The part of the answer that is ours; of old versions, all of it."""
+    """Return the part of the response for our group; in old versions that is the whole response."""
     if not message.groups:
         return message
     for group in message.groups:
         if group.group_id == group_id:
             return group
-    raise errors.UnknownError(f"the answer to OffsetFetch leaves out group {group_id!r}")
+    raise errors.UnknownError(f"the OffsetFetch response has no result for group {group_id!r}")
 
 
 def _partitions_of(answer: Any, topics: Topics) -> Iterator[tuple[TopicPartition, Any]]:
@@ -255,6 +257,6 @@ def _committed(partition: Any) -> OffsetAndMetadata | None:
 
 def _partition_error(error: type[BrokerResponseError], group_id: str, tp: TopicPartition) -> KafkaError:
     if error is errors.UnknownTopicOrPartitionError:
-        # Not worth a retry, though the error is elsewhere: a coordinator knows offsets, not topics.
-        return KafkaError(f"there is no partition {Shown([tp])} whose offset could be committed")
-    return error(f"group {group_id!r}, {Shown([tp])}")
+        # A retry would not help, although this error is retriable elsewhere: the partition does not exist.
+        return KafkaError(f"partition {Shown([tp])} does not exist")
+    return error(f"could not fetch the committed offset of {Shown([tp])} for group {group_id!r}")

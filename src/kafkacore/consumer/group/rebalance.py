@@ -1,8 +1,8 @@
-"""What a rebalance means for this consumer: subscription and metadata in, assignment and callbacks out.
+"""The consumer's part in rebalances of its group.
 
-It decides when to join again, builds the subscription, assigns partitions when this member is the leader, and
-changes the assignment with the listener's callbacks in the right order. (The rebalancing half of Kafka's
-``ConsumerCoordinator``.)
+It decides when to rejoin, builds the subscription, assigns partitions if this member is the leader, and
+changes the assignment with the listener's callbacks in the right order. This is the rebalancing half of
+Kafka's ``ConsumerCoordinator``.
 """
 
 from __future__ import annotations
@@ -44,17 +44,25 @@ from kafkacore.structs import ConsumerGroupMetadata, TopicPartition, partition_n
 
 logger = logging.getLogger(__name__)
 
-#: This assignor moves no partition from one owner to the next in one step, also where owners say other things
-#: than it remembers.
+#: Cooperative assignor whose result is not checked, as in Kafka: it already considers in which generation
+#: members owned their partitions.
 _TRUSTED_COOPERATIVE = "cooperative-sticky"
 
-#: Topic → number of partitions and, with a rack of our own, their replicas' racks.
+#: Topic → partition numbers and, if the consumer has a rack, the racks of their replicas.
 _Snapshot = dict[str, tuple[object, ...]]
 
 
 class Completion(NamedTuple):
-    """What comes of a rebalance: why the group has to be joined at once again, the first error that the
-    listener or the assignor raised, and whether the assignment was one that could be taken.
+    """Result of a rebalance.
+
+    Attributes
+    ----------
+    rejoin_reason:
+        Why the group must be joined again at once, or ``None``.
+    error:
+        First exception of the listener or the assignor, or ``None``.
+    is_taken:
+        Whether the assignment matched the subscription and was applied.
     """
 
     rejoin_reason: str | None
@@ -63,20 +71,22 @@ class Completion(NamedTuple):
 
 
 class Rebalance:
-    """The consumer's side of its group's rebalances.
+    """The subscription, assignment and callbacks of one member.
 
     Parameters
     ----------
-    settings, assignors:
-        Of this member; what it offers the group, best first.
+    settings:
+        Settings of this member.
+    assignors:
+        Assignors that the member offers to the group, in order of preference.
     metadata, subscriptions:
-        Shared with the rest of the consumer.
+        Shared with the other parts of the consumer.
     released:
-        In it code of the user's runs.
+        Context manager that releases the consumer's lock while the listener runs.
     on_assignment_changed:
         Called after the assignment has changed.
     clock, metrics:
-        For how long callbacks take.
+        Measure how long the listener's methods take.
     """
 
     def __init__(
@@ -98,9 +108,9 @@ class Rebalance:
         self._released = released
         self._on_assignment_changed = on_assignment_changed
         #: Called before partitions are revoked or lost, with whether they are lost.
-        self.on_partitions_removed: Callable[[set[TopicPartition], bool], None] = _nobody
+        self.on_partitions_removed: Callable[[set[TopicPartition], bool], None] = _ignore
         self._clock = clock
-        #: A listener's method → the recorder of its latency.
+        #: Method of the listener → function that records its latency.
         self._callback_latencies = {
             "on_partitions_assigned": metrics.assigned,
             "on_partitions_revoked": metrics.revoked,
@@ -114,18 +124,20 @@ class Rebalance:
         self._joined_subscription: frozenset[str] | None = None
         self._snapshot: _Snapshot = {}
         self._assigned_by: _Snapshot | None = None
-        #: Topics that our assignor has given though nobody subscribes to them, until their metadata come.
-        self._unasked: set[str] = set()
+        #: Topics that our assignor assigned although no member subscribes to them, until their metadata
+        #: arrive.
+        self._unsubscribed: set[str] = set()
         self._undelivered: set[TopicPartition] = set()
-        #: Whether a callback runs: the consumer may be used in it, but does not rebalance there.
+        #: Whether a callback is running: it may use the consumer, but the consumer does not rebalance
+        #: meanwhile.
         self.in_callback = False
         #: Partitions whose revocation or loss callback is running; a nested call does not report them again.
         self._being_revoked: set[TopicPartition] = set()
         self._times_left = 0
 
-    # ---- When to join again ------------------------------------------------------------------------------
+    # ---- Rejoining ---------------------------------------------------------------------------------------
     def subscription_changed(self) -> None:
-        """Look at the metadata even if they have not changed, and have the subscription's topics followed."""
+        """Follow the topics of the changed subscription, even if the metadata have not changed."""
         self._followed_version = -1
         if not self._subscriptions.has_auto_assigned_partitions():
             self._joined_subscription = self._assigned_by = None
@@ -140,7 +152,7 @@ class Rebalance:
             self._metadata.set_topics(self._subscriptions.metadata_topics())
 
     def follow_metadata(self) -> None:
-        """Match the pattern with what topics there are now, and note what partitions they have."""
+        """Match the pattern against the existing topics, and note the partitions of all topics."""
         version = self._metadata.update_version
         if version == self._followed_version or not self._subscriptions.has_auto_assigned_partitions():
             return
@@ -151,9 +163,9 @@ class Rebalance:
             self._subscriptions.subscribe_from_pattern(set(cluster.topics) - internal)
         self._snapshot = self._take_snapshot(cluster)
         if self._assigned_by is not None:
-            for topic in self._unasked & self._snapshot.keys():
+            for topic in self._unsubscribed & self._snapshot.keys():
                 self._assigned_by[topic] = self._snapshot[topic]
-                self._unasked.discard(topic)
+                self._unsubscribed.discard(topic)
 
     @property
     def is_following_metadata(self) -> bool:
@@ -161,16 +173,14 @@ class Rebalance:
         return self._followed_version == self._metadata.update_version
 
     def has_matched_pattern(self) -> bool:
-        """Whether, with a pattern, the cluster's topics of now are known; joining before would be for
-        nothing.
-        """
+        """Return whether a pattern has been matched against current metadata; joining earlier is useless."""
         if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
             return True
         version = self._metadata.update_version
         if self._matched_version is None:
             if not self._metadata.time_to_allow_update(self._clock.monotonic_ms()):
                 self._metadata.request_update()
-            # One update, for there may always be a reason to ask for another.
+            # Wait for one update only, because there may always be a reason to request another.
             self._matched_version = version + 1 if self._metadata.update_requested else version
         return version >= self._matched_version and self._followed_version == version
 
@@ -187,7 +197,7 @@ class Rebalance:
         return found
 
     def rejoin_reason(self) -> str | None:
-        """Why the group has to be joined again, if it has."""
+        """Return why the group must be joined again, or ``None``."""
         if self._assigned_by is not None and self._assigned_by != self._snapshot:
             changed = [
                 topic
@@ -202,8 +212,9 @@ class Rebalance:
 
     # ---- Joining -----------------------------------------------------------------------------------------
     def begin_to_prepare(self, generation: Generation) -> bool:
-        """Hand out nothing more of what will be given up. Whether there is something that could be committed
-        before.
+        """Stop returning records of partitions that will be revoked.
+
+        Return whether there are positions to commit before that.
         """
         assigned = self._subscriptions.assigned_partitions()
         if not assigned or generation.was_reset():
@@ -212,20 +223,20 @@ class Rebalance:
         return True
 
     def _kept(self) -> list[TopicPartition]:
-        """What stays assigned while the group is joined."""
+        """Return the partitions that stay assigned while the group is joined."""
         if self.protocol is RebalanceProtocol.EAGER:
             return []
         topics = self._subscriptions.subscription
         return [tp for tp in self._subscriptions.assigned_in_order() if tp.topic in topics]
 
     def prepare(self, generation: Generation) -> None:
-        """Before joining: give up what must not be kept, and tell the listener.
+        """Before joining, revoke the partitions that may not be kept, and call the listener.
 
         Raises
         ------
         Exception
-            What the listener raised; all is prepared nevertheless, unless it is :class:`WakeupError`: then
-            it is to be called again.
+            Any exception of the listener, after everything has been prepared. The exception is
+            :class:`WakeupError`, after which this method must be called again.
         """
         assigned = self._subscriptions.assigned_partitions()
         error: Exception | None = None
@@ -234,7 +245,7 @@ class Rebalance:
         else:
             kept = self._kept()
             gone = assigned.difference(kept)
-            # It may have been subscribed again while its offset was committed.
+            # The subscription may have changed while the offsets were being committed.
             self._subscriptions.mark_pending_revocation(gone)
             if gone or self.protocol is RebalanceProtocol.EAGER:
                 error = self._revoke(gone, kept)
@@ -248,7 +259,7 @@ class Rebalance:
         if not partitions:
             return None
         logger.info(
-            "group %r: %s are lost, for this consumer is not in the group any more",
+            "group %r: lost %s because this consumer is not a member of the group any more",
             self._settings.group_id,
             _listed(partitions),
         )
@@ -270,7 +281,7 @@ class Rebalance:
             self._on_assignment_changed()
 
     def protocols(self, generation: Generation) -> list[tuple[str, bytes]]:
-        """What JoinGroup tells: for each assignor its name and our subscription."""
+        """Return, for JoinGroup, the name of each assignor with the encoded subscription."""
         topics = self._subscriptions.subscription
         self._joined_subscription = frozenset(topics)
         self._matched_version = None
@@ -290,7 +301,7 @@ class Rebalance:
             for name, assignor in self._assignors.items()
         ]
 
-    # ---- As the group's leader ---------------------------------------------------------------------------
+    # ---- Assigning as the leader -------------------------------------------------------------------------
     def lead(self, members: Sequence[JoinGroupResponse.JoinGroupResponseMember]) -> None:
         """Become the group's leader: follow the topics of all members until the next rebalance.
 
@@ -316,29 +327,31 @@ class Rebalance:
     def _follow_group(self, topics: set[str]) -> None:
         self._subscriptions.group_subscription = frozenset(topics)
         self._follow_topics()
-        asked = self._metadata.update_requested
-        self._needed_version = self._metadata.update_version + 1 if asked else -1
+        requested = self._metadata.update_requested
+        self._needed_version = self._metadata.update_version + 1 if requested else -1
         self._followed_version = -1
 
     def can_assign(self) -> bool:
-        """Whether the metadata tell of all members' topics."""
+        """Return whether the metadata include the topics of all members."""
         return self._metadata.update_version >= self._needed_version
 
     def assign(self, protocol_name: str, skip: bool) -> list[tuple[str, bytes]]:
-        """Who gets what, by member; nothing if the coordinator wants none (``skip``, KIP-814).
+        """Assign partitions, and return the encoded assignment of each member.
+
+        Return an empty list if the coordinator wants no assignment (``skip``, KIP-814).
 
         Raises
         ------
         InconsistentGroupProtocolError
-            If the group has chosen an assignor that we did not offer.
+            If the group uses an assignor that this member did not offer.
         IllegalStateError
-            If a cooperative assignor gives a partition away that its owner has not let go of.
+            If a cooperative assignor moves a partition that its owner has not revoked yet.
         """
         self.follow_metadata()
         self._assigned_by = self._snapshot
-        self._unasked = set()
+        self._unsubscribed = set()
         if skip:
-            logger.info("group %r: the leader has come back, nothing is assigned", self._settings.group_id)
+            logger.info("group %r: the leader rejoined and assigns nothing", self._settings.group_id)
             return []
         assignor = self._assignor(protocol_name)
         topics = {topic for each in self._members.values() for topic in each.topics}
@@ -352,8 +365,8 @@ class Rebalance:
         assignor = self._assignors.get(name)
         if assignor is None:
             raise InconsistentGroupProtocolError(
-                f"group {self._settings.group_id!r} has chosen the assignor {name!r}, which this consumer "
-                f"does not have: {', '.join(self._assignors)}"
+                f"group {self._settings.group_id!r} uses assignor {name!r}, which is not in this consumer's "
+                f"partition_assignment_strategy: {', '.join(self._assignors)}"
             )
         return assignor
 
@@ -364,33 +377,33 @@ class Rebalance:
                 owner = owners.get(tp, member)
                 if owner != member and tp not in made.get(owner, Assignment(())).partitions:
                     raise IllegalStateError(
-                        f"the assignor {name!r} gives {partition_name(tp)} to another member before "
-                        "its owner has let go of it, which a cooperative assignor must not"
+                        f"assignor {name!r} assigned {partition_name(tp)} to another member before its owner "
+                        "revoked it, which a cooperative assignor must not do"
                     )
 
     def _follow_assigned(self, topics: set[str], made: dict[str, Assignment]) -> None:
         given = {tp.topic for assignment in made.values() for tp in assignment.partitions}
         for topic in sorted(topics - given):
-            logger.warning("group %r: nobody reads %r, which is subscribed", self._settings.group_id, topic)
+            logger.warning("group %r: no member reads subscribed topic %r", self._settings.group_id, topic)
         if given - topics:
-            # Once their metadata come, they are no change that asks for another rebalance.
+            # When their metadata arrive, that is not a change that needs another rebalance.
             self._subscriptions.group_subscription = frozenset(topics | given)
             self._follow_topics()
             self._followed_version = -1
             self.follow_metadata()
             self._assigned_by = self._snapshot
-            self._unasked = given - topics - self._snapshot.keys()
+            self._unsubscribed = given - topics - self._snapshot.keys()
 
-    # ---- When all have joined ----------------------------------------------------------------------------
+    # ---- Applying the assignment -------------------------------------------------------------------------
     def complete(self, generation: Generation, blob: bytes) -> Completion:
-        """Take over what the leader gave us.
+        """Apply the assignment that the leader made for this member.
 
         Raises
         ------
         MalformedMessageError
-            If the assignment cannot be read.
+            If the assignment cannot be decoded.
         WakeupError
-            Out of a callback; it is to be called again.
+            If a callback raised it. This method must then be called again.
         """
         if not self.is_leader:
             self._assigned_by = None
@@ -399,7 +412,9 @@ class Rebalance:
         assignment = decode_assignment(blob)
         wanted = list(dict.fromkeys(assignment.partitions))
         if not self._subscriptions.matches(wanted):
-            logger.warning("group %r: %s were not subscribed to", self._settings.group_id, _listed(wanted))
+            logger.warning(
+                "group %r: assigned %s, which are not subscribed", self._settings.group_id, _listed(wanted)
+            )
             return Completion("received an assignment that does not match the subscription", None, False)
         rejoin: str | None = None
         owned_partitions = self._subscriptions.assigned_partitions()
@@ -412,7 +427,7 @@ class Rebalance:
             error = self._revoke(revoked, kept)
             if times_left != self._times_left:
                 return Completion(None, error)
-            rejoin = "need to revoke partitions and to join again"
+            rejoin = "need to revoke partitions and re-join"
         metadata = ConsumerGroupMetadata(
             self._settings.group_id,
             generation.generation_id,
@@ -426,14 +441,14 @@ class Rebalance:
             error = error or raised
         self._undelivered |= set(wanted) - owned_partitions
         self._assign(wanted)
-        self._take_topics({tp.topic for tp in wanted})
+        self._add_topics({tp.topic for tp in wanted})
         logger.info("group %r: assigned %s", self._settings.group_id, _listed(wanted))
         later = self._invoke_listener("on_partitions_assigned", set(self._undelivered))
         self._undelivered = set()
         return Completion(rejoin, error or later)
 
-    def _take_topics(self, topics: set[str]) -> None:
-        """With a pattern the leader may know of topics sooner than we do: that is no change of ours."""
+    def _add_topics(self, topics: set[str]) -> None:
+        """Subscribe to assigned topics that match the pattern, but that only the leader has seen so far."""
         if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
             return
         if self._joined_subscription is None or topics <= self._joined_subscription:
@@ -442,12 +457,12 @@ class Rebalance:
         self._subscriptions.subscribe_from_pattern(self._subscriptions.subscription | topics)
 
     def leave(self, generation: Generation, is_rebalancing: bool) -> None:
-        """Before leaving for good: give all back.
+        """Revoke all partitions before leaving the group.
 
         Raises
         ------
         Exception
-            What the listener raised.
+            Any exception of the listener.
         """
         assigned = self._subscriptions.assigned_partitions()
         if not assigned or not self._subscriptions.has_auto_assigned_partitions():
@@ -466,8 +481,9 @@ class Rebalance:
 
     # ---- The listener ------------------------------------------------------------------------------------
     def _invoke_listener(self, method: str, partitions: set[TopicPartition]) -> Exception | None:
-        """Call the listener and return the exception that it raises, so that the rebalance completes. A
-        WakeupError is raised.
+        """Call the listener and return its exception, so that the rebalance completes.
+
+        A :class:`WakeupError` is raised instead.
         """
         listener = self._subscriptions.listener
         if listener is None:
@@ -492,8 +508,8 @@ class Rebalance:
         return None
 
 
-def _nobody(partitions: set[TopicPartition], is_lost: bool) -> None:
-    """Nobody wants to know."""
+def _ignore(partitions: set[TopicPartition], is_lost: bool) -> None:
+    """Do nothing."""
 
 
 def _racks(cluster: Cluster, tp: TopicPartition) -> frozenset[str]:

@@ -13,14 +13,14 @@ from kafkacore.protocol.generated.join_group import JoinGroupRequest
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest
 
-#: Of a reason (KIP-800) no more characters go over the wire.
+#: Maximum number of characters of a reason (KIP-800).
 MAX_REASON_LENGTH = 255
-#: First LeaveGroup version that has several members (KIP-345).
+#: First LeaveGroup version that can name several members (KIP-345).
 _SEVERAL_MEMBERS_FROM = 3
 
 
 def truncated_reason(reason: str) -> str:
-    """What fits into a request."""
+    """Return the reason, shortened to the maximum length."""
     return reason[:MAX_REASON_LENGTH]
 
 
@@ -30,7 +30,7 @@ def join_request(
     protocols: Sequence[tuple[str, bytes]],
     reason: str,
 ) -> JoinGroupRequest:
-    """``protocols``: assignors by name and what the member tells each, best first."""
+    """Return a JoinGroup request; ``protocols`` has assignors and subscriptions in order of preference."""
     return JoinGroupRequest(
         group_id=settings.group_id,
         session_timeout_ms=int(settings.session_timeout_ms),
@@ -49,7 +49,7 @@ def join_request(
 def sync_request(
     settings: GroupSettings, generation: Generation, assignments: Sequence[tuple[str, bytes]] = ()
 ) -> SyncGroupRequest:
-    """``assignments``: members and what they get, from the leader; from others none."""
+    """Return a SyncGroup request; ``assignments`` is empty unless the member is the leader."""
     return SyncGroupRequest(
         group_id=settings.group_id,
         generation_id=generation.generation_id,

@@ -1,4 +1,4 @@
-"""What a member of a group has to know of the consumer's settings. Times are milliseconds."""
+"""The consumer settings that a group member uses. Times are in milliseconds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from kafkacore.settings import Config
 from kafkacore.structs import INT32_MAX
 
-#: A rebalance may be decided at its last moment, and the answer takes its time.
+#: Milliseconds to wait for the JoinGroup response after the rebalance timeout, at which the rebalance may
+#: end.
 JOIN_GROUP_TIMEOUT_LAPSE_MS = 5000.0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Settings of a member, by their names in the consumer's configuration."""
+    """Settings of a group member, under their names in the consumer's configuration."""
 
     group_id: str
     group_instance_id: str | None = None
@@ -28,7 +29,7 @@ class GroupSettings:
 
     @classmethod
     def of(cls, config: Config) -> GroupSettings:
-        """Those of a consumer's configuration."""
+        """Return the settings of a consumer's configuration."""
         return cls(
             group_id=config["group_id"],
             group_instance_id=config["group_instance_id"],
@@ -44,15 +45,15 @@ class GroupSettings:
 
     @property
     def is_static(self) -> bool:
-        """Whether the member keeps its place over restarts (KIP-345)."""
+        """Whether the member is static and keeps its partitions across restarts (KIP-345)."""
         return self.group_instance_id is not None
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """For the others to join: as long as this member may stay away from poll."""
+        """Time for the other members to join: as long as this member may take between polls."""
         return int(min(self.max_poll_interval_ms, INT32_MAX))
 
     @property
     def join_timeout_ms(self) -> float:
-        """For JoinGroup's answer, which waits until all members have joined."""
+        """Time for the JoinGroup response, which the coordinator sends after all members have joined."""
         return max(self.request_timeout_ms, self.rebalance_timeout_ms + JOIN_GROUP_TIMEOUT_LAPSE_MS)

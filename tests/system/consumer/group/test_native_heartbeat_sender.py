@@ -79,7 +79,7 @@ def sender(broker):
 def test_on_the_coordinators_connection_the_line_beats_alone(sender, broker):
     sender.connect()
     sender.begin()
-    assert sender.heartbeats.beats_alone
+    assert sender.heartbeats.is_native
     assert sender.heartbeats.due_ms(SYSTEM_CLOCK.monotonic_ms()) == float("inf")
     sender.poll_until(lambda: len(sender.answers) >= 3)
     assert set(sender.codes()) == {0}
@@ -89,11 +89,11 @@ def test_on_the_coordinators_connection_the_line_beats_alone(sender, broker):
 
 def test_without_a_connection_a_request_makes_it_and_asks_at_once(sender, broker):
     sender.begin(interval_ms=LONG_MS)
-    assert not sender.heartbeats.beats_alone
+    assert not sender.heartbeats.is_native
     assert sender.heartbeats.due_ms(SYSTEM_CLOCK.monotonic_ms()) == 0
     sender.poll_until(lambda: sender.answers)
     assert sender.codes() == [0]
-    assert sender.heartbeats.beats_alone
+    assert sender.heartbeats.is_native
     assert len(broker.beats) == 1
 
 
@@ -105,7 +105,7 @@ def test_where_no_line_can_be_beats_are_requests_at_their_times(sender, broker, 
     # Not at once: the connection is there, and the session young.
     assert sender.heartbeats.due_ms(begun_ms) > 0
     sender.poll_until(lambda: len(sender.answers) == 3)
-    assert not sender.heartbeats.beats_alone
+    assert not sender.heartbeats.is_native
     assert not sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
     assert sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms() + LONG_MS)
 

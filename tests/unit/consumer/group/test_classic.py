@@ -313,9 +313,9 @@ def test_a_join_without_generation_or_member_is_an_error_of_its_kind(make_member
 
 def test_brokers_without_groups_or_too_old_are_named_in_a_sentence(make_member):
     for settings, refused, said in [
-        ({}, FindCoordinatorRequest, "does not serve consumer groups"),
-        ({}, JoinGroupRequest, r"does not serve consumer groups.*assign\(\)"),
-        ({"group_instance_id": "i"}, JoinGroupRequest, "does not serve consumer groups"),
+        ({}, FindCoordinatorRequest, "does not support consumer groups"),
+        ({}, JoinGroupRequest, r"supports no version of the group requests.*assign\(\)"),
+        ({"group_instance_id": "i"}, JoinGroupRequest, "supports no version of the group requests"),
     ]:
         member = make_member(**settings).subscribe("a")
         send = member.client.send

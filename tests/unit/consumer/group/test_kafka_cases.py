@@ -134,7 +134,7 @@ def test_a_late_refusal_of_join_or_sync_resets_no_other_generation(make_member, 
     member.cluster.held.clear()
     with caplog.at_level(logging.INFO):
         member.client.poll(Timer(member.clock, 10))
-    assert "is ignored" in caplog.text
+    assert "ignoring" in caplog.text
     assert member.membership.generation() == Generation(member_id="member-1")
     assert member.poll()
 
@@ -198,7 +198,7 @@ def test_who_is_not_let_go_goes_and_says_so(make_member, caplog, answer):
     before_ms = member.clock.monotonic_ms()
     with caplog.at_level(logging.INFO):
         member.membership.close(Timer(member.clock, 1000))
-    assert "did not let the member go" in caplog.text
+    assert "LeaveGroup failed" in caplog.text
     assert member.clock.monotonic_ms() - before_ms < 100
     assert member.assigned == set()
 

@@ -230,7 +230,7 @@ def test_a_commit_that_keeps_failing_is_given_up_at_its_time(make_member, commit
     commits.future = RequestFuture.failure(RetriableCommitFailedError("moved"))
     member.membership.request_rejoin("to see")
     assert member.poll(5000)
-    assert "not committed before the rebalance: moved" in caplog.text
+    assert "commit before the rebalance failed: moved" in caplog.text
 
 
 @pytest.mark.kafka("ConsumerCoordinatorTest.testAutoCommitDynamicAssignmentRebalance")
