@@ -1,5 +1,5 @@
 # cython: auto_pickle=False, autotestdict=False
-"""Counts fetch responses, positions and polls: each is recorded in a few sensors, nothing per record."""
+"""Counters of fetch responses, positions and polls. They record a few sensors per event, and none per record."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -9,7 +9,7 @@ from kafkacore.metrics._sensor cimport Sensor
 
 @cython.final
 cdef class TopicSensors:
-    """Bytes and records of one topic, by response."""
+    """Sensors for the bytes and records of one topic in each response."""
 
     cdef readonly Sensor size, records
 
@@ -20,7 +20,7 @@ cdef class TopicSensors:
 
 @cython.final
 cdef class PartitionSensors:
-    """How far one partition's position is from the end of its log (lag) and from its start (lead)."""
+    """Sensors for the distance of a position from the end of the log (lag) and from its start (lead)."""
 
     cdef readonly Sensor lag, lead
 
@@ -31,18 +31,20 @@ cdef class PartitionSensors:
 
 @cython.final
 cdef class FetchCounter:
-    """Count what one consumer fetches.
+    """Counts the fetches of one consumer.
 
     Parameters
     ----------
     register_topic, register_partition
-        Called with a topic's name, and with a partition, when it is first counted; return its sensors.
+        Called with a topic name, or with a partition, when it is first counted; returns its sensors.
     clock
-        Asked once a response.
+        Source of time, read once per response.
     size, records
-        Of what has been taken from a response, once all of it is.
-    latency, throttle
-        Milliseconds until a response came, and for which its broker wants to be left alone.
+        Sensors for the bytes and records consumed from a response, recorded when all of it has been consumed.
+    latency
+        Sensor for the milliseconds until a response arrived.
+    throttle
+        Sensor for the milliseconds by which the broker throttled the request.
     """
 
     cdef readonly Sensor size, records, latency, throttle
@@ -64,7 +66,7 @@ cdef class FetchCounter:
         self._partitions = {}
 
     def response(self, double latency_ms, double throttle_ms, Py_ssize_t part_count):
-        """One has come, with so many partitions; who takes them tells the tally."""
+        """Record a response with ``part_count`` partitions; return a tally for what is consumed of it."""
         cdef double now_ms = self._monotonic_ms()
         self.latency.record(latency_ms, now_ms)
         self.throttle.record(throttle_ms, now_ms)
@@ -72,7 +74,7 @@ cdef class FetchCounter:
 
     def position_moved(self, partition, int64_t position, int64_t end_offset, int64_t start_offset,
                        double now_ms):
-        """Records have been handed out up to ``position``; -1 for an offset that is not known."""
+        """Record the lag and lead after a position moved. An offset of -1 is unknown."""
         cdef PartitionSensors found = self._partitions.get(partition)
         if found is None:
             found = self._partitions[partition] = self._register_partition(partition)
@@ -82,7 +84,7 @@ cdef class FetchCounter:
             found.lead.record(max(position - start_offset, 0), now_ms)
 
     def forget(self, assigned):
-        """Drop what is not in ``assigned``; the partitions dropped."""
+        """Remove the partitions that are not in ``assigned``, and return them."""
         cdef list gone = [each for each in self._partitions if each not in assigned]
         for each in gone:
             del self._partitions[each]
@@ -111,12 +113,12 @@ cdef class FetchCounter:
 
 @cython.final
 cdef class ResponseTally:
-    """Of one response: what has been taken of its partitions, told to the counter when all are done."""
+    """Sums up what is consumed of one response, and records it when all its partitions are done."""
 
     cdef FetchCounter _counter
     cdef Py_ssize_t _parts_left
     cdef double _size, _records
-    # Of the partition's topic before; mostly there is no other.
+    # The topic of the previous partition and its sums. Usually a response has only one topic.
     cdef str _topic
     cdef double _topic_size, _topic_records
     cdef dict _other_topics
@@ -126,7 +128,7 @@ cdef class ResponseTally:
         self._parts_left = part_count
 
     def part_is_done(self, str topic, double size, double records):
-        """Nothing more is taken of one partition's part."""
+        """Add the bytes and records that were consumed of one partition."""
         if topic != self._topic:
             self._change_topic(topic)
         self._topic_size += size
@@ -151,20 +153,20 @@ cdef class ResponseTally:
 
 @cython.final
 cdef class PollCounter:
-    """When polls begin and end.
+    """Records when polls begin and end.
 
     Parameters
     ----------
     clock
-        Asked when a poll begins and when it ends.
+        Source of time.
     between
-        Milliseconds from one beginning to the next.
+        Sensor for the milliseconds between the starts of two polls.
     idle_ratio
-        Share of the time that went by in polls.
+        Sensor for the fraction of the time that is spent in polls.
     """
 
     cdef readonly Sensor between, idle_ratio
-    # Monotonic milliseconds; -1 before the first.
+    # Start of the last poll in monotonic milliseconds, or -1 before the first.
     cdef readonly double last_began_ms
     cdef object _monotonic_ms
     cdef double _since_last_ms
@@ -176,14 +178,14 @@ cdef class PollCounter:
         self.last_began_ms = -1.0
 
     def began(self):
-        """A poll begins."""
+        """Record the start of a poll."""
         cdef double now_ms = self._monotonic_ms()
         self._since_last_ms = 0.0 if self.last_began_ms < 0 else now_ms - self.last_began_ms
         self.last_began_ms = now_ms
         self.between.record(self._since_last_ms, now_ms)
 
     def ended(self):
-        """It ends, whether with records or an error."""
+        """Record the end of a poll, whether it returned or raised."""
         cdef double now_ms = self._monotonic_ms()
         cdef double length_ms = now_ms - self.last_began_ms
         cdef double all_ms = length_ms + self._since_last_ms

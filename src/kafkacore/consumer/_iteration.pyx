@@ -8,8 +8,8 @@ cimport cython
 cdef class RecordIteration:
     """Records that a poll returned and that the loop has not read yet.
 
-    The positions of the consumer are ahead of the loop, so that fetching can continue. :meth:`untaken` returns where
-    the loop is.
+    The positions of the consumer are ahead of the loop, so that fetching can continue. :meth:`untaken`
+    returns where the loop is.
     """
     cdef list _waiting
     cdef object _partition

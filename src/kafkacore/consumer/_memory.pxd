@@ -1,4 +1,4 @@
-"""Who holds the memory of fetch responses, for Cython callers."""
+"""Cython declarations of the memory of fetch responses."""
 
 from cpython.object cimport PyObject
 
@@ -6,7 +6,7 @@ from kafkacore.record._batch cimport RecordBatch
 
 
 cdef class PinLedger:
-    # Polls so far, and the responses of which records may be out: looked at by each poll, or now and then.
+    # Number of polls so far, and the responses that records may keep alive. Each poll checks the young ones.
     cdef Py_ssize_t poll
     cdef list _young
     cdef list _old
@@ -19,7 +19,7 @@ cdef class FetchMemory:
     cdef Py_ssize_t size_in_bytes
     cdef Py_ssize_t waiting_parts
     cdef bint is_listed
-    # Borrowed; an origin takes itself out when it dies.
+    # First origin of a linked list, a borrowed reference. An origin removes itself when it is deallocated.
     cdef PyObject *first
     cdef Py_ssize_t origins
     cdef int looks
@@ -33,18 +33,18 @@ cdef class RecordOrigin:
     cdef int partition
     cdef int leader_epoch
     cdef int timestamp_type
-    # None when the bytes have been let go of.
+    # None after the records have copied their bytes.
     cdef RecordBatch batch
     cdef RecordOrigin bare
     cdef FetchMemory memory
     cdef PyObject *next
     cdef PyObject *previous
     cdef Py_ssize_t poll
-    # The records made from here, borrowed: NULL once gone or detached.
+    # Borrowed references to the records of this origin; NULL for those deallocated or detached.
     cdef PyObject **records
     cdef Py_ssize_t count
     cdef Py_ssize_t live
-    # Of the batch, that the records made from here lie in.
+    # Number of bytes of the batch that these records occupy.
     cdef Py_ssize_t span
 
     cdef RecordOrigin without_bytes(self)

@@ -1,9 +1,9 @@
 # cython: auto_pickle=False, autotestdict=False
-"""Who holds the memory of fetch responses: records in, and the rule by which they let go of it.
+"""Memory of fetch responses, and the rule by which records release it.
 
-The memory of a response stays as long as one of its records refers to it. What the last poll gave is left
-alone. Records that are held for longer may together pin four times their own bytes; if they are fewer, a poll
-detaches them: copies them out. Does not know: what is in a record, batches' format.
+A response stays in memory as long as one of its records refers to it. Records of earlier polls may together
+keep four times their own bytes in memory. If too few of a response are left for that, a poll detaches them:
+it copies their bytes. Records of the last poll are not detached.
 """
 
 cimport cython
@@ -13,21 +13,21 @@ from kafkacore.record._batch cimport RecordBatch
 from kafkacore.wire.memory cimport free, malloc
 
 cdef enum:
-    # Times their own bytes that records may pin.
+    # Maximum ratio of the memory that records keep alive to their own bytes.
     PIN_RATIO = 4
-    # Small responses lie in a read buffer that several share; each may pin all of it.
+    # Assumed minimum size of a response: small ones share a read buffer, and each may keep all of it alive.
     SMALLEST_MEMORY = 64 * 1024
-    # Polls that look at a response before it counts as one that is kept for long.
+    # Number of polls that check a response before it counts as old.
     LOOKS_WHILE_YOUNG = 3
-    # What a poll may spend, on average, on those that are.
+    # Average number of origins of old responses that one poll may check.
     ORIGINS_PER_POLL = 16
 
 
-# Untracked by the collector: it refers to a batch, and that to bytes; there is no way back.
+# Not tracked by the garbage collector: it refers only to a batch and its bytes, so it is in no cycle.
 @cython.final
 @cython.no_gc
 cdef class RecordOrigin:
-    """What the records of one batch that one poll gave have in common; holds the batch for them."""
+    """The common part of all records of one batch that one poll returned; it keeps the batch alive."""
 
     def __dealloc__(self):
         free(self.records)
@@ -42,7 +42,7 @@ cdef class RecordOrigin:
             (<RecordOrigin> self.next).previous = self.previous
 
     cdef RecordOrigin without_bytes(self):
-        """The same for records that have let go of their bytes."""
+        """Return an origin without a batch, for records that have copied their bytes."""
         if self.bare is None:
             self.bare = RecordOrigin.__new__(RecordOrigin)
             self.bare.topic = self.topic
@@ -54,7 +54,7 @@ cdef class RecordOrigin:
 
 cdef RecordOrigin new_origin(object topic, int partition, RecordBatch batch, FetchMemory memory,
                              Py_ssize_t capacity):
-    """The origin of up to ``capacity`` records of ``batch``."""
+    """Return a new origin for up to ``capacity`` records of ``batch``."""
     cdef RecordOrigin origin = RecordOrigin.__new__(RecordOrigin)
     origin.topic = topic
     origin.partition = partition
@@ -70,29 +70,29 @@ cdef RecordOrigin new_origin(object topic, int partition, RecordBatch batch, Fet
 
 @cython.final
 cdef class FetchMemory:
-    """The memory of one response, by the records that hold it.
+    """The memory of one response, with the origins of the records that keep it alive.
 
     Parameters
     ----------
     ledger
-        Of the consumer.
+        Ledger of the consumer.
     """
 
     def __init__(self, PinLedger ledger not None):
         self.ledger = ledger
 
     def add_part(self, Py_ssize_t size_in_bytes):
-        """A partition's part of the response waits to be handed out."""
+        """Add the records of one partition, which have not been returned yet."""
         self.size_in_bytes += size_in_bytes
         self.waiting_parts += 1
 
     def part_is_done(self):
-        """All of a part has been handed out, or is not wanted; records alone hold it now."""
+        """Note that one partition is done: only returned records keep its bytes alive now."""
         self.waiting_parts -= 1
 
     @property
     def is_pinned(self):
-        """Whether a record still holds bytes of it."""
+        """Whether a record still refers to bytes of the response."""
         return self.first != NULL
 
     cdef int add(self, RecordOrigin origin) except -1:
@@ -109,7 +109,7 @@ cdef class FetchMemory:
         return 0
 
     cdef int detach_if_few(self) except -1:
-        """Detach what is left of it, but for what the last poll gave, if that is little of what it pins."""
+        """Detach the records of earlier polls if they are small compared to the memory they keep alive."""
         cdef Py_ssize_t pinned = max(self.size_in_bytes, <Py_ssize_t> SMALLEST_MEMORY)
         cdef Py_ssize_t live = 0
         cdef RecordOrigin origin
@@ -117,7 +117,7 @@ cdef class FetchMemory:
         cdef Py_ssize_t index
         cdef list origins = []
         if self.waiting_parts > 0:
-            # Nothing would come free.
+            # Records that have not been returned yet keep the memory alive anyway.
             return 0
         while at != NULL:
             origin = <RecordOrigin> at
@@ -139,23 +139,23 @@ cdef class FetchMemory:
 
 @cython.final
 cdef class PinLedger:
-    """Which responses are held by records; lets go of those of which few are left."""
+    """The responses that records keep alive. Each poll releases those with few records left."""
 
     def __cinit__(self):
         self._young = []
         self._old = []
 
     def __len__(self):
-        """Responses that are held."""
+        """Return the number of responses that records keep alive."""
         return sum(1 for memory in self._young + self._old if memory.is_pinned)
 
     def begin_poll(self):
-        """A poll begins: what earlier ones gave is looked at."""
+        """Start a poll: detach records of earlier polls where few of a response are left."""
         cdef FetchMemory memory
         self.poll += 1
         self._polls_since_old += 1
         if self._old and self._polls_since_old * ORIGINS_PER_POLL >= self._old_origins:
-            # So seldom that however much a user keeps, no poll has much to look at for it.
+            # Seldom enough that a poll has little to check, however many records the application keeps.
             self._young += self._old
             self._old = []
             self._polls_since_old = self._old_origins = 0

@@ -1,4 +1,4 @@
-"""RecordReader for Cython callers."""
+"""Cython declarations of ``RecordReader``."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -8,10 +8,10 @@ from kafkacore.record._batch cimport RecordBatch
 
 
 cdef struct Scan:
-    # What the headers of whole batches say: records at or behind the position, at most, and where they end.
+    # Of batches after the position: maximum number of records, and the offset after the last batch.
     int64_t records
     int64_t end
-    # All of them: first offset and the one behind the last, bytes, count.
+    # Of all complete batches: first offset, offset after the last one, bytes and count.
     int64_t first
     int64_t last
     int64_t size
@@ -19,13 +19,13 @@ cdef struct Scan:
 
 
 cdef class RecordReader:
-    # The rest of the batches, for whoever takes whole ones.
+    # Iterator over the remaining batches; callers may also read whole batches from it.
     cdef readonly object batches
     cdef public int64_t next_offset
     cdef public int last_epoch
     cdef readonly bint is_consumed
     cdef readonly bint failed_in_deserializer
-    # Of the record that a deserializer was given last.
+    # Offset of the record that was last passed to a deserializer.
     cdef readonly int64_t deserialized_offset
     cdef RecordBatch batch
     cdef object _data
@@ -38,7 +38,7 @@ cdef class RecordReader:
     cdef bint _has_deserializer
     cdef bint _read_committed
     cdef bint _is_reading
-    # Of the batch, once it is open.
+    # Position in the current batch, valid while it is open.
     cdef bint _is_open
     cdef const uint8_t *_pos
     cdef Py_ssize_t _index

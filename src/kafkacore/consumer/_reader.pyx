@@ -1,9 +1,8 @@
 # cython: auto_pickle=False, autotestdict=False
-"""One partition's part of a fetch response: its bytes in, ``ConsumerRecord`` objects out, a few at a time.
+"""Reads the records of one partition from a fetch response, as ``ConsumerRecord`` objects, a few at a time.
 
-Key, value and headers stay bytes of the response until they are asked for; with a deserializer they are made
-at once, so that its error comes out of ``poll``. Knows at each moment the offset to go on from. Does not
-know: positions, the network, which transactions were aborted.
+Keys, values and headers remain bytes of the response until they are accessed. With a deserializer they are
+created at once, so that ``poll`` raises its error. The reader always knows the offset to fetch next.
 """
 
 cimport cython
@@ -24,32 +23,33 @@ from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_DECOM
 from kafkacore.record import read_batches
 
 cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
-# So that an offset and a delta never overflow.
+# Largest base offset for which adding an offset delta cannot overflow.
 cdef int64_t MAX_OFFSET = 0x7FFFFFFFFFFFFFFF - 0x100000000
 
 
 @cython.final
 cdef class RecordReader:
-    """Records of one partition from ``fetch_offset`` on.
+    """Reads the records of one partition from ``fetch_offset`` on.
 
     Parameters
     ----------
     records
-        Batches one behind the other, or ``None``.
+        Bytes of consecutive batches, or ``None``.
     topic, partition
-        What the records will say of themselves.
+        Topic and partition for the records.
     fetch_offset
-        The offset that was asked for; a batch may begin before it.
+        Offset of the fetch request. The first batch may start before it.
     memory
-        The response's, for the rule how long records hold it.
+        Memory of the response.
     is_for_user
-        Asked about control batches, and with ``read_committed`` about those of a producer id.
+        Function that returns whether the user gets the records of a batch. It is called for control batches,
+        and with ``read_committed`` for batches with a producer id.
     check_crcs
-        Whether to compute the CRC of each batch.
+        Whether to verify the CRC of each batch.
     max_decompressed_size
-        Limit of one decompressed batch, in bytes.
+        Maximum size of a decompressed batch, in bytes.
     read_committed
-        See ``is_for_user``.
+        Whether ``is_for_user`` is called for batches with a producer id.
     key_deserializer, value_deserializer
         Functions ``(topic, headers, bytes or None) -> object``, or ``None`` for bytes.
     """
@@ -73,19 +73,19 @@ cdef class RecordReader:
         self._has_deserializer = not (key_deserializer is None and value_deserializer is None)
 
     def drain(self):
-        """Nothing more is wanted; let the memory go."""
+        """Release the memory; the remaining records are not wanted."""
         self.is_consumed = True
         self.batches = read_batches(b"")
         self._data = self.batch = None
 
     @property
     def has_batch(self):
-        """Whether a batch is begun; otherwise :attr:`batches` goes on where reading does."""
+        """Whether a batch has been started. Otherwise :attr:`batches` is at the next batch to read."""
         return self.batch is not None
 
     @property
     def has_whole_batch(self):
-        """Whether the first batch of all is there with its last byte."""
+        """Whether the first batch is complete."""
         cdef const uint8_t[::1] data
         if self._data is None:
             return False
@@ -95,18 +95,18 @@ cdef class RecordReader:
         return load_int32(&data[LENGTH_AT]) <= data.shape[0] - LOG_OVERHEAD
 
     def moved(self, int64_t next_offset, int last_epoch):
-        """Somebody else has taken batches off :attr:`batches`, up to ``next_offset``."""
+        """Continue at ``next_offset``, because the caller has read batches from :attr:`batches` itself."""
         self.next_offset = max(self.next_offset, next_offset)
         self.last_epoch = last_epoch
 
     # ---- Batches -------------------------------------------------------------------------------------------
     cpdef RecordBatch current_batch(self):
-        """The batch to read from, going on to the next that has something for the user; ``None`` at the end.
+        """Return the batch to read from, skipping those without records for the user; ``None`` at the end.
 
         Raises
         ------
         CorruptRecordError
-            If the next batch breaks the format; again by every call.
+            If the next batch is corrupt; every further call raises it again.
         """
         cdef RecordBatch batch
         cdef int64_t next_offset
@@ -128,11 +128,12 @@ cdef class RecordReader:
         return self.batch
 
     cpdef finish_batch(self):
-        """All of the batch has been taken."""
+        """Move to the next batch, because all records of the current one have been read."""
         cdef RecordBatch batch = self.batch
         if batch is None:
             return
-        # The last offset of a batch outlives compaction of its last record, so no gap is fetched twice.
+        # Compaction keeps the last offset of a batch even if it removes its last record, so this skips the
+        # gap.
         self.next_offset = max(self.next_offset, <int64_t> (batch.base_offset + batch.last_offset_delta + 1))
         self.batch = None
 
@@ -140,12 +141,12 @@ cdef class RecordReader:
     def read(self, list out, Py_ssize_t limit):
         """Append up to ``limit`` records to ``out``; fewer only at the end.
 
-        Whatever is raised, ``out`` holds the records before it, and :attr:`next_offset` is behind them. A
-        record that a deserializer refused is tried again by the next call.
+        If this raises, ``out`` has the records before the error, and :attr:`next_offset` is after them. The
+        next call deserializes a record again whose deserializer raised.
         """
         cdef Py_ssize_t left = limit
         if self._is_reading:
-            raise IllegalStateError("a deserializer polls the consumer that has called it")
+            raise IllegalStateError("a deserializer must not poll the consumer that called it")
         self._is_reading = True
         self.failed_in_deserializer = False
         try:
@@ -190,7 +191,7 @@ cdef class RecordReader:
                 if self._has_deserializer:
                     self._deserialize(record)
                     if self.batch is None:
-                        # The deserializer has given the partition up, or closed the consumer.
+                        # The deserializer has unsubscribed, or closed the consumer.
                         return count
                 out.append(record)
                 count += 1
@@ -214,14 +215,14 @@ cdef class RecordReader:
         self.failed_in_deserializer = False
         return own_fields(record, key, value, headers)
 
-    # ---- What is to come -----------------------------------------------------------------------------------
+    # ---- Batch headers -------------------------------------------------------------------------------------
     def whole_batches(self):
-        """What there is from the position on, by the batches' headers alone.
+        """Scan the headers of the complete batches after the position.
 
         Returns
         -------
         tuple of int
-            Records at most, and the offset behind the last whole batch; ``(-1, -1)`` if that cannot be told.
+            Maximum number of records, and the offset after the last complete batch; ``(-1, -1)`` if unknown.
         """
         cdef Scan found
         if self._scan(&found) < 0:
@@ -229,12 +230,12 @@ cdef class RecordReader:
         return found.records, found.end
 
     def extent(self):
-        """The size of what there is, by the batches' headers alone.
+        """Return the size of the complete batches, from their headers.
 
         Returns
         -------
         tuple of int
-            Bytes, offsets and count of the whole batches; zeros if that cannot be told.
+            Bytes, offsets and count of the complete batches; zeros if unknown.
         """
         cdef Scan found
         if self._scan(&found) < 0 or found.batches == 0 or found.last <= found.first:
@@ -259,7 +260,7 @@ cdef class RecordReader:
 
 
 cdef int _scan_batches(const uint8_t *at, Py_ssize_t left, int64_t from_offset, Scan *found) noexcept nogil:
-    """Add up the whole batches; -1 for other formats."""
+    """Sum up the complete batches; return -1 for old message formats."""
     cdef int64_t base, next_offset
     cdef int32_t length, delta, records
     while left >= LOG_OVERHEAD:

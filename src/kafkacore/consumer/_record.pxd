@@ -1,4 +1,4 @@
-"""ConsumerRecord for Cython callers."""
+"""Cython declarations of ``ConsumerRecord``."""
 
 from kafkacore.consumer._memory cimport RecordOrigin
 from kafkacore.record.parse cimport RecordFields
@@ -15,7 +15,7 @@ cdef class OwnFields:
 
 cdef class ConsumerRecord:
     cdef RecordOrigin origin
-    # What has been made: everything, or headers alone while `origin` has the bytes.
+    # Fields as Python objects: all of them, or only the headers while `origin` has the bytes.
     cdef OwnFields own
     cdef readonly long long offset
     cdef readonly long long timestamp

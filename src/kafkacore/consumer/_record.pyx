@@ -1,9 +1,8 @@
 # cython: auto_pickle=False, autotestdict=False
-"""One record for the user: its place in a fetched batch in, key, value and headers out when they are read.
+"""The records that a consumer returns. Key, value and headers are created when they are accessed.
 
-A record holds the memory it lies in until :meth:`ConsumerRecord.detach`, or until a later poll finds that
-few of its response's records are left (``_memory``) and detaches them. Does not know: batches' format,
-positions, the network.
+A record keeps the fetch response in memory until :meth:`ConsumerRecord.detach` is called. A later poll also
+detaches it if only few records of the response are left (see ``_memory``).
 """
 
 cimport cython
@@ -36,26 +35,29 @@ _FIELDS = (
 @cython.final
 @cython.no_gc_clear
 cdef class ConsumerRecord:
-    """A record as kafka-python names it; compares, unpacks and pickles like its named tuple.
+    """A record, with kafka-python's field names.
+
+    It compares, unpacks and pickles like kafka-python's named tuple.
 
     Parameters
     ----------
     topic, partition, offset
-        Where it was.
+        Position of the record.
     leader_epoch
-        Epoch of the leader that wrote it, -1 if unknown.
+        Epoch of the leader that wrote the record, or -1 if unknown.
     timestamp
-        Milliseconds since the epoch, -1 if it has none.
+        Milliseconds since the epoch, or -1 without a timestamp.
     timestamp_type
-        0 for the producer's clock, 1 for the broker's.
+        0 if the producer set the timestamp, 1 if the broker did.
     key, value
-        As the deserializer made them; ``bytes`` or ``None`` without one, made anew by each reading.
+        Objects that the deserializers returned. Without a deserializer ``bytes`` or ``None``, created by each
+        access.
     headers
         List of ``(str, bytes or None)``.
     checksum
-        Always ``None`` since message format 2.
+        Always ``None``; message format 2 has no checksum per record.
     serialized_key_size, serialized_value_size, serialized_header_size
-        Bytes; -1 for none.
+        Size in bytes, or -1 without a key, value or headers.
     """
 
     _fields = _FIELDS
@@ -148,8 +150,9 @@ cdef class ConsumerRecord:
         return None if self.own is None else self.own.header_size
 
     def detach(self):
-        """Let go of the fetch response: copy key, value and headers out, so that a small record does not pin
-        a large buffer.
+        """Copy key, value and headers, and release the fetch response.
+
+        A record that is kept for a long time then does not keep a large response in memory.
 
         Returns
         -------
@@ -176,7 +179,7 @@ cdef class ConsumerRecord:
             return tuple(self) == tuple(other)
         return NotImplemented
 
-    # Headers are a list and values what a deserializer likes, as in the named tuple: not hashable.
+    # Not hashable, like the named tuple: headers are a list, and values can have any type.
     __hash__ = None
 
     def __repr__(self):
@@ -186,10 +189,12 @@ cdef class ConsumerRecord:
         return ConsumerRecord, tuple(self)
 
 
-# ---- Making records and letting go of them -----------------------------------------------------------------
+# ---- Allocation
+# ----------------------------------------------------------------------------------------------
 cdef enum:
-    # Records kept for reuse, 2 MiB: without, each poll's list gives its pages back to the system and the next
-    # one takes them again, which costs as much as everything else about a record.
+    # Number of records kept for reuse (2 MiB). Without this, each poll's records return their pages to the
+    # operating system and the next poll requests them again, which costs as much as all other work on a
+    # record.
     MAX_FREE = 16 * 1024
 
 cdef PyObject *_free_records[MAX_FREE]
@@ -197,7 +202,7 @@ cdef Py_ssize_t _free_count = 0
 
 
 cdef object _allocate(PyTypeObject *kind, Py_ssize_t count):
-    """A record that the garbage collector does not walk: with nothing but bytes it can be in no cycle."""
+    """Allocate a record that the garbage collector does not track: with only bytes, it can be in no cycle."""
     global _free_count
     if _free_count > 0:
         _free_count -= 1
@@ -223,7 +228,7 @@ cdef Py_ssize_t BODY_SIZE = (<TypeSlots *> ConsumerRecord).tp_basicsize - sizeof
 
 
 cdef ConsumerRecord new_record(RecordOrigin origin):
-    """A record of ``origin``, which has room for it; the caller fills in fields, offset and timestamp."""
+    """Return a new record of ``origin``, which must have capacity. The caller sets the other fields."""
     cdef ConsumerRecord record = ConsumerRecord.__new__(ConsumerRecord)
     record.origin = origin
     record.index = origin.count
@@ -234,7 +239,7 @@ cdef ConsumerRecord new_record(RecordOrigin origin):
 
 
 cdef int own_fields(ConsumerRecord record, object key, object value, list headers) except -1:
-    """Give ``record`` what deserializers made of it; it needs its bytes no more."""
+    """Store the results of the deserializers in ``record``, and release its bytes."""
     cdef OwnFields own = OwnFields.__new__(OwnFields)
     own.key = key
     own.value = value
@@ -271,7 +276,7 @@ cdef int _replace_bytes(ConsumerRecord record, OwnFields own) except -1:
 
 cdef void _set_own(ConsumerRecord record, OwnFields own) noexcept:
     record.own = own
-    # From here on a user could make a cycle: of a list of headers, of a value that a deserializer made.
+    # Track the record from now on, because headers or a deserialized value may refer back to it.
     if not PyObject_GC_IsTracked(record):
         PyObject_GC_Track(record)
 
@@ -302,7 +307,7 @@ cdef inline object _bytes_of(const uint8_t *data, int32_t size):
 
 cdef list _headers_of(ConsumerRecord record):
     cdef const uint8_t *pos = record.fields.headers
-    # Keeps the bytes while objects are made: that may run a garbage collection, and it anything.
+    # Keep the bytes alive: creating objects may run the garbage collector, which may run any code.
     cdef RecordOrigin origin = record.origin
     cdef const uint8_t *key = NULL
     cdef const uint8_t *value = NULL
@@ -334,4 +339,4 @@ cdef object _header_size(object headers):
 
 @cython.final
 cdef class OwnFields:
-    """What a record has as Python objects."""
+    """The fields of a record that exist as Python objects."""

@@ -10,10 +10,10 @@ _T_contra = TypeVar("_T_contra", contravariant=True)
 class CallbackInterruptedError(RetriableError): ...
 
 class _Listener(Protocol[_T_contra]):
-    """Called exactly once, in the order of being added, on the thread that completes the future.
+    """Listener that is called exactly once, on the thread that completes the future.
 
-    Only where a Ctrl-C interrupts ``on_success``, ``on_failure`` is called as well, with
-    :class:`CallbackInterruptedError`: whoever waits for what was to come is not to wait for ever.
+    Listeners are called in the order in which they were added. If a Ctrl-C interrupts ``on_success``,
+    ``on_failure`` is also called, with :class:`CallbackInterruptedError`, so that no caller waits for ever.
     """
 
     @property

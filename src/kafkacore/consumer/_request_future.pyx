@@ -1,11 +1,11 @@
 # cython: auto_pickle=False, autotestdict=False
-"""The answer to a request that has not come yet. A value or an error in, listeners called.
+"""The future response of a request.
 
-Unlike :class:`concurrent.futures.Future` nobody waits on it: the thread that owns the network client polls
-until it is done. Does not know: what the request was, who polls. (Kafka's ``RequestFuture``.)
+Unlike with :class:`concurrent.futures.Future`, no thread waits on it: the thread that owns the network client
+polls until it is done. This is Kafka's ``RequestFuture``.
 
-Compiled not for speed: the handler of a Ctrl-C runs between lines of Python, so there is no moment in here in
-which a listener is neither waiting nor called, and no two threads are in here at once.
+The module is compiled for safety and not for speed. Python runs signal handlers only between bytecodes, so in
+compiled code a Ctrl-C cannot lose a listener, and two threads cannot be in this code at once.
 """
 
 cimport cython
@@ -14,18 +14,18 @@ from kafkacore.errors import RetriableError
 
 
 cdef extern from "Python.h":
-    # Compiled calls do not count towards Python's limit by themselves.
+    # Compiled calls do not count towards Python's recursion limit on their own.
     int Py_EnterRecursiveCall(const char *where) except -1
     void Py_LeaveRecursiveCall()
 
 
 class CallbackInterruptedError(RetriableError):
-    """A Ctrl-C came while an answer was worked on: what was to come of it is not known."""
+    """A Ctrl-C interrupted the processing of a response, so the outcome is unknown."""
 
 
 @cython.final
 cdef class _Callbacks:
-    """A listener made of two functions."""
+    """A listener that consists of two functions."""
 
     cdef readonly object on_success
     cdef readonly object on_failure
@@ -37,7 +37,7 @@ cdef class _Callbacks:
 
 @cython.final
 cdef class RequestFuture:
-    """Completed once, with a value (which may be ``None``) or with an exception; by any thread."""
+    """Future that is completed once, by any thread, with a value (which may be ``None``) or an exception."""
 
     cdef bint _done
     cdef object _value
@@ -49,14 +49,14 @@ cdef class RequestFuture:
 
     @staticmethod
     def failure(error):
-        """A future that has failed already."""
+        """Return a future that has failed."""
         cdef RequestFuture future = RequestFuture()
         future._finish(None, error)
         return future
 
     @staticmethod
     def success(value):
-        """A future that has succeeded already."""
+        """Return a future that has succeeded."""
         future = RequestFuture()
         future.complete(value)
         return future
@@ -71,48 +71,48 @@ cdef class RequestFuture:
         return self._done and self._error is not None
 
     def is_retriable(self):
-        """Whether the error, which must be there, may go away by trying again."""
+        """Return whether the error may go away with a retry. The future must have failed."""
         return bool(getattr(self.exception(), "retriable", False))
 
     def value(self):
-        """The value; :class:`RuntimeError` unless the future succeeded."""
+        """Return the value; raise ``RuntimeError`` unless the future has succeeded."""
         if not self._done or self._error is not None:
             raise RuntimeError("the future has no value: it has not succeeded")
         return self._value
 
     def exception(self):
-        """The error; :class:`RuntimeError` unless the future failed."""
+        """Return the error; raise ``RuntimeError`` unless the future has failed."""
         if self._error is None:
             raise RuntimeError("the future has no exception: it has not failed")
         return self._error
 
     def complete(self, value):
-        """Succeed with ``value``.
+        """Complete the future with ``value``.
 
         Raises
         ------
         TypeError
-            If the value is an exception: that is a failure reported by the wrong door.
+            If the value is an exception. Use :meth:`fail` for those.
         RuntimeError
-            If the future is completed already.
+            If the future is already completed.
         """
         if isinstance(value, BaseException):
-            raise TypeError("a future does not succeed with an exception; use fail()")
+            raise TypeError("cannot complete a future with an exception; use fail()")
         self._finish(value, None)
 
     def fail(self, error):
-        """Fail with ``error``; :class:`RuntimeError` if the future is completed already."""
+        """Fail with ``error``; raise ``RuntimeError`` if the future is already completed."""
         self._finish(None, error)
 
     def fail_unless_done(self, error):
-        """Fail with ``error`` if nothing has come yet; if something has, see that all hear of it."""
+        """Fail with ``error`` unless the future is completed; then call the remaining listeners."""
         if self._done:
             self.fire_rest()
         else:
             self._finish(None, error)
 
     def complete_unless_done(self, value):
-        """Succeed with ``value``, unless who waited has been told that a Ctrl-C came in between."""
+        """Complete with ``value`` unless a Ctrl-C has failed the future; then call the remaining listeners."""
         if self._done:
             self.fire_rest()
         else:
@@ -120,14 +120,16 @@ cdef class RequestFuture:
 
     cdef int _finish(self, value, error) except -1:
         if self._done:
-            raise RuntimeError("the future is completed already")
+            raise RuntimeError("the future is already completed")
         self._value, self._error, self._done = value, error, True
         self.fire_rest()
         return 0
 
     def fire_rest(self):
-        """Call the listeners that have not been called yet: one of them may have raised an error. A Ctrl-C in
-        one keeps it from none of the others.
+        """Call the listeners that have not been called yet.
+
+        If one raises an error, the others wait for the next call. After a Ctrl-C in one, the others are
+        called.
         """
         while self._listeners:
             listener = self._listeners.pop(0)
@@ -151,26 +153,25 @@ cdef class RequestFuture:
         except Exception:
             raise
         except BaseException:
-            listener.on_failure(CallbackInterruptedError("interrupted while an answer was worked on"))
+            listener.on_failure(CallbackInterruptedError("interrupted while a response was processed"))
             raise
         return 0
 
     def add_listener(self, listener):
-        """Have ``listener`` called on completion; at once if that has been already."""
+        """Call ``listener`` on completion, or at once if the future is completed."""
         if self._done:
             self._fire(listener)
         else:
             self._listeners.append(listener)
 
     def add_callbacks(self, on_success, on_failure):
-        """:meth:`add_listener` with two functions."""
+        """Add a listener that consists of two functions; see :meth:`add_listener`."""
         self.add_listener(_Callbacks(on_success, on_failure))
 
     def compose(self, adapter):
-        """A future of another type: ``adapter(value, future)`` completes it on success; a failure passes
-        unchanged.
+        """Return a future of another type, which ``adapter(value, future)`` completes on success.
 
-        An exception out of the adapter is the new future's failure.
+        A failure of this future, or an exception of the adapter, becomes the failure of the new future.
         """
         cdef RequestFuture adapted = RequestFuture()
 

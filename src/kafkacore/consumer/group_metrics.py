@@ -1,7 +1,7 @@
-"""What membership and commits report of their work, and the metrics of a group's member.
+"""The metrics of a group member: joining, heartbeats, rebalances and commits.
 
-Names and meanings are kafka-python's; rebalances, callbacks and
-``-total`` are Apache Kafka's.
+Names and meanings are kafka-python's. Metrics of rebalances and callbacks, and those that end in ``-total``,
+are Apache Kafka's.
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ _SECONDS_PER_HOUR = 3600.0
 
 
 class GroupMetrics(Protocol):
-    """What membership and commits call under the consumer's lock. Times are milliseconds."""
+    """Events that membership and commits report, under the consumer's lock. Times are in milliseconds."""
 
     def heartbeat_sent(self, now_ms: float) -> None:
-        """A heartbeat is on its way."""
+        """Record that a heartbeat was sent."""
 
     def heartbeat_answered(self, latency_ms: float, now_ms: float) -> None:
-        """Its answer is there, whatever it says."""
+        """Record that a heartbeat was answered, with or without an error."""
 
     def joined(self, latency_ms: float, now_ms: float) -> None:
-        """JoinGroup has been answered without error."""
+        """Record that JoinGroup was answered without an error."""
 
     def synced(self, latency_ms: float, now_ms: float) -> None:
-        """SyncGroup has been answered without error."""
+        """Record that SyncGroup was answered without an error."""
 
     def rebalanced(self, duration_ms: float, now_ms: float) -> None:
-        """A rebalance has come to its end, ``duration_ms`` after it began; failed tries are part of it."""
+        """Record that a rebalance ended ``duration_ms`` after it began, including failed tries."""
 
     def rebalance_failed(self, now_ms: float) -> None:
-        """A try of a rebalance has failed: an error in join or sync."""
+        """Record that JoinGroup or SyncGroup failed in a rebalance."""
 
     def assigned(self, duration_ms: float, now_ms: float) -> None:
-        """``on_partitions_assigned`` has returned."""
+        """Record that ``on_partitions_assigned`` returned."""
 
     def revoked(self, duration_ms: float, now_ms: float) -> None:
-        """``on_partitions_revoked`` has returned."""
+        """Record that ``on_partitions_revoked`` returned."""
 
     def lost(self, duration_ms: float, now_ms: float) -> None:
-        """``on_partitions_lost`` has returned."""
+        """Record that ``on_partitions_lost`` returned."""
 
     def committed(self, latency_ms: float, now_ms: float) -> None:
-        """OffsetCommit has been answered without an error of its own."""
+        """Record that OffsetCommit was answered without an error."""
 
     def waited_for_commit(self, duration_ms: float) -> None:
-        """``commit()`` has returned or raised."""
+        """Record that ``commit()`` returned or raised."""
 
     def waited_for_committed(self, duration_ms: float) -> None:
-        """``committed()`` has returned or raised."""
+        """Record that ``committed()`` returned or raised."""
 
 
 class NoGroupMetrics:
-    """Counts nothing."""
+    """Implementation of :class:`GroupMetrics` that records nothing."""
 
     def heartbeat_sent(self, now_ms: float) -> None: ...
     def heartbeat_answered(self, latency_ms: float, now_ms: float) -> None: ...
@@ -73,16 +73,16 @@ class NoGroupMetrics:
 
 
 class CountedGroupMetrics:
-    """Of one member.
+    """Implementation of :class:`GroupMetrics` for one member.
 
     Parameters
     ----------
     metrics:
-        Where they are registered.
+        Registry of the metrics.
     assigned:
-        The partitions that are assigned just now.
+        Function that returns the currently assigned partitions.
     prefix:
-        Of the groups' names.
+        First word of the names of the metric groups.
     """
 
     def __init__(self, metrics: Metrics, assigned: Callable[[], Sized], prefix: str = "consumer") -> None:
@@ -104,37 +104,37 @@ class CountedGroupMetrics:
         metrics.add(
             "assigned-partitions",
             self._group,
-            "Partitions that are assigned to this consumer.",
+            "Number of partitions that are assigned to this consumer.",
             lambda now_ms: len(assigned()),
         )
 
     def _register_requests(self) -> None:
         add, group = self._metrics.add, self._group
         for name, what, sensor in (
-            ("heartbeat", "Heartbeats", self._heartbeat),
-            ("join", "Times of joining the group", self._join),
-            ("sync", "Times of taking an assignment", self._sync),
-            ("commit", "Commits", self._commit),
+            ("heartbeat", "heartbeats", self._heartbeat),
+            ("join", "JoinGroup responses", self._join),
+            ("sync", "SyncGroup responses", self._sync),
+            ("commit", "OffsetCommit responses", self._commit),
         ):
-            add(f"{name}-rate", group, f"{what} per second.", sensor.occurrence_rate)
-            add(f"{name}-total", group, f"{what}.", sensor.occurrences)
+            add(f"{name}-rate", group, f"Number of {what} per second.", sensor.occurrence_rate)
+            add(f"{name}-total", group, f"Number of {what}.", sensor.occurrences)
         for name, what, sensor in (
             ("join-time", "JoinGroup", self._join),
             ("sync-time", "SyncGroup", self._sync),
             ("commit-latency", "OffsetCommit", self._commit),
         ):
-            add(f"{name}-avg", group, f"Average ms until {what} was answered.", sensor.average)
-            add(f"{name}-max", group, f"Longest ms until {what} was answered.", sensor.largest)
+            add(f"{name}-avg", group, f"Average milliseconds until {what} was answered.", sensor.average)
+            add(f"{name}-max", group, f"Maximum milliseconds until {what} was answered.", sensor.largest)
         add(
             "heartbeat-response-time-max",
             group,
-            "Longest ms until a heartbeat was answered.",
+            "Maximum milliseconds until a heartbeat was answered.",
             self._heartbeat.largest,
         )
         add(
             "last-heartbeat-seconds-ago",
             group,
-            "Seconds since a heartbeat was sent; -1 before the first.",
+            "Seconds since the last heartbeat was sent, or -1 before the first.",
             lambda now_ms: _seconds_ago(self._last_heartbeat_ms, now_ms),
         )
 
@@ -142,15 +142,17 @@ class CountedGroupMetrics:
         add, group = self._metrics.add, self._group
         rebalance, failed = self._rebalance, self._failed
         for name, description, measure in (
-            ("rebalance-latency-avg", "Average ms of a rebalance, failed tries included.", rebalance.average),
-            ("rebalance-latency-max", "Longest ms of a rebalance.", rebalance.largest),
-            ("rebalance-latency-total", "Milliseconds of all rebalances.", rebalance.sum),
-            ("rebalance-total", "Rebalances that came to their end.", rebalance.occurrences),
-            ("rebalance-rate-per-hour", "Rebalances per hour.", _per_hour(rebalance)),
-            ("failed-rebalance-total", "Tries of a rebalance that failed.", failed.occurrences),
-            ("failed-rebalance-rate-per-hour", "Tries of a rebalance that failed, per hour.",
+            ("rebalance-latency-avg", "Average milliseconds of a rebalance, including failed tries.",
+             rebalance.average),
+            ("rebalance-latency-max", "Maximum milliseconds of a rebalance, including failed tries.",
+             rebalance.largest),
+            ("rebalance-latency-total", "Total milliseconds of all rebalances.", rebalance.sum),
+            ("rebalance-total", "Number of completed rebalances.", rebalance.occurrences),
+            ("rebalance-rate-per-hour", "Number of completed rebalances per hour.", _per_hour(rebalance)),
+            ("failed-rebalance-total", "Number of failed tries of a rebalance.", failed.occurrences),
+            ("failed-rebalance-rate-per-hour", "Number of failed tries of a rebalance per hour.",
              _per_hour(failed)),
-            ("last-rebalance-seconds-ago", "Seconds since the end of a rebalance; -1 before the first.",
+            ("last-rebalance-seconds-ago", "Seconds since the last completed rebalance, or -1 before the first.",
              lambda now_ms: _seconds_ago(self._last_rebalance_ms, now_ms)),
         ):  # fmt: skip
             add(name, group, description, measure)
@@ -160,8 +162,8 @@ class CountedGroupMetrics:
             ("lost", self._lost),
         ):
             what = f"on_partitions_{name}"
-            add(f"partition-{name}-latency-avg", group, f"Average ms that {what} took.", sensor.average)
-            add(f"partition-{name}-latency-max", group, f"Longest ms that {what} took.", sensor.largest)
+            add(f"partition-{name}-latency-avg", group, f"Average milliseconds of {what}().", sensor.average)
+            add(f"partition-{name}-latency-max", group, f"Maximum milliseconds of {what}().", sensor.largest)
 
     def _register_waits(self, prefix: str) -> None:
         for name, what, sensor in (
@@ -171,7 +173,7 @@ class CountedGroupMetrics:
             self._metrics.add(
                 f"{name}-time-ns-total",
                 f"{prefix}-metrics",
-                f"Nanoseconds that {what} has taken.",
+                f"Total nanoseconds that {what} took.",
                 lambda now_ms, sensor=sensor: sensor.total * 1e6,  # type: ignore[misc]
             )
 

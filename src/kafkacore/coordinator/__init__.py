@@ -1,7 +1,6 @@
-"""What members of a consumer group agree on: the blobs they exchange, and who gets which partition.
+"""The consumer group protocol: subscriptions, assignments, and the assignors that members agree on.
 
-In: subscriptions of the members, partitions of the topics. Out: assignments; bytes for JoinGroup and
-SyncGroup. Does not know: sockets, requests, heartbeats, offsets. Pure: nothing here waits or asks the time.
+Nothing in this package waits, sends requests, or reads a clock.
 """
 
 from kafkacore.coordinator.group_partition import partition_for

@@ -1,8 +1,7 @@
-"""What consumers of one group say to each other, as the brokers carry it without looking inside.
+"""Encoding of the subscriptions and assignments that brokers pass on as bytes in JoinGroup and SyncGroup.
 
-In: a member's :class:`Subscription`, or the leader's :class:`Assignment` for it. Out: the bytes in JoinGroup
-and SyncGroup, and back. Does not know: the requests, the assignors. Bytes come from other members: hostile
-ones raise :class:`kafkacore.errors.MalformedMessageError`. (Kafka's ``ConsumerProtocol``.)
+The bytes come from other members: malformed ones raise :class:`kafkacore.errors.MalformedMessageError`.
+This is Kafka's ``ConsumerProtocol``.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from kafkacore.wire import Cursor, Writer
 
 #: ``protocol_type`` of a consumer group in JoinGroup.
 PROTOCOL_TYPE: Final = "consumer"
-#: What both blobs are written in when nobody asks for another version.
+#: Version in which subscriptions and assignments are encoded by default.
 LATEST_VERSION: Final = 3
-#: A member that says nothing of its generation, or never had one.
+#: Generation of a member that has had none, or whose subscription version does not include it.
 NO_GENERATION: Final = -1
 
 Buffer = bytes | bytearray | memoryview
@@ -31,10 +30,11 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 class Subscription(NamedTuple):
-    """What a member wants and what it has.
+    """Topics that a member subscribes to, and the partitions that it owns.
 
-    ``owned_partitions`` came with version 1 (KIP-429), ``generation_id`` with 2 (KIP-792), ``rack_id`` with 3
-    (KIP-881). ``group_instance_id`` is not in the blob: JoinGroup's answer has it beside each member.
+    ``owned_partitions`` was added with version 1 (KIP-429), ``generation_id`` with 2 (KIP-792), and
+    ``rack_id`` with 3 (KIP-881). ``group_instance_id`` is not encoded; it is a separate field of the
+    JoinGroup response.
     """
 
     topics: Sequence[str]
@@ -46,24 +46,26 @@ class Subscription(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What the leader gives a member."""
+    """Partitions that the leader assigned to a member."""
 
     partitions: Sequence[TopicPartition]
     user_data: bytes | None = None
 
 
 def encode_subscription(subscription: Subscription, version: int = LATEST_VERSION) -> bytes:
-    """The blob of a member's subscription; topics and owned partitions are sorted, as Java's are.
+    """Return the encoded subscription. Topics and owned partitions are sorted, as in Java.
 
     Parameters
     ----------
+    subscription:
+        Subscription to encode.
     version:
-        0 to 3; what the version has no place for is left out.
+        Version from 0 to 3. Fields that the version does not have are left out.
 
     Raises
     ------
     UnsupportedVersionError
-        There is no such version.
+        If the version does not exist.
     """
     owned = [
         ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=sorted(partitions))
@@ -80,12 +82,14 @@ def encode_subscription(subscription: Subscription, version: int = LATEST_VERSIO
 
 
 def decode_subscription(data: Buffer, group_instance_id: str | None = None) -> Subscription:
-    """A member's subscription; ``group_instance_id`` is what JoinGroup's answer says beside the blob.
+    """Return a member's decoded subscription, with the ``group_instance_id`` of the JoinGroup response.
+
+    Fields that a newer version adds at the end are ignored.
 
     Raises
     ------
     MalformedMessageError
-        These bytes are no subscription. What a version newer than ours has behind our fields is passed over.
+        If the bytes are not a subscription.
     """
     message = _decoded(ConsumerProtocolSubscription, data)
     return Subscription(
@@ -99,15 +103,15 @@ def decode_subscription(data: Buffer, group_instance_id: str | None = None) -> S
 
 
 def decode_subscribed_topics(data: Buffer) -> list[str]:
-    """The topics of a member's subscription, read as version 0 whatever its version is.
+    """Return the topics of a member's subscription, read as version 0 regardless of its version.
 
-    Every version begins with the fields of version 0, so a coordinator needs no others. Older clients write a
-    later version and leave its fields out, which Kafka's coordinator accepts (``ClassicGroup``).
+    Every version begins with the fields of version 0, and a coordinator needs no others. Some older clients
+    send a later version without its fields, which Kafka's coordinator accepts (``ClassicGroup``).
 
     Raises
     ------
     MalformedMessageError
-        These bytes are no subscription.
+        If the bytes are not a subscription.
     """
     cursor = Cursor(data)
     cursor.read_int16()
@@ -115,12 +119,12 @@ def decode_subscribed_topics(data: Buffer) -> list[str]:
 
 
 def encode_assignment(assignment: Assignment, version: int = LATEST_VERSION) -> bytes:
-    """The blob of a member's assignment: topics in the order in which they first appear.
+    """Return the encoded assignment, with topics in the order of their first partition.
 
     Raises
     ------
     UnsupportedVersionError
-        There is no such version.
+        If the version does not exist.
     """
     partitions = [
         ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=numbers)
@@ -131,13 +135,14 @@ def encode_assignment(assignment: Assignment, version: int = LATEST_VERSION) -> 
 
 
 def decode_assignment(data: Buffer) -> Assignment:
-    """What the leader gave us. No bytes at all are no partitions: so answers a broker whose leader had none
-    for us.
+    """Return a member's decoded assignment.
+
+    Empty bytes mean no partitions: a broker sends them to members that the leader gave no assignment.
 
     Raises
     ------
     MalformedMessageError
-        These bytes are no assignment, or name a partition below 0.
+        If the bytes are not an assignment, or contain a negative partition number.
     """
     if not len(data):
         return Assignment(())
@@ -145,7 +150,7 @@ def decode_assignment(data: Buffer) -> Assignment:
     partitions = _flattened(message.assigned_partitions)
     for topic_partition in partitions:
         if topic_partition.partition < 0:
-            raise MalformedMessageError(f"assignment of {partition_name(topic_partition)}")
+            raise MalformedMessageError(f"assignment of {partition_name(topic_partition)}: invalid partition")
     return Assignment(partitions, _copied(message.user_data))
 
 
@@ -163,7 +168,7 @@ def _flattened(
 
 
 def _copied(value: Buffer | None) -> bytes | None:
-    # A view would hold the whole answer for as long as the group's subscriptions are kept.
+    # A view would keep the whole response in memory as long as the subscription.
     return None if value is None else bytes(value)
 
 
@@ -178,6 +183,6 @@ def _decoded(kind: type[MessageT], data: Buffer) -> MessageT:
     cursor = Cursor(data)
     version = cursor.read_int16()
     if version < kind.MIN_VERSION:
-        raise MalformedMessageError(f"{kind.NAME} of version {version}")
-    # Versions only add fields at the end, so a newer one begins as ours does.
+        raise MalformedMessageError(f"{kind.NAME} has invalid version {version}")
+    # Newer versions only add fields at the end, so read the fields that we know.
     return kind.decode(cursor, min(version, kind.MAX_VERSION))

@@ -1,8 +1,4 @@
-"""Assignors of consumer groups, by the module paths and names of kafka-python
-(``kafka.coordinator.assignors``).
-
-In: subscriptions and partitions. Out: assignments. Does not know: sockets, requests, time.
-"""
+"""Assignors of consumer groups, under the module paths and names of ``kafka.coordinator.assignors``."""
 
 from kafkacore.coordinator.assignors.abstract import PartitionAssignor, PartitionRacks, RebalanceProtocol
 from kafkacore.coordinator.assignors.strategy import assignors_for, common_protocol

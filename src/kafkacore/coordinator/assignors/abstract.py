@@ -1,8 +1,4 @@
-"""What an assignor is: ours, and the form in which kafka-python's users write their own.
-
-In: partitions by topic, subscriptions by member. Out: assignments by member. Does not know: bytes, requests,
-how the leader was chosen.
-"""
+"""Base classes of assignors: kafkacore's own, and the form that users of kafka-python implement."""
 
 from __future__ import annotations
 
@@ -17,10 +13,11 @@ from kafkacore.structs import ConsumerGroupMetadata
 
 
 class RebalanceProtocol(IntEnum):
-    """How members let go of partitions (KIP-429).
+    """How members give up partitions in a rebalance (KIP-429).
 
-    ``EAGER``: all of them before they join. ``COOPERATIVE``: they keep what they have, the leader takes away
-    what has to move, and a second round gives it to its next owner.
+    With ``EAGER``, members revoke all partitions before they join. With ``COOPERATIVE``, they keep their
+    partitions. The leader first withdraws partitions that must move, and a second rebalance assigns them to
+    the new owner.
     """
 
     EAGER = 0
@@ -28,81 +25,81 @@ class RebalanceProtocol(IntEnum):
 
 
 class PartitionRacks(NamedTuple):
-    """A partition of a topic, and the racks of its replicas (KIP-881); none where brokers say no rack."""
+    """A partition of a topic with the racks of its replicas (KIP-881); empty if brokers have no racks."""
 
     partition: int
     racks: frozenset[str] = frozenset()
 
 
-#: Topic → its partitions. A topic without metadata is not in it.
+#: Topic → partitions, for all topics with known metadata.
 Partitions = Mapping[str, Sequence[PartitionRacks]]
 
 
 class PartitionAssignor(ABC):
-    """Distributes the partitions of a group's topics among its members (Kafka's
-    ``ConsumerPartitionAssignor``).
+    """Assigns the partitions of a group's topics to its members.
 
-    One object serves one consumer for as long as it lives; the leader's does the distributing.
+    This is Kafka's ``ConsumerPartitionAssignor``. Each consumer has its own instance for its whole life. The
+    instance of the group's leader assigns.
     """
 
-    #: By this name members of a group, of whatever language, agree on an assignor.
+    #: Name under which members of a group, in any language, agree on an assignor.
     name: str = ""
-    #: Class of Kafka's Java client that distributes alike, by which a setting may name it; empty for none.
+    #: Equivalent class of Kafka's Java client, whose name a setting may also use; empty for none.
     java_name: ClassVar[str] = ""
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """How members that use this assignor may rebalance."""
+        """Return the rebalance protocols that members with this assignor can use."""
         return [RebalanceProtocol.EAGER]
 
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:
-        """What this member tells the leader's assignor beside its topics; ``None`` for nothing."""
+        """Return user data to send to the leader's assignor with the topics, or ``None`` for none."""
         return None
 
     @abstractmethod
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Distribute.
+        """Assign the partitions to the members.
 
         Parameters
         ----------
         partitions:
-            The partitions of each topic that somebody subscribes to and that exists.
+            Partitions of each existing topic that a member subscribes to.
         subscriptions:
-            By member id, of every member of the group.
+            Member id → subscription, for every member of the group.
 
         Returns
         -------
         dict
-            The assignment of every member, also of one that gets nothing.
+            Member id → assignment, including members without partitions.
         """
 
     def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
-        """What this member got, in which generation; called after every rebalance."""
+        """Receive this member's assignment and generation after every rebalance."""
         return
 
 
 class AbstractPartitionAssignor(ABC):
-    """Base of an assignor as kafka-python's users write it (``kafka.coordinator.assignors.abstract``, 3.0).
+    """Base of an assignor in kafka-python's form (``kafka.coordinator.assignors.abstract`` of version 3.0).
 
-    A class of this form, or one derived from kafka-python's own, may stand in
-    ``partition_assignment_strategy``.
+    ``partition_assignment_strategy`` accepts classes derived from this one or from kafka-python's.
     """
 
     name: Any = ""
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """How members that use this assignor may rebalance, best first."""
+        """Return the rebalance protocols that members with this assignor can use, best first."""
         return [RebalanceProtocol.EAGER]
 
     @abstractmethod
     def assign(self, cluster: Any, members: Any) -> Mapping[str, Any]:
-        """Distribute: ``{member_id: ConsumerProtocolAssignment}``.
+        """Return the assignment of each member: ``{member_id: ConsumerProtocolAssignment}``.
 
         Parameters
         ----------
         cluster:
-            Has ``topics()`` and ``partitions_for_topic(topic)``, which gives a set of numbers, or ``None``.
+            Object with ``topics()`` and ``partitions_for_topic(topic)``, which returns a set of partition
+            numbers or ``None``.
         members:
             Objects with ``member_id``, ``group_instance_id`` and ``metadata``, a
             :class:`ConsumerProtocolSubscription`.
@@ -110,22 +107,22 @@ class AbstractPartitionAssignor(ABC):
 
     @abstractmethod
     def metadata(self, topics: Any) -> Any:
-        """The :class:`ConsumerProtocolSubscription` of this member, which subscribes to ``topics``."""
+        """Return the :class:`ConsumerProtocolSubscription` of this member for ``topics``."""
 
     @abstractmethod
     def on_assignment(self, assignment: Any, generation: int) -> None:
-        """What this member got (a :class:`ConsumerProtocolAssignment`), in which generation."""
+        """Receive this member's :class:`ConsumerProtocolAssignment` and generation after a rebalance."""
 
 
 class TopicPartitions(NamedTuple):
-    """Some partitions of one topic; unpacks as ``(topic, partitions)``."""
+    """Partitions of one topic, which unpack as ``(topic, partitions)``."""
 
     topic: str
     partitions: list[int]
 
 
 class ConsumerProtocolSubscription:
-    """A member's metadata, as an assignor of kafka-python's form reads and makes it."""
+    """A member's subscription, as assignors in kafka-python's form read and return it."""
 
     TopicPartition = TopicPartitions
 
@@ -147,12 +144,12 @@ class ConsumerProtocolSubscription:
 
     @property
     def subscription(self) -> list[str]:
-        """The topics, by the name that kafka-python 2 had for them."""
+        """The topics, under the name that kafka-python 2 used."""
         return self.topics
 
 
 class ConsumerProtocolAssignment:
-    """A member's assignment, as an assignor of kafka-python's form makes it."""
+    """A member's assignment, as assignors in kafka-python's form return it."""
 
     TopicPartition = TopicPartitions
 
@@ -170,11 +167,11 @@ class ConsumerProtocolAssignment:
 
     @property
     def assignment(self) -> list[TopicPartitions]:
-        """The same by the name that kafka-python 2 had for it."""
+        """The assigned partitions, under the name that kafka-python 2 used."""
         return self.assigned_partitions
 
     def partitions(self) -> list[structs.TopicPartition]:
-        """The partitions, one by one."""
+        """Return the assigned partitions as a flat list."""
         return [
             structs.TopicPartition(topic, number)
             for topic, numbers in self.assigned_partitions
@@ -183,12 +180,12 @@ class ConsumerProtocolAssignment:
 
 
 def java_key(text: str) -> bytes:
-    """Sort key that puts strings in Java's order: of their UTF-16 code units, not of their code points."""
+    """Return a sort key for Java's order of strings: by UTF-16 code units, not by code points."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def members_in_order(subscriptions: Mapping[str, Subscription]) -> list[str]:
-    """Member ids: static members by their instance ids (KIP-345), then the others by their member ids."""
+    """Return the member ids: first static members by instance id (KIP-345), then the others by member id."""
 
     def place(member: str) -> tuple[bool, bytes]:
         instance = subscriptions[member].group_instance_id

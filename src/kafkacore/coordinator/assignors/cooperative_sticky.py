@@ -1,7 +1,6 @@
-"""The cooperative sticky assignor: what moves is first taken away, and given to its next owner in a second
-round.
+"""The cooperative sticky assignor, which moves partitions in two rebalances.
 
-In: partitions, subscriptions with what members own. Out: assignments. Does not know: requests.
+The first rebalance withdraws them from the old owner, and the second assigns them to the new owner.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from kafkacore.coordinator.assignors.sticky.user_data import MemberData, decode_
 from kafkacore.coordinator.protocol import NO_GENERATION, Assignment, Subscription
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
 
-#: Rounds that a leader lets one group take. With racks what fits nobody's is dealt out anew each time, so
-#: that the same partitions may go to and fro for ever, and Java's do; from then on this group is assigned
-#: without racks.
+#: Maximum number of unfinished rebalances of one group with racks. Partitions without a member in their rack
+#: are distributed again each time, so the same partitions can move back and forth for ever, as with the Java
+#: client. After this number, the group is assigned without racks.
 MOST_ROUNDS_BY_RACKS = 5
 
 
 class CooperativeStickyAssignor(AbstractStickyAssignor):
-    """Java's ``CooperativeStickyAssignor`` (KIP-429): distributes as the sticky one, in two rounds.
+    """Java's ``CooperativeStickyAssignor`` (KIP-429): assigns like the sticky assignor, in two rebalances.
 
-    It also rebalances eagerly, beside an assignor that can do nothing else; so a group is moved to it without
-    a halt.
+    It also supports eager rebalances, so a group can switch to it from another assignor without stopping all
+    members.
     """
 
     name = "cooperative-sticky"
@@ -36,19 +35,19 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
         self._unfinished_rounds = 0
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Both, cooperative first."""
+        """Return both protocols, cooperative first."""
         return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
 
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:
-        """The generation of what this member owns: leaders before KIP-792 read it here."""
+        """Return the generation of the owned partitions, for leaders older than KIP-792."""
         return encode_generation(self._generation)
 
     def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
-        """Remember the generation for the next time."""
+        """Store the generation for the next rebalance."""
         self._generation = metadata.generation_id
 
     def member_data(self, subscription: Subscription) -> MemberData:
-        """From the subscription; the generation of an older member from its user data."""
+        """Return the owned partitions; the generation of an older member is in its user data."""
         generation = subscription.generation_id
         if generation < 0:
             generation = decode_generation(subscription.user_data)
@@ -57,7 +56,7 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Distribute; what another member still owns is left out until that one has let go of it."""
+        """Assign the partitions, leaving out those that another member has not revoked yet."""
         group = (
             {member: (sub.topics, sub.rack_id) for member, sub in subscriptions.items()},
             dict(partitions),
@@ -81,7 +80,7 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
 def _transferred(
     given: Mapping[str, Collection[TopicPartition]], subscriptions: Mapping[str, Subscription]
 ) -> dict[TopicPartition, str]:
-    """What somebody gets that it did not own, and somebody owned that does not get it."""
+    """Return the partitions that a new member gets and another member loses, with the new member."""
     added: dict[TopicPartition, str] = {}
     revoked: set[TopicPartition] = set()
     for member, mine in given.items():

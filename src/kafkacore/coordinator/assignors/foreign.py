@@ -1,8 +1,7 @@
-"""An assignor of kafka-python's form, worn as one of ours.
+"""Adapts assignors in kafka-python's form to :class:`PartitionAssignor`.
 
-In: an object with kafka-python's ``assign(cluster, members)``, ``metadata(topics)``,
-``on_assignment(assignment, generation)``. Out: a :class:`PartitionAssignor`. Does not know: how it
-distributes.
+Such an assignor has ``assign(cluster, members)``, ``metadata(topics)`` and ``on_assignment(assignment,
+generation)``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
 
 
 class GroupMember(NamedTuple):
-    """A member, as kafka-python's assignors see it."""
+    """A member of the group, as kafka-python's assignors receive it."""
 
     member_id: str
     group_instance_id: str | None
@@ -32,34 +31,35 @@ class GroupMember(NamedTuple):
 
 
 class TopicsOfGroup:
-    """What kafka-python's assignors ask a cluster."""
+    """The part of a cluster's interface that kafka-python's assignors use."""
 
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
 
     def topics(self) -> set[str]:
-        """The topics that exist, of those that somebody subscribes to."""
+        """Return the existing topics that a member subscribes to."""
         return set(self._partitions)
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """Numbers of the topic's partitions, or ``None``."""
+        """Return the topic's partition numbers, or ``None`` if it is unknown."""
         found = self._partitions.get(topic)
         return {entry.partition for entry in found} if found else None
 
-    # A user's assignor may look for what only some have; kafka-python has it under this name.
+    # Users' assignors may also call this method of kafka-python's cluster.
     available_partitions_for_topic = partitions_for_topic
 
 
 class ForeignMetadata(Protocol):
-    """The metadata of a member that a kafka-python assignor returns. User data is bytes or an object with
-    ``encode()``.
+    """The member metadata that a kafka-python assignor returns.
+
+    User data is bytes, or an object with ``encode()``.
     """
 
     user_data: bytes | None
 
 
 class ForeignAssignment(Protocol):
-    """The assignment of a member that a kafka-python assignor returns."""
+    """The member's assignment that a kafka-python assignor returns."""
 
     user_data: bytes | None
 
@@ -67,7 +67,7 @@ class ForeignAssignment(Protocol):
 
 
 class ForeignAssignor(Protocol):
-    """The methods of an assignor in kafka-python's form."""
+    """The interface of an assignor in kafka-python's form."""
 
     @property
     def name(self) -> object: ...
@@ -79,22 +79,24 @@ class ForeignAssignor(Protocol):
 
 
 class KafkaPythonAssignor(PartitionAssignor):
-    """``inner``, of kafka-python's form."""
+    """Adapter for ``inner``, an assignor in kafka-python's form."""
 
     def __init__(self, inner: ForeignAssignor) -> None:
         self.inner = inner
         name = inner.name
         if not isinstance(name, str) or not name:
-            raise KafkaConfigurationError(f"{type(inner).__name__} has no name")
+            raise KafkaConfigurationError(f"assignor {type(inner).__name__} has no name")
         self.name = name
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """What ``inner`` says; eager if it was written before KIP-429."""
-        asked = getattr(self.inner, "supported_protocols", None)
-        return [RebalanceProtocol(int(one)) for one in asked()] if asked else [RebalanceProtocol.EAGER]
+        """Return the protocols of ``inner``; eager if it was written before KIP-429."""
+        supported = getattr(self.inner, "supported_protocols", None)
+        return (
+            [RebalanceProtocol(int(one)) for one in supported()] if supported else [RebalanceProtocol.EAGER]
+        )
 
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:
-        """What ``inner``'s metadata carry beside the topics."""
+        """Return the user data in the metadata of ``inner``."""
         user_data = self.inner.metadata(set(topics)).user_data
         if user_data is not None and hasattr(user_data, "encode"):
             user_data = user_data.encode()
@@ -103,7 +105,7 @@ class KafkaPythonAssignor(PartitionAssignor):
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Let ``inner`` distribute; a member that it leaves out gets nothing."""
+        """Call ``inner`` to assign the partitions. Members that it leaves out get no partitions."""
         members = [
             GroupMember(member, sub.group_instance_id, _metadata_of(sub))
             for member, sub in subscriptions.items()
@@ -115,7 +117,7 @@ class KafkaPythonAssignor(PartitionAssignor):
         }
 
     def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
-        """Tell ``inner``."""
+        """Pass the assignment to ``inner``."""
         by_topic = _grouped(assignment.partitions)
         self.inner.on_assignment(
             ConsumerProtocolAssignment(0, by_topic, assignment.user_data or b""), metadata.generation_id

@@ -1,9 +1,8 @@
-"""In which order Java's hash tables give what is in them.
+"""Iteration order of Java's hash tables.
 
-In: hash codes and the order of insertion. Out: the order of iteration. Where Java's sticky assignor goes
-through a ``HashMap``, that order decides who keeps a partition; it is the same in every JVM. Does not know:
-assignors. A bucket of eight or more entries, which Java may make a tree of, is given in the order of
-insertion.
+Java's sticky assignor iterates over ``HashMap`` objects. Their order, which is the same in every JVM, decides
+which member keeps a partition. Buckets of eight or more entries, which Java may turn into trees, are iterated
+in insertion order.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _INITIAL_CAPACITY = 16
 
 
 def _capacity(entry_count: int) -> int:
-    """Size of a table that has grown to hold this many entries, at three quarters full at most."""
+    """Return the table size for this many entries; Java grows a table that is three quarters full."""
     capacity = _INITIAL_CAPACITY
     while entry_count > capacity * 3 // 4:
         capacity *= 2
@@ -30,14 +29,14 @@ def _bucket(hash_code: int, capacity: int) -> int:
 
 
 def hash_map_order(strings: Iterable[str]) -> list[str]:
-    """The strings, given in the order in which they were put in, as a ``HashMap``'s keys come out."""
+    """Return the strings in the iteration order of a ``HashMap`` into which they are inserted in order."""
     strings = list(strings)
     capacity = _capacity(len(strings))
     return sorted(strings, key=lambda text: _bucket(java_hash_code(text), capacity))
 
 
 class PartitionHashSet:
-    """A ``HashSet<TopicPartition>`` that never shrinks."""
+    """A ``HashSet<TopicPartition>``; like Java's, its table never shrinks."""
 
     def __init__(self) -> None:
         self._entries: dict[TopicPartition, int] = {}
@@ -47,15 +46,15 @@ class PartitionHashSet:
         return bool(self._entries)
 
     def add(self, partition: TopicPartition) -> None:
-        """Put one in that is not in yet."""
+        """Add a partition that is not in the set."""
         # Java's TopicPartition.hashCode.
         self._entries[partition] = 31 * (31 + partition.partition) + java_hash_code(partition.topic)
         self._capacity = max(self._capacity, _capacity(len(self._entries)))
 
     def remove(self, partition: TopicPartition) -> None:
-        """Take one out that is in."""
+        """Remove a partition that is in the set."""
         del self._entries[partition]
 
     def first(self) -> TopicPartition:
-        """The one that iteration begins with."""
+        """Return the first partition in iteration order."""
         return min(self._entries, key=lambda partition: _bucket(self._entries[partition], self._capacity))

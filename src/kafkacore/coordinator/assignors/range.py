@@ -1,8 +1,4 @@
-"""The range assignor: of each topic, a run of neighbouring partitions to each member.
-
-In: partitions by topic with their racks, subscriptions. Out: assignments. Does not know: what members had
-before.
-"""
+"""The range assignor: assigns a range of consecutive partitions of each topic to each member."""
 
 from __future__ import annotations
 
@@ -19,12 +15,11 @@ from kafkacore.structs import TopicPartition
 
 
 class RangePartitionAssignor(PartitionAssignor):
-    """Topic by topic, each member in turn gets as many neighbouring partitions as the others, the first ones
-    one more.
+    """Assigns each topic separately: members get ranges of equal size, and the first ones one partition more.
 
-    Where members and replicas say racks, and not all racks have all partitions, a member is given partitions
-    of its own rack first (KIP-881); topics with equally many partitions and the same members stay partitioned
-    alike. The same as Java's ``RangeAssignor``, for every group.
+    If members and replicas have racks, and not every rack has a replica of every partition, partitions are
+    first assigned to members in the same rack (KIP-881). Topics with the same members and the same number of
+    partitions stay co-partitioned. The result is that of Java's ``RangeAssignor``, for every group.
     """
 
     name = "range"
@@ -33,9 +28,7 @@ class RangePartitionAssignor(PartitionAssignor):
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Distribute; see :meth:`PartitionAssignor.assign`. Deterministic: any member as the leader gives the
-        same.
-        """
+        """Assign the partitions; see :meth:`PartitionAssignor.assign`. Every leader gets the same result."""
         racks = {member: sub.rack_id for member, sub in subscriptions.items() if sub.rack_id}
         subscribers: dict[str, list[str]] = {}
         for member in members_in_order(subscriptions):
@@ -58,7 +51,7 @@ class RangePartitionAssignor(PartitionAssignor):
 
 
 class _TopicShares:
-    """The partitions of one topic while they are handed out: what is left, who may still have how many."""
+    """Partitions of one topic that are still unassigned, and how many more each member may get."""
 
     def __init__(
         self, topic: str, partitions: Sequence[PartitionRacks], members: list[str], racks: Mapping[str, str]
@@ -80,7 +73,8 @@ class _TopicShares:
         rack = self.member_racks[member]
         return rack is None or rack in self.partition_racks.get(partition, ())
 
-    def room(self, member: str) -> int:
+    def remaining(self, member: str) -> int:
+        """Return how many more partitions of this topic the member may get."""
         return max(0, self.each + (self._with_extra > 0) - self._had[member])
 
     def give(self, member: str, numbers: Iterable[int], given: dict[str, list[TopicPartition]]) -> None:
@@ -93,10 +87,10 @@ class _TopicShares:
 
     def give_ranges(self, given: dict[str, list[TopicPartition]], by_rack: bool) -> None:
         for member in self.members:
-            room = self.room(member)
+            limit = self.remaining(member)
             taken: list[int] = []
             for number in self.left:
-                if len(taken) == room:
+                if len(taken) == limit:
                     break
                 if not by_rack or self.racks_match(member, number):
                     taken.append(number)
@@ -119,17 +113,16 @@ def _assign_by_racks(shares: list[_TopicShares], given: dict[str, list[TopicPart
 def _assign_copartitioned(
     topics: list[_TopicShares], partition_count: int, given: dict[str, list[TopicPartition]]
 ) -> None:
-    """Partition n of all the topics to one member whose rack has them all; what fits nobody is left."""
+    """Assign partition n of all topics to one member whose rack has all of them, if one exists."""
     members = dict.fromkeys(topics[0].members)
     for number in range(partition_count):
-        # A topic whose partitions are not numbered through (its metadata are in flux) is not partitioned
-        # alike.
+        # Partition numbers may have gaps while the metadata change. Such topics are not co-partitioned.
         if not members or any(number not in topic.left for topic in topics):
             continue
         for member in members:
-            if all(topic.racks_match(member, number) and topic.room(member) for topic in topics):
+            if all(topic.racks_match(member, number) and topic.remaining(member) for topic in topics):
                 for topic in topics:
                     topic.give(member, (number,), given)
-                if not any(topic.room(member) for topic in topics):
+                if not any(topic.remaining(member) for topic in topics):
                     del members[member]
                 break

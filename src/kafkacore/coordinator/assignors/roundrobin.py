@@ -1,7 +1,4 @@
-"""The round robin assignor: partition by partition, to one member after the other.
-
-In: partitions by topic, subscriptions. Out: assignments. Does not know: racks, what members had before.
-"""
+"""The round robin assignor: assigns partitions to the members in turn."""
 
 from __future__ import annotations
 
@@ -13,10 +10,9 @@ from kafkacore.structs import TopicPartition
 
 
 class RoundRobinPartitionAssignor(PartitionAssignor):
-    """All partitions, by topic and number, to the members in turn; who does not subscribe to a topic is
-    passed over.
+    """Assigns all partitions, ordered by topic and number, to the subscribed members in turn.
 
-    The same as Java's ``RoundRobinAssignor``, for every group.
+    The result is that of Java's ``RoundRobinAssignor``, for every group.
     """
 
     name = "roundrobin"
@@ -25,7 +21,7 @@ class RoundRobinPartitionAssignor(PartitionAssignor):
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Distribute; see :meth:`PartitionAssignor.assign`. Any member as the leader gives the same."""
+        """Assign the partitions; see :meth:`PartitionAssignor.assign`. Every leader gets the same result."""
         members = members_in_order(subscriptions)
         wanted = [frozenset(subscriptions[member].topics) for member in members]
         given: list[list[TopicPartition]] = [[] for _ in members]

@@ -1,6 +1,6 @@
-"""From ``partition_assignment_strategy`` to assignors.
+"""Creates the assignors that ``partition_assignment_strategy`` names.
 
-An assignor of this package is found by its file: a new one needs no entry here.
+Assignors of this package are discovered by importing its modules, so a new one needs no entry here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _JAVA_PACKAGE = "org.apache.kafka.clients.consumer."
 
 
 def _found() -> Iterator[type[PartitionAssignor]]:
-    """Yield every assignor of this package: each class that has a name of its own."""
+    """Yield every assignor class of this package that has a name."""
     package = __name__.rpartition(".")[0]
     for entry in pkgutil.walk_packages([str(Path(__file__).parent)], f"{package}."):
         if entry.name == __name__:
@@ -36,25 +36,27 @@ def _found() -> Iterator[type[PartitionAssignor]]:
 
 
 _ASSIGNORS: Final = tuple(_found())
-#: Also by the name of Java's class.
+#: Assignors by their name and by the name of Java's class.
 _BY_NAME: Final = {kind.name: kind for kind in _ASSIGNORS} | {
     kind.java_name: kind for kind in _ASSIGNORS if kind.java_name
 }
 
 
 def assignors_for(strategy: object) -> list[PartitionAssignor]:
-    """The assignors that a consumer offers its group, best first.
+    """Return the assignors that a consumer offers to its group, in order of preference.
 
     Parameters
     ----------
     strategy:
-        One, or several in an iterable or behind commas: classes or objects of :class:`PartitionAssignor` or
-        of kafka-python's form, names (``"range"``) or Java's class names. Each call makes objects of its own.
+        One assignor, or several as an iterable or as text separated by commas. Each is a class or an object
+        of :class:`PartitionAssignor` or in kafka-python's form, a name (``"range"``), or a Java class name.
+        Names and classes create new objects in each call.
 
     Raises
     ------
     KafkaConfigurationError
-        None is given, one is no assignor, two have one name, or they share no rebalance protocol.
+        If the strategy is empty, an entry is not an assignor, two have the same name, or they share no
+        rebalance protocol.
     """
     entries: Iterable[object]
     if isinstance(strategy, str):
@@ -72,25 +74,27 @@ def assignors_for(strategy: object) -> list[PartitionAssignor]:
             )
         found.append(assignor)
     if not found:
-        raise KafkaConfigurationError("partition_assignment_strategy names no assignor")
+        raise KafkaConfigurationError("partition_assignment_strategy is empty: name at least one assignor")
     common_protocol(found)
     return found
 
 
 def common_protocol(assignors: Sequence[PartitionAssignor]) -> RebalanceProtocol:
-    """The rebalance protocol of a consumer with these assignors: cooperative if all support it.
+    """Return the rebalance protocol of a consumer with these assignors: cooperative if all support it.
 
     Raises
     ------
     KafkaConfigurationError
-        There is none that all support.
+        If no protocol is supported by all of them.
     """
     shared = set(RebalanceProtocol)
     for assignor in assignors:
         shared &= set(assignor.supported_protocols())
     if not shared:
         names = ", ".join(assignor.name for assignor in assignors)
-        raise KafkaConfigurationError(f"assignors {names} share no rebalance protocol: they cannot be mixed")
+        raise KafkaConfigurationError(
+            f"assignors {names} share no rebalance protocol (eager or cooperative) and cannot be combined"
+        )
     return max(shared)
 
 
@@ -99,14 +103,14 @@ def _assignor(entry: object) -> PartitionAssignor:
         made = _BY_NAME.get(entry.removeprefix(_JAVA_PACKAGE))
         if made is None:
             names = ", ".join(sorted(_BY_NAME))
-            raise KafkaConfigurationError(f"no assignor is named {entry!r}; there are {names}")
+            raise KafkaConfigurationError(f"unknown assignor {entry!r}; known assignors are {names}")
         return made()
-    # kafka-python's own are used as classes or as objects, some of them with class methods only.
+    # Users of kafka-python pass assignors as classes or objects; some have only class methods.
     assignor = entry() if inspect.isclass(entry) else entry
     if isinstance(assignor, PartitionAssignor):
         if not assignor.name:
-            raise KafkaConfigurationError(f"{type(assignor).__name__} has no name")
+            raise KafkaConfigurationError(f"assignor {type(assignor).__name__} has no name")
         return assignor
     if all(callable(getattr(assignor, method, None)) for method in ("assign", "metadata", "on_assignment")):
         return KafkaPythonAssignor(cast(ForeignAssignor, assignor))
-    raise KafkaConfigurationError(f"{entry!r} is no partition assignor")
+    raise KafkaConfigurationError(f"{entry!r} is not a partition assignor")

@@ -1,5 +1,1 @@
-"""The sticky assignors' common parts: previous owners, racks, and the two algorithms.
-
-In: subscriptions with what members owned, partitions. Out: assignments that move little. Does not know:
-requests.
-"""
+"""The parts of the sticky assignors: previous owners, racks, and the two assignment algorithms."""

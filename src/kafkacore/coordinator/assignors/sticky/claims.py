@@ -1,8 +1,4 @@
-"""Who may keep what, before anything is distributed: claims of members, checked against each other.
-
-In: what each member says it owned, and in which generation. Out: at most one previous owner of each
-partition. Does not know: balance.
-"""
+"""Determines which partitions each member owned before the assignment, with at most one owner each."""
 
 from __future__ import annotations
 
@@ -15,11 +11,11 @@ from kafkacore.structs import TopicPartition
 
 
 class Claims:
-    """What members owned, where they do not contradict each other.
+    """Partitions that the members owned, without contradictions.
 
-    A partition that two members claim belongs to the one of the theirs generation; in the same generation to
-    neither, and it is ``contested``. Members are in the order of a Java ``HashMap``, for of those who own too
-    much, the first ones keep more. (``AbstractStickyAssignor.allSubscriptionsEqual``.)
+    If two members claim a partition, the one with the later generation owns it. In the same generation
+    neither does, and the partition is ``contested``. Members are in the order of a Java ``HashMap``, because
+    the first ones keep more if they own too much. This is ``AbstractStickyAssignor.allSubscriptionsEqual``.
     """
 
     def __init__(
@@ -38,7 +34,7 @@ class Claims:
         for member, (partitions, generation) in self.said.items():
             mine = self.owned[member] = []
             for partition in partitions:
-                # Java looks for the topic only; a partition that is gone would be given twice to somebody.
+                # Java checks only the topic. A partition that was deleted would then be assigned twice.
                 if partition not in existing:
                     continue
                 other = owners.get(partition)
@@ -46,7 +42,7 @@ class Claims:
                     mine.append(partition)
                     owners[partition] = member
                 else:
-                    # Java takes the other's generation from its subscription, never from its user data.
+                    # Java takes the generation from the subscription here, not from the user data.
                     theirs = subscriptions[other].generation_id
                     self._contradiction(partition, member, generation, other, theirs)
                     if generation >= theirs:
@@ -65,7 +61,7 @@ class Claims:
             self.owned[member].append(partition)
 
     def previous_owners(self) -> dict[TopicPartition, str]:
-        """Of partitions that members owned in generations before the latest: the last of those owners."""
+        """Return the last owner of each partition that was owned before the latest generation."""
         found: dict[TopicPartition, tuple[str, int]] = {}
         for member, (partitions, generation) in self.said.items():
             if generation >= self.latest_generation:

@@ -1,7 +1,7 @@
-"""Sticky assignment where all members subscribe to the same topics: quotas are known from the start.
+"""Sticky assignment of a group whose members all subscribe to the same topics.
 
-In: claims, racks. Out: who gets what, and what changes hands. Does not know: the rebalance protocol. Steps
-and order are Java's (``AbstractStickyAssignor.ConstrainedAssignmentBuilder``), so the result is, too.
+The number of partitions per member is known from the start. The steps and their order are those of Java's
+``AbstractStickyAssignor.ConstrainedAssignmentBuilder``, so the result is the same.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _by_number_then_topic = itemgetter(1, 0)
 
 
 class ConstrainedAssignment:
-    """One distribution; ``given`` is the result, ``transferred`` maps partitions that change hands to their
-    next owner.
+    """One assignment of partitions to members.
 
-    Every member gets ``least`` partitions, and ``with_more`` of them one more.
+    Each member gets ``least`` partitions, and as many members as necessary get one more. ``given`` is the
+    result. ``transferred`` maps the partitions that change their owner to the new owner.
     """
 
     def __init__(self, partitions: list[TopicPartition], claims: Claims, racks: RackInfo) -> None:
@@ -34,7 +34,7 @@ class ConstrainedAssignment:
         self._racks = racks
         self._with_more = 0
         self._given_up: dict[TopicPartition, str] = {}
-        #: Members below ``least``, and members that have it and may get one more.
+        #: Members with fewer than ``least`` partitions, and members with ``least`` that may get one more.
         self._below: list[str] = []
         self._at_least: list[str] = []
 
@@ -77,7 +77,7 @@ class ConstrainedAssignment:
             self._at_least.clear()
 
     def _give_near(self, free: list[TopicPartition]) -> list[TopicPartition]:
-        """To members of the partition's rack, as far as quotas go; what is left."""
+        """Assign partitions to members in the same rack within their quotas; return the other partitions."""
         left = []
         turn = 0
         for partition in free:

@@ -1,8 +1,9 @@
-"""Sticky assignment where members subscribe to different topics: keep, fill up, then move while that helps.
+"""Sticky assignment of a group whose members subscribe to different topics.
 
-In: claims, racks, subscriptions. Out: who gets what. Does not know: the rebalance protocol. Steps and order
-are Java's (``AbstractStickyAssignor.GeneralAssignmentBuilder``); what Java goes through the whole group for
-at each step (is it balanced? who has the fewest?) is kept up to date here.
+Members keep what they own, free partitions are assigned, and partitions are moved while that improves the
+balance. The steps and their order are those of Java's ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
+Java iterates over the whole group to check the balance in each step; this code maintains a sorted list
+instead.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from kafkacore.structs import TopicPartition
 
 
 class GeneralAssignment:
-    """One distribution; :meth:`assignment` is the result.
+    """One assignment of partitions to members; :meth:`assignment` returns the result.
 
-    Members are numbers here, by the order of their ids. ``_fewest_first`` holds ``count * members + number``
-    of each member, sorted: whoever has the fewest partitions, and of these the first by id, is first.
+    Members are numbered in the order of their ids. ``_fewest_first`` is a sorted list of ``count * members +
+    number`` of each member. The first entry is the member with the fewest partitions, and among those the
+    first by id.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class GeneralAssignment:
         self._previous = {
             partition: numbers[member]
             for partition, member in claims.previous_owners().items()
-            # Java does not look whether it still subscribes.
+            # Java does not check whether the member still subscribes to the topic.
             if partition.topic in self._topics[numbers[member]]
         }
         self._must_revoke = self._keep_owned(claims)
@@ -64,14 +66,14 @@ class GeneralAssignment:
         self._balance()
 
     def assignment(self) -> dict[str, list[TopicPartition]]:
-        """By member id."""
+        """Return the partitions of each member id."""
         return {member: list(mine) for member, mine in zip(self._members, self._has, strict=True)}
 
     def _place(self, member: int) -> int:
         return len(self._has[member]) * len(self._members) + member
 
     def _keep_owned(self, claims: Claims) -> bool:
-        """Whether somebody has to give up what it owned, since it may not have it any more."""
+        """Assign to members what they owned; return whether a member must give up a partition."""
         must_revoke = False
         for number, member in enumerate(self._members):
             for partition in claims.owned[member]:
@@ -91,7 +93,7 @@ class GeneralAssignment:
         for partition in for_all:
             self._give(partition, near_only=False)
 
-        # What only one may have never moves, nor do members who have only such.
+        # Partitions that only one member can have never move, nor do members that have only such partitions.
         free = [partition for partition in free if len(self._subscribers[partition.topic]) > 1]
         movable = [partition for partition in self._all if len(self._subscribers[partition.topic]) > 1]
         self._fewest_first = [
@@ -106,12 +108,13 @@ class GeneralAssignment:
             self._has = before
 
     def _may_take_part(self, member: int) -> bool:
+        """Return whether partitions can move to or from the member."""
         if len(self._has[member]) < sum(map(self._sizes.__getitem__, self._topics[member])):
             return True
         return any(len(self._subscribers[partition.topic]) > 1 for partition in self._has[member])
 
     def _score(self) -> int:
-        """The differences between all pairs of members who take part, added up."""
+        """Return the sum of the differences in partition count over all pairs of members."""
         counts = [len(self._has[place % len(self._members)]) for place in self._fewest_first]
         counts.sort()
         last = len(counts) - 1
@@ -155,7 +158,7 @@ class GeneralAssignment:
         return moved
 
     def _taker(self, partition: TopicPartition) -> int | None:
-        """Who should rather have this partition: an earlier owner, or the one with the fewest."""
+        """Return the member to move this partition to: a previous owner, or the one with the fewest."""
         limit = len(self._has[self._owner[partition]]) - 1
         previous = self._previous.get(partition)
         if previous is not None and len(self._has[previous]) < limit:
@@ -163,7 +166,7 @@ class GeneralAssignment:
         return self._with_fewer(partition.topic, limit)
 
     def _with_fewer(self, topic: str, limit: int) -> int | None:
-        """The member with the fewest partitions, if it has less than ``limit``, of those who subscribe."""
+        """Return the subscriber with the fewest partitions, if it has fewer than ``limit``."""
         for place in self._fewest_first:
             count, member = divmod(place, len(self._members))
             if count >= limit:
@@ -173,7 +176,7 @@ class GeneralAssignment:
         return None
 
     def _is_balanced(self) -> bool:
-        """Nobody could take a partition from one who has two or more than it."""
+        """Return whether no member could take a partition from one that has at least two more."""
         fewest = self._fewest_first[0] // len(self._members)
         most = self._fewest_first[-1] // len(self._members)
         if fewest >= most - 1:
@@ -185,7 +188,7 @@ class GeneralAssignment:
                 return True
             for partition in self._has[member]:
                 topic = partition.topic
-                # Members come with fewer and fewer, so the first owner found of a topic has the most.
+                # Members come in descending order, so the first owner found of a topic has the most.
                 if topic not in seen:
                     seen[topic] = count
                     if self._with_fewer(topic, count - 1) is not None:
@@ -197,7 +200,7 @@ class GeneralAssignment:
         instead = self._movements.instead_of(partition, old, new)
         between = self._owner[instead]
         if between != old:
-            # Both have moved before: without this move ``old`` would keep what it has too many.
+            # Both have moved before. Without this move, ``old`` would keep one partition too many.
             self._move(partition, between)
         self._move(instead, new)
 

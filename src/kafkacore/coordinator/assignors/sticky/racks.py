@@ -1,7 +1,4 @@
-"""Which member is near which partition (KIP-881).
-
-In: racks of members and of replicas. Out: matches. Does not know: who owns what.
-"""
+"""Finds members in the racks of a partition's replicas (KIP-881)."""
 
 from __future__ import annotations
 
@@ -14,7 +11,9 @@ from kafkacore.structs import TopicPartition
 
 
 class RackInfo:
-    """Racks, if they can make a difference: some member's rack has replicas, and not every rack has all
+    """Racks of members and partitions.
+
+    It is empty if racks make no difference: if no member's rack has replicas, or all racks have all
     partitions.
     """
 
@@ -44,16 +43,16 @@ class RackInfo:
         return bool(self.member_racks)
 
     def mismatch(self, member: str, partition: TopicPartition) -> bool:
-        """The member has a rack, and the partition no replica there."""
+        """Return whether the member has a rack without a replica of the partition."""
         rack = self.member_racks.get(member)
         return rack is not None and rack not in self._partition_racks[partition]
 
     def fewest_near_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Those first that the fewest members are near to, for they are the hardest to place."""
+        """Return the partitions, sorted by the number of members in their racks: few are hard to place."""
         return sorted(partitions, key=self._near.__getitem__) if self else partitions
 
     def next_near(self, partition: TopicPartition, members: Sequence[str], start: int) -> int:
-        """Index of the first member from ``start`` on, and round again, that is near the partition, or -1."""
+        """Return the index of the next member, from ``start`` on, in a rack of the partition, or -1."""
         racks = self._partition_racks[partition]
         for step in range(len(members)):
             index = (start + step) % len(members)

@@ -1,8 +1,4 @@
-"""The sticky assignor, with eager rebalances: balanced, and as much as can be stays where it was.
-
-In: partitions, subscriptions with what members had, in their user data. Out: assignments. Does not know:
-requests.
-"""
+"""The sticky assignor for eager rebalances: a balanced assignment that moves few partitions."""
 
 from __future__ import annotations
 
@@ -24,24 +20,25 @@ from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
 
 
 class AbstractStickyAssignor(PartitionAssignor):
-    """What both sticky assignors do (Kafka's class of this name)."""
+    """Base of both sticky assignors. This is Kafka's class of the same name."""
 
     @abstractmethod
     def member_data(self, subscription: Subscription) -> MemberData:
-        """What the member owned, and in which generation."""
+        """Return the partitions that the member owned, and the generation."""
 
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Distribute; see :meth:`PartitionAssignor.assign`."""
+        """Assign the partitions; see :meth:`PartitionAssignor.assign`."""
         given, _ = self.distribute(partitions, subscriptions)
         return {member: Assignment(mine) for member, mine in given.items()}
 
     def distribute(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> tuple[dict[str, list[TopicPartition]], dict[TopicPartition, str] | None]:
-        """Who gets what in the end; and what changes hands, with its next owner, ``None`` if that is not
-        known.
+        """Return the partitions of each member, and the new owner of each partition that changes its owner.
+
+        The second value is ``None`` if the algorithm does not determine it.
         """
         wanted = {member: frozenset(sub.topics) for member, sub in subscriptions.items()}
         topics = frozenset().union(*wanted.values())
@@ -60,9 +57,9 @@ class AbstractStickyAssignor(PartitionAssignor):
 
 
 class StickyPartitionAssignor(AbstractStickyAssignor):
-    """Java's ``StickyAssignor`` (KIP-54, KIP-341): as balanced as can be, and then as little moves as can be.
+    """Java's ``StickyAssignor`` (KIP-54, KIP-341), which balances first and then moves few partitions.
 
-    Members give everything up before they join, so that what they had travels in the user data.
+    Members revoke all partitions before they join, so the user data carry the previous assignment.
     """
 
     name = "sticky"
@@ -72,13 +69,13 @@ class StickyPartitionAssignor(AbstractStickyAssignor):
         self._previous: MemberData | None = None
 
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:
-        """What this member had last, and in which generation."""
+        """Return the previous assignment of this member, and its generation."""
         return None if self._previous is None else encode_previous_assignment(self._previous)
 
     def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
-        """Remember it for the next time."""
+        """Store the assignment for the next rebalance."""
         self._previous = MemberData(tuple(assignment.partitions), metadata.generation_id)
 
     def member_data(self, subscription: Subscription) -> MemberData:
-        """From the user data alone: a member that rebalances eagerly owns nothing when it joins."""
+        """Decode the user data: a member that rebalances eagerly owns no partitions when it joins."""
         return decode_previous_assignment(subscription.user_data)

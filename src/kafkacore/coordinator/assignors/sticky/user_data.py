@@ -1,8 +1,7 @@
-"""What Java's sticky assignors put beside a member's topics.
+"""Encodes and decodes the user data of Java's sticky assignors.
 
-In: what a member owned, and in which generation. Out: bytes, and back. Does not know: how it is used. Bytes
-come from other members: what cannot be read counts as having owned nothing, as in Java, for one member's
-nonsense shall not keep the group from an assignment.
+The bytes come from other members. As in Java, malformed user data counts as having owned nothing, so that one
+faulty member does not prevent the assignment.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from kafkacore.wire import Cursor, Writer
 
 
 class MemberData(NamedTuple):
-    """What a member owned, and in which generation; -1 if it does not say."""
+    """Partitions that a member owned, and the generation; -1 if unknown."""
 
     partitions: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
 
 
 def encode_previous_assignment(data: MemberData) -> bytes:
-    """User data of ``sticky``, version 1: the previous assignment and its generation (KIP-341)."""
+    """Return user data of ``sticky`` version 1: the previous assignment and its generation (KIP-341)."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in data.partitions:
         by_topic.setdefault(topic, []).append(number)
@@ -40,7 +39,7 @@ def encode_previous_assignment(data: MemberData) -> bytes:
 
 
 def decode_previous_assignment(user_data: bytes | None) -> MemberData:
-    """User data of ``sticky``: version 1, or version 0, which ends before the generation."""
+    """Decode user data of ``sticky``: version 1, or version 0, which has no generation."""
     if not user_data:
         return MemberData()
     cursor = Cursor(user_data)
@@ -59,14 +58,14 @@ def decode_previous_assignment(user_data: bytes | None) -> MemberData:
 
 
 def encode_generation(generation: int) -> bytes:
-    """User data of ``cooperative-sticky``."""
+    """Return user data of ``cooperative-sticky``."""
     writer = Writer()
     writer.write_int32(generation)
     return b"".join(writer.pieces())
 
 
 def decode_generation(user_data: bytes | None) -> int:
-    """The generation in user data of ``cooperative-sticky``, -1 if there is none."""
+    """Return the generation in user data of ``cooperative-sticky``, or -1 without one."""
     if user_data is None or len(user_data) < 4:
         return NO_GENERATION
     return Cursor(user_data).read_int32()
