@@ -18,6 +18,6 @@ def move_log_start(bootstrap_servers: str, topic: str, partition: int, offset: i
         timeout_ms=int(BUDGET_MS),
     )
     with KafkaAdminClient(bootstrap_servers=bootstrap_servers) as admin:
-        answer = admin._requester.ask(request, BUDGET_MS)
+        answer = admin._requester.send(request, BUDGET_MS)
     (found,) = answer.topics[0].partitions
     assert (found.error_code, found.low_watermark) == (0, offset)

@@ -1,5 +1,6 @@
-"""Asking and changing the cluster: topics, access control, users, quotas. ``client`` is the façade;
-``requester`` asks and waits.
+"""Manage a cluster: topics, access control, users and quotas.
+
+:class:`KafkaAdminClient` is the public class. ``requester`` sends its requests and waits for the responses.
 """
 
 from kafkacore.admin.acls import ACL, ACLFilter, ResourcePattern, ResourcePatternFilter

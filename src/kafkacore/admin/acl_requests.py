@@ -24,19 +24,19 @@ def describe(acl_filter: ACLFilter) -> DescribeAclsRequest:
     return _as_message(DescribeAclsRequest, acl_filter)
 
 
-def described(answer: DescribeAclsResponse, acl_filter: ACLFilter) -> list[ACL]:
-    if answer.error_code:
-        raise error_of(answer.error_code, answer.error_message, acl_filter)
+def described(response: DescribeAclsResponse, acl_filter: ACLFilter) -> list[ACL]:
+    if response.error_code:
+        raise error_of(response.error_code, response.error_message, acl_filter)
     return [
         _entry(acl, resource.resource_type, resource.resource_name, resource.pattern_type)
-        for resource in answer.resources
+        for resource in response.resources
         for acl in resource.acls
     ]
 
 
 def create(entries: Sequence[ACL]) -> CreateAclsRequest:
-    if strange := [each for each in entries if not isinstance(each, ACL)]:
-        raise IllegalArgumentError(f"acls must be of ACL, not {type(strange[0]).__name__}")
+    if invalid := [each for each in entries if not isinstance(each, ACL)]:
+        raise IllegalArgumentError(f"acls must be ACL objects, not {type(invalid[0]).__name__}")
     return CreateAclsRequest(
         creations=[
             CreateAclsRequest.AclCreation(
@@ -53,9 +53,9 @@ def create(entries: Sequence[ACL]) -> CreateAclsRequest:
     )
 
 
-def created(entries: Sequence[ACL], answer: CreateAclsResponse, raise_errors: bool) -> CreatedAcls:
+def created(entries: Sequence[ACL], response: CreateAclsResponse, raise_errors: bool) -> CreatedAcls:
     results: CreatedAcls = {"succeeded": [], "failed": []}
-    for entry, result in paired(entries, answer.results):
+    for entry, result in paired(entries, response.results):
         if not result.error_code:
             results["succeeded"].append(entry)
         elif raise_errors:
@@ -66,27 +66,27 @@ def created(entries: Sequence[ACL], answer: CreateAclsResponse, raise_errors: bo
 
 
 def delete(filters: Sequence[ACLFilter]) -> DeleteAclsRequest:
-    if strange := [each for each in filters if not isinstance(each, ACLFilter)]:
-        raise IllegalArgumentError(f"acl_filters must be of ACLFilter, not {type(strange[0]).__name__}")
+    if invalid := [each for each in filters if not isinstance(each, ACLFilter)]:
+        raise IllegalArgumentError(f"acl_filters must be ACLFilter objects, not {type(invalid[0]).__name__}")
     return DeleteAclsRequest(
         filters=[_as_message(DeleteAclsRequest.DeleteAclsFilter, each) for each in filters]
     )
 
 
 def deleted(
-    filters: Sequence[ACLFilter], answer: DeleteAclsResponse, raise_errors: bool
+    filters: Sequence[ACLFilter], response: DeleteAclsResponse, raise_errors: bool
 ) -> list[tuple[ACLFilter, list[ACL], type[BrokerResponseError]]]:
     found = []
-    for each, result in paired(filters, answer.filter_results):
-        gone = []
+    for each, result in paired(filters, response.filter_results):
+        removed = []
         for acl in result.matching_acls:
             if not acl.error_code:
-                gone.append(_entry(acl, acl.resource_type, acl.resource_name, acl.pattern_type))
+                removed.append(_entry(acl, acl.resource_type, acl.resource_name, acl.pattern_type))
             elif raise_errors:
                 raise error_of(acl.error_code, acl.error_message, each)
         if result.error_code and raise_errors:
             raise error_of(result.error_code, result.error_message, each)
-        found.append((each, gone, for_code(result.error_code)))
+        found.append((each, removed, for_code(result.error_code)))
     return found
 
 
@@ -104,7 +104,7 @@ def _as_message(kind: Callable[..., M], acl_filter: ACLFilter) -> M:
 
 
 def _entry(acl: _AclFields, resource_type: int, resource_name: str, pattern_type: int) -> ACL:
-    """Raises :class:`~kafkacore.errors.MalformedMessageError` for what only a filter may be."""
+    """Convert an entry of a response. Values that only a filter may have raise ``MalformedMessageError``."""
     try:
         pattern = ResourcePattern(
             member(ResourceType, resource_type), resource_name, member(ACLResourcePatternType, pattern_type)
@@ -114,4 +114,4 @@ def _entry(acl: _AclFields, resource_type: int, resource_name: str, pattern_type
             acl.principal, acl.host, operation, member(ACLPermissionType, acl.permission_type), pattern
         )
     except IllegalArgumentError as error:
-        raise MalformedMessageError(f"the broker tells of an entry that cannot be: {error}") from None
+        raise MalformedMessageError(f"the broker returned an invalid ACL entry: {error}") from None

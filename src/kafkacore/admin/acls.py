@@ -1,4 +1,4 @@
-"""The nouns of access control: checked values in, nothing out. Names and arguments are kafka-python's."""
+"""Access control entries and filters. Names and arguments are those of kafka-python."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ def _check_member(name: str, value: object, kind: type) -> None:
 
 @dataclass(frozen=True)
 class ResourcePatternFilter:
-    """Which resources are meant.
+    """A filter for the resources of access control entries.
 
     Parameters
     ----------
     resource_type:
-        ``ResourceType.ANY`` for all kinds.
+        Type of the resource; ``ResourceType.ANY`` for every type.
     resource_name:
-        ``None`` for all names.
+        Name of the resource; ``None`` for every name.
     pattern_type:
-        ``LITERAL`` or ``PREFIXED`` for entries that were made so; ``ANY`` for both; ``MATCH`` for all entries
-        that have an effect on the resource of this name.
+        ``LITERAL`` or ``PREFIXED`` for entries of that type, ``ANY`` for both. ``MATCH`` is for all entries
+        that apply to the resource with this name.
 
     Raises
     ------
     IllegalArgumentError
-        For what is no member of its enumeration.
+        A value is not a member of its enumeration.
     """
 
     resource_type: ResourceType
@@ -44,7 +44,7 @@ class ResourcePatternFilter:
 
 @dataclass(frozen=True)
 class ResourcePattern(ResourcePatternFilter):
-    """The resources that an entry is about: one by its name, all that begin with it, or all (``*``)."""
+    """The resources of an entry: one name, all names with a prefix, or all (``*``)."""
 
     resource_name: str
     pattern_type: ACLResourcePatternType = ACLResourcePatternType.LITERAL
@@ -52,28 +52,30 @@ class ResourcePattern(ResourcePatternFilter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.resource_type is ResourceType.ANY:
-            raise IllegalArgumentError("an entry is about one kind of resource, not ANY")
+            raise IllegalArgumentError("resource_type=ANY is valid only in a filter, not in an entry")
         if self.pattern_type in (ACLResourcePatternType.ANY, ACLResourcePatternType.MATCH):
-            raise IllegalArgumentError(f"an entry is LITERAL or PREFIXED, not {self.pattern_type.name}")
+            raise IllegalArgumentError(
+                f"pattern_type: an entry must be LITERAL or PREFIXED, not {self.pattern_type.name}"
+            )
 
 
 @dataclass(frozen=True)
 class ACLFilter:
-    """Which entries are meant.
+    """A filter for access control entries.
 
     Parameters
     ----------
     principal, host:
-        As ``User:alice`` and ``192.0.2.7``; ``None`` for all.
+        Such as ``User:alice`` and ``192.0.2.7``; ``None`` for all.
     operation, permission_type:
-        ``ANY`` for all.
+        Members of their enumerations; ``ANY`` for all.
     resource_pattern:
-        The resources that they are about.
+        Filter for the resources of the entries.
 
     Raises
     ------
     IllegalArgumentError
-        For what is no member of its enumeration.
+        A value is not a member of its enumeration.
     """
 
     principal: str | None
@@ -90,7 +92,7 @@ class ACLFilter:
 
 @dataclass(frozen=True)
 class ACL(ACLFilter):
-    """One entry: this principal, from this host (``*`` for everywhere), may or may not do this."""
+    """An access control entry: allows or denies an operation to a principal from a host (``*`` for all)."""
 
     principal: str
     host: str
@@ -99,8 +101,8 @@ class ACL(ACLFilter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.operation is ACLOperation.ANY:
-            raise IllegalArgumentError("an entry is about one operation, or ALL, not ANY")
+            raise IllegalArgumentError("operation=ANY is valid only in a filter; an entry may have ALL")
         if self.permission_type is ACLPermissionType.ANY:
-            raise IllegalArgumentError("an entry is ALLOW or DENY, not ANY")
+            raise IllegalArgumentError("permission_type: an entry must be ALLOW or DENY, not ANY")
         if not isinstance(self.resource_pattern, ResourcePattern):
-            raise IllegalArgumentError("an entry is about a ResourcePattern; a filter is for a search")
+            raise IllegalArgumentError("resource_pattern: an entry needs a ResourcePattern, not a filter")

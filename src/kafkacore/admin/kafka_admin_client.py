@@ -41,32 +41,35 @@ from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAl
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.message import RequestMessage, ResponseT
 
-#: What ``create_topics`` takes: topics, names, or a mapping of names to settings of any type.
+#: Topics for ``create_topics``: objects, names, or a mapping of names to settings of any type.
 NewTopics: TypeAlias = Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]
-#: Kafka's numbers for a kind of resource, and for what is done to a key of it.
+#: Numbers of the protocol: the resource type of a topic, and the operations on a configuration key.
 _TOPIC_RESOURCE = 2
 _SET, _DELETE = 0, 1
 
 
 class KafkaAdminClient:
-    """Asks and changes a cluster. One thread at a time; connects on first use.
+    """A client that manages topics, access control, users and quotas of a cluster.
+
+    It must be used by one thread at a time.
 
     Parameters
     ----------
     **configs:
-        The settings that all clients share: ``bootstrap_servers``, ``client_id``, ``request_timeout_ms`` …
+        The settings that all clients share, such as ``bootstrap_servers``, ``client_id`` and
+        ``request_timeout_ms``.
 
     Raises
     ------
     KafkaConfigurationError
-        A name is unknown, or a value is invalid.
+        A setting is unknown or has an invalid value.
     TypeError
-        Settings were given as a dict. They are keyword arguments.
+        Settings were passed as a dict instead of keyword arguments.
 
     Notes
     -----
-    The constructor does not wait for a broker. Each call waits ``request_timeout_ms`` at most, or the
-    ``timeout_ms`` that it is given.
+    The constructor does not wait for a broker: the client connects on the first call. Each call waits for at
+    most ``request_timeout_ms``, or for its ``timeout_ms`` argument.
     """
 
     def __init__(
@@ -95,41 +98,44 @@ class KafkaAdminClient:
             self.close()
 
     def close(self) -> None:
-        """Close the connections. A second call does nothing."""
+        """Close the connections. Further calls have no effect."""
         if not self._closed:
             self._closed = True
             self._client.close()
 
-    def _ask(self, request: RequestMessage[ResponseT], timeout_ms: float | None = None) -> ResponseT:
+    def _send(self, request: RequestMessage[ResponseT], timeout_ms: float | None = None) -> ResponseT:
         if self._closed:
-            raise IllegalStateError("this KafkaAdminClient is closed: make another")
-        return self._requester.ask(
+            raise IllegalStateError("this KafkaAdminClient is closed; create a new one")
+        return self._requester.send(
             request, self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
         )
 
     # ---- Topics ------------------------------------------------------------------------------------------
 
     def list_topics(self) -> list[str]:
-        """The names of all topics."""
-        answer = self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-        return sorted(topic.name for topic in answer.topics if topic.name is not None)
+        """Return the names of all topics."""
+        response = self._send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        return sorted(topic.name for topic in response.topics if topic.name is not None)
 
     def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicDescription]:
-        """Each topic with its id and partitions (leader, replicas, in-sync replicas); all of them by
-        default.
+        """Return the id and the partitions of topics, with leader, replicas and in-sync replicas.
+
+        Parameters
+        ----------
+        topics:
+            Names of the topics. By default all topics are described.
 
         Raises
         ------
         BrokerResponseError
-            The error of a topic that was asked for, such as
-            :class:`~kafkacore.errors.UnknownTopicOrPartitionError`.
+            The error of one of the topics, such as :class:`~kafkacore.errors.UnknownTopicOrPartitionError`.
         """
         wanted = (
             None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         )
-        answer = self._ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        response = self._send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
         described: list[TopicDescription] = []
-        for topic in answer.topics:
+        for topic in response.topics:
             if topic.error_code:
                 raise for_code(topic.error_code)(f"topic {topic.name!r}")
             partitions: list[PartitionDescription] = [
@@ -146,7 +152,7 @@ class KafkaAdminClient:
             ]
             described.append(
                 {
-                    # The name is null only for a topic that was asked for by its id.
+                    # The name is null only if the request gave a topic id.
                     "name": cast("str", topic.name),
                     "topic_id": str(topic.topic_id),
                     "is_internal": topic.is_internal,
@@ -170,11 +176,11 @@ class KafkaAdminClient:
             :class:`NewTopic` objects or names; or a mapping of names to ``num_partitions``,
             ``replication_factor``, ``assignments`` and ``configs``.
         timeout_ms:
-            How long the broker may take.
+            Time limit of the broker in milliseconds; ``request_timeout_ms`` by default.
         validate_only:
-            Check and change nothing.
+            Whether to validate the request without creating anything.
         raise_errors:
-            Raise the first topic's error; otherwise it is in the result as ``error_code``.
+            Whether to raise the first error of a topic. Otherwise errors are in the result as ``error_code``.
 
         Returns
         -------
@@ -188,7 +194,7 @@ class KafkaAdminClient:
             validate_only=validate_only,
         )
         results: list[CreatedTopic] = []
-        for topic in self._ask(request, limit_ms).topics:
+        for topic in self._send(request, limit_ms).topics:
             if topic.error_code and raise_errors:
                 raise for_code(topic.error_code)(topic.error_message or f"topic {topic.name!r}")
             results.append(
@@ -206,7 +212,16 @@ class KafkaAdminClient:
     def delete_topics(
         self, topics: Iterable[str], timeout_ms: int | None = None, raise_errors: bool = True
     ) -> DeletedTopics:
-        """Delete topics and all their records, by name.
+        """Delete topics with all their records.
+
+        Parameters
+        ----------
+        topics:
+            Names of the topics.
+        timeout_ms:
+            Time limit of the broker in milliseconds; ``request_timeout_ms`` by default.
+        raise_errors:
+            Whether to raise the first error of a topic. Otherwise errors are in the result as ``error_code``.
 
         Returns
         -------
@@ -221,7 +236,7 @@ class KafkaAdminClient:
             timeout_ms=limit_ms,
         )
         results: list[DeletedTopic] = []
-        for topic in self._ask(request, limit_ms).responses:
+        for topic in self._send(request, limit_ms).responses:
             if topic.error_code and raise_errors:
                 raise for_code(topic.error_code)(topic.error_message or f"topic {topic.name!r}")
             results.append(
@@ -236,85 +251,95 @@ class KafkaAdminClient:
         deleted: Iterable[str] = (),
         validate_only: bool = False,
     ) -> None:
-        """Change single configs of a topic, all of them or none.
+        """Set and reset configuration values of a topic, all or none of them.
 
         Parameters
         ----------
+        topic:
+            Name of the topic.
         changed:
-            Kafka's keys (``retention.ms``) and their new values.
+            New values by Kafka's names, such as ``retention.ms``.
         deleted:
-            Keys that go back to the broker's default.
+            Names of values to reset to the broker's default.
         validate_only:
-            Check and change nothing.
+            Whether to validate the request without changing anything.
 
         Raises
         ------
         BrokerResponseError
-            Why the broker refuses, such as :class:`~kafkacore.errors.InvalidConfigurationError`.
+            The error of the broker, such as :class:`~kafkacore.errors.InvalidConfigurationError`.
         """
-        shape = IncrementalAlterConfigsRequest
-        configs = [shape.AlterableConfig(name=n, config_operation=_SET, value=v) for n, v in changed.items()]
-        configs += [shape.AlterableConfig(name=n, config_operation=_DELETE, value=None) for n in deleted]
-        resource = shape.AlterConfigsResource(
+        request_class = IncrementalAlterConfigsRequest
+        configs = [
+            request_class.AlterableConfig(name=n, config_operation=_SET, value=v) for n, v in changed.items()
+        ]
+        configs += [
+            request_class.AlterableConfig(name=n, config_operation=_DELETE, value=None) for n in deleted
+        ]
+        resource = request_class.AlterConfigsResource(
             resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=configs
         )
-        answer = self._ask(shape(resources=[resource], validate_only=validate_only))
-        ((_, result),) = paired([resource], answer.responses)
+        response = self._send(request_class(resources=[resource], validate_only=validate_only))
+        ((_, result),) = paired([resource], response.responses)
         if result.error_code:
             raise for_code(result.error_code)(result.error_message or f"topic {topic!r}")
 
     # ---- Access control ----------------------------------------------------------------------------------
 
     def describe_acls(self, acl_filter: ACLFilter) -> tuple[list[ACL], type[NoError]]:
-        """The entries that match.
+        """Return the access control entries that match a filter.
 
         Returns
         -------
         tuple
-            The entries, and the class ``NoError``, as kafka-python has it.
+            List of entries, and the class ``NoError`` as in kafka-python.
 
         Raises
         ------
         SecurityDisabledError
             The cluster has no authorizer.
         ClusterAuthorizationFailedError
-            This client may not ask.
+            The user may not describe entries.
         """
-        return acl_requests.described(self._ask(acl_requests.describe(acl_filter)), acl_filter), NoError
+        return acl_requests.described(self._send(acl_requests.describe(acl_filter)), acl_filter), NoError
 
     def create_acls(self, acls: Iterable[ACL], raise_errors: bool = False) -> CreatedAcls:
-        """Make entries; one that is there already is no error.
+        """Create access control entries. An entry that exists already is not an error.
 
         Parameters
         ----------
+        acls:
+            The entries to create.
         raise_errors:
-            Raise the first entry's error, with what the broker says about it.
+            Whether to raise the first error of an entry, with the broker's message.
 
         Returns
         -------
         dict
-            ``{"succeeded": [the entries], "failed": [the error class of each other]}``
+            ``{"succeeded": [entries], "failed": [error class of each other entry]}``
         """
         entries = list(acls)
-        return acl_requests.created(entries, self._ask(acl_requests.create(entries)), raise_errors)
+        return acl_requests.created(entries, self._send(acl_requests.create(entries)), raise_errors)
 
     def delete_acls(
         self, acl_filters: Iterable[ACLFilter], raise_errors: bool = False
     ) -> list[tuple[ACLFilter, list[ACL], type[BrokerResponseError]]]:
-        """Delete the entries that match any of the filters.
+        """Delete the access control entries that match any of the filters.
 
         Parameters
         ----------
+        acl_filters:
+            The filters.
         raise_errors:
-            Raise the first error, with what the broker says about it.
+            Whether to raise the first error, with the broker's message.
 
         Returns
         -------
         list
-            Of each filter: itself, the entries that are gone, and an error class or ``NoError``.
+            A tuple per filter: the filter, the deleted entries, and an error class or ``NoError``.
         """
         filters = list(acl_filters)
-        return acl_requests.deleted(filters, self._ask(acl_requests.delete(filters)), raise_errors)
+        return acl_requests.deleted(filters, self._send(acl_requests.delete(filters)), raise_errors)
 
     # ---- Users -------------------------------------------------------------------------------------------
 
@@ -323,21 +348,21 @@ class KafkaAdminClient:
         alterations: Iterable[UserScramCredentialDeletion | UserScramCredentialUpsertion],
         raise_errors: bool = False,
     ) -> dict[str, str | None]:
-        """Set and delete passwords.
+        """Set and delete SCRAM credentials of users.
 
         Parameters
         ----------
         alterations:
-            One of each user: brokers refuse both of a user's mechanisms in the same call.
+            The changes. Brokers accept only one change per user in a call.
         raise_errors:
-            Raise the first user's error.
+            Whether to raise the first error of a user.
 
         Returns
         -------
         dict
-            User → what the broker says against it, or ``None`` where it is done.
+            User → error message, or ``None`` if the change succeeded.
         """
-        return user_requests.altered(self._ask(user_requests.alter(alterations)), raise_errors)
+        return user_requests.altered(self._send(user_requests.alter(alterations)), raise_errors)
 
     def describe_user_scram_credentials(
         self, users: Iterable[str] | None = None
@@ -347,35 +372,37 @@ class KafkaAdminClient:
         Parameters
         ----------
         users:
-            Of these; of all, by default.
+            Names of the users. By default all users are described.
 
         Returns
         -------
         dict
             User → ``{"error": None or text, "credential_infos": [{"mechanism": ScramMechanism, "iterations":
-            int}]}``. That there is no such user is an error of it.
+            int}]}``. For a user that does not exist, ``error`` is set.
         """
-        return user_requests.described(self._ask(user_requests.describe(users)))
+        return user_requests.described(self._send(user_requests.describe(users)))
 
     # ---- Quotas ------------------------------------------------------------------------------------------
 
     def describe_client_quotas(
         self, components: Iterable[ClientQuotaFilterComponent] = (), strict: bool = False
     ) -> list[ClientQuotas]:
-        """The quotas that match all of ``components``; all quotas without one.
+        """Return the quotas that match all components, or all quotas without components.
 
         Parameters
         ----------
+        components:
+            The entity types that a quota must have, each with a name, the default, or any name.
         strict:
-            Leave out those of entities that are about something else besides.
+            Whether to leave out quotas whose entity has further types.
 
         Returns
         -------
         list
-            ``{"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 1000000.0}}``; the name ``None``
-            is the default one.
+            Dicts such as ``{"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 1000000.0}}``. The
+            name ``None`` stands for the default entity.
         """
-        return quota_requests.described(self._ask(quota_requests.describe(components, strict)))
+        return quota_requests.described(self._send(quota_requests.describe(components, strict)))
 
     def alter_client_quotas(
         self,
@@ -387,18 +414,21 @@ class KafkaAdminClient:
 
         Parameters
         ----------
+        alterations:
+            The changes, one object per entity.
         validate_only:
-            Check and change nothing.
+            Whether to validate the request without changing anything.
         raise_errors:
-            Raise the first entity's error; otherwise it is in the result.
+            Whether to raise the first error of an entity. Otherwise errors are in the result.
 
         Returns
         -------
         list
-            ``{"entity": {"user": "alice"}, "error": None or text}``, in the broker's order.
+            ``{"entity": {"user": "alice"}, "error": None or text}`` for each entity, in the order of the
+            response.
         """
-        answer = self._ask(quota_requests.alter(alterations, validate_only))
-        return quota_requests.altered(answer, raise_errors)
+        response = self._send(quota_requests.alter(alterations, validate_only))
+        return quota_requests.altered(response, raise_errors)
 
 
 def _as_new_topics(topics: NewTopics) -> list[NewTopic]:
@@ -417,16 +447,17 @@ def _as_new_topics(topics: NewTopics) -> list[NewTopic]:
 
 
 def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
-    shape = CreateTopicsRequest
-    return shape.CreatableTopic(
+    request_class = CreateTopicsRequest
+    return request_class.CreatableTopic(
         name=topic.name,
         num_partitions=topic.num_partitions,
         replication_factor=topic.replication_factor,
         assignments=[
-            shape.CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+            request_class.CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
             for partition, brokers in topic.replica_assignments.items()
         ],
         configs=[
-            shape.CreatableTopicConfig(name=name, value=value) for name, value in topic.topic_configs.items()
+            request_class.CreatableTopicConfig(name=name, value=value)
+            for name, value in topic.topic_configs.items()
         ],
     )

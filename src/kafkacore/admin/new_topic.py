@@ -1,4 +1,4 @@
-"""A topic that is to be created."""
+"""The description of a topic to create."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class NewTopic:
-    """A topic to create; -1 leaves the number to the broker.
+    """A topic to create.
 
     Parameters
     ----------
     name:
-        Letters, digits, ``.``, ``_`` and ``-``, at most 249.
+        Up to 249 letters, digits, ``.``, ``_`` and ``-``.
     num_partitions, replication_factor:
-        Both -1 where ``replica_assignments`` says it.
+        Numbers of partitions and of replicas. -1 stands for the broker's default. With
+        ``replica_assignments`` both must be -1.
     replica_assignments:
-        Partition → ids of the brokers that hold it, the preferred leader first.
+        Partition → ids of the brokers with its replicas, the preferred leader first.
     topic_configs:
-        Such as ``{"retention.ms": "86400000"}``.
+        Configuration values by Kafka's names, such as ``{"retention.ms": "86400000"}``.
     """
 
     name: str

@@ -19,23 +19,23 @@ from kafkacore.protocol.generated.describe_client_quotas import (
 
 
 def describe(components: Iterable[ClientQuotaFilterComponent], strict: bool) -> DescribeClientQuotasRequest:
-    shape = DescribeClientQuotasRequest
+    request_class = DescribeClientQuotasRequest
     wanted = [
-        shape.ComponentData(entity_type=each.entity_type, match_type=each.match, match=each.name)
+        request_class.ComponentData(entity_type=each.entity_type, match_type=each.match, match=each.name)
         for each in components
     ]
-    return shape(components=wanted, strict=strict)
+    return request_class(components=wanted, strict=strict)
 
 
-def described(answer: DescribeClientQuotasResponse) -> list[ClientQuotas]:
-    if answer.error_code:
-        raise error_of(answer.error_code, answer.error_message, "quotas")
+def described(response: DescribeClientQuotasResponse) -> list[ClientQuotas]:
+    if response.error_code:
+        raise error_of(response.error_code, response.error_message, "quotas")
     return [
         {
             "entity": {part.entity_type: part.entity_name for part in entry.entity},
             "quotas": {value.key: value.value for value in entry.values},
         }
-        for entry in answer.entries or ()
+        for entry in response.entries or ()
     ]
 
 
@@ -45,9 +45,9 @@ def alter(alterations: Iterable[ClientQuotaAlteration], validate_only: bool) -> 
     )
 
 
-def altered(answer: AlterClientQuotasResponse, raise_errors: bool) -> list[AlteredClientQuotas]:
+def altered(response: AlterClientQuotasResponse, raise_errors: bool) -> list[AlteredClientQuotas]:
     results: list[AlteredClientQuotas] = []
-    for entry in answer.entries:
+    for entry in response.entries:
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         if entry.error_code and raise_errors:
             raise error_of(entry.error_code, entry.error_message, entity)
@@ -58,15 +58,16 @@ def altered(answer: AlterClientQuotasResponse, raise_errors: bool) -> list[Alter
 def _alteration(alteration: ClientQuotaAlteration) -> AlterClientQuotasRequest.EntryData:
     if not isinstance(alteration, ClientQuotaAlteration):
         raise IllegalArgumentError(
-            f"alterations must be of ClientQuotaAlteration, not {type(alteration).__name__}"
+            f"alterations must be ClientQuotaAlteration objects, not {type(alteration).__name__}"
         )
-    shape = AlterClientQuotasRequest
-    return shape.EntryData(
+    request_class = AlterClientQuotasRequest
+    return request_class.EntryData(
         entity=[
-            shape.EntityData(entity_type=kind, entity_name=name) for kind, name in alteration.entity.items()
+            request_class.EntityData(entity_type=kind, entity_name=name)
+            for kind, name in alteration.entity.items()
         ],
         ops=[
-            shape.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
+            request_class.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
             for key, value in alteration.ops.items()
         ],
     )

@@ -1,4 +1,4 @@
-"""The nouns of client quotas (KIP-546): which clients, and how much each may."""
+"""Client quotas (KIP-546): filters for entities, and changes of their quotas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkacore.errors import IllegalArgumentError
 
 
 class ClientQuotaMatch(IntEnum):
-    """Which entities a filter is about."""
+    """How a filter matches entity names: a certain name, the default entity, or any name."""
 
     EXACT = 0
     DEFAULT = 1
@@ -19,16 +19,16 @@ class ClientQuotaMatch(IntEnum):
 
 @dataclass(frozen=True)
 class ClientQuotaFilterComponent:
-    """One kind of entity that a quota must be about, to be described.
+    """One entity type in a filter for quotas.
 
     Parameters
     ----------
     entity_type:
         ``user``, ``client-id`` or ``ip``.
     match:
-        The one of that ``name``, the default one, or any of that kind.
+        ``EXACT`` for the entity with ``name``, ``DEFAULT`` for the default entity, ``ANY`` for every entity.
     name:
-        For ``EXACT`` alone.
+        Name of the entity, for ``EXACT`` only.
     """
 
     entity_type: str
@@ -37,30 +37,33 @@ class ClientQuotaFilterComponent:
 
     def __post_init__(self) -> None:
         if (self.match == ClientQuotaMatch.EXACT) != (self.name is not None):
-            raise IllegalArgumentError(f"{self.entity_type}: a name is for EXACT, and EXACT needs one")
+            raise IllegalArgumentError(
+                f"{self.entity_type}: match=EXACT needs a name, and other matches must not have one"
+            )
 
     @classmethod
     def of_entity(cls, entity_type: str, name: str) -> ClientQuotaFilterComponent:
-        """The quota of this one."""
+        """Match the entity with this name."""
         return cls(entity_type, ClientQuotaMatch.EXACT, name)
 
     @classmethod
     def of_default_entity(cls, entity_type: str) -> ClientQuotaFilterComponent:
-        """The quota of those that have none of their own."""
+        """Match the default entity, whose quota applies to entities without one of their own."""
         return cls(entity_type, ClientQuotaMatch.DEFAULT)
 
 
 @dataclass(frozen=True)
 class ClientQuotaAlteration:
-    """What is to change for one entity.
+    """Changes to the quotas of one entity.
 
     Parameters
     ----------
     entity:
-        Kind → name: ``{"user": "alice", "client-id": "report"}``; the name ``None`` is the default one.
+        Entity type → name, such as ``{"user": "alice", "client-id": "report"}``. The name ``None`` stands for
+        the default entity.
     ops:
-        Key → value, or ``None`` to remove it:
-        ``{"producer_byte_rate": 1_000_000.0, "request_percentage": None}``.
+        Quota → new value, or ``None`` to remove it, such as ``{"producer_byte_rate": 1_000_000.0,
+        "request_percentage": None}``.
     """
 
     entity: Mapping[str, str | None]

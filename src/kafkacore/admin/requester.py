@@ -1,7 +1,4 @@
-"""One request, one answer: a protocol message in, the broker's message out, or an error within the deadline.
-
-Runs on the caller's thread. Does not know: what is asked.
-"""
+"""Send one request and wait for its response, in the thread of the caller."""
 
 from __future__ import annotations
 
@@ -16,14 +13,16 @@ logger = logging.getLogger(__name__)
 
 
 class Requester:
-    """Sends a request to a broker that can take it and waits for the answer.
+    """Sends requests to any available broker and waits for their responses.
 
     Parameters
     ----------
     client:
-        Used by one thread at a time.
+        Network client. It must be used by one thread at a time.
+    clock:
+        Measures the time limits.
     bootstrap_servers:
-        As text, for the message of a time-out.
+        Addresses for the message of a time-out.
     """
 
     def __init__(self, client: NetworkClient, clock: Clock, bootstrap_servers: str) -> None:
@@ -31,17 +30,19 @@ class Requester:
         self._clock = clock
         self._bootstrap_servers = bootstrap_servers
 
-    def ask(self, request: RequestMessage[ResponseT], timeout_ms: float) -> ResponseT:
-        """The answer to ``request`` by any broker (one that is not the controller passes it on).
+    def send(self, request: RequestMessage[ResponseT], timeout_ms: float) -> ResponseT:
+        """Send ``request`` to any broker and return its response.
+
+        A broker that is not the controller forwards the request to the controller.
 
         Raises
         ------
         KafkaTimeoutError
-            No broker answered within ``timeout_ms``. The request may have been carried out all the same.
+            No broker responded within ``timeout_ms``. A broker may have executed the request nevertheless.
         AuthenticationFailedError
-            A broker does not let us in, or we do not believe that it is one.
+            The broker rejected the client's credentials, or its own certificate is not valid.
         UnsupportedVersionError
-            The broker does not know the request.
+            The broker does not support the request.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while (left_ms := deadline_ms - self._clock.monotonic_ms()) > 0:
@@ -49,17 +50,17 @@ class Requester:
             if response is not None:
                 _raise_final(response.authentication_error)
             if response is None or response.disconnected:
-                logger.debug("%s: asking again", type(request).__name__)
+                logger.debug("%s: no response, retrying", type(request).__name__)
                 continue
             if response.version_mismatch is not None:
                 raise UnsupportedVersionError(str(response.version_mismatch))
             answer: ResponseT = response.message
             return answer
-        troubles = self._client.connection_errors.summary()
+        connection_errors = self._client.connection_errors.summary()
         raise KafkaTimeoutError(
             f"no broker of {self._bootstrap_servers} answered {type(request).__name__} within "
             f"{timeout_ms:.0f} ms: is it running, and is the address right?"
-            + (f" ({troubles})" if troubles else "")
+            + (f" ({connection_errors})" if connection_errors else "")
         )
 
     def _try_once(self, request: RequestMessage[ResponseMessage], left_ms: float) -> ClientResponse | None:
@@ -71,18 +72,18 @@ class Requester:
             if node is not None:
                 _raise_final(self._client.authentication_error(node))
             return None
-        asked = self._client.new_client_request(
+        client_request = self._client.new_client_request(
             node.node_id, request, now_ms, request_timeout_ms=int(max(left_ms, 1))
         )
-        self._client.send(asked, now_ms)
+        self._client.send(client_request, now_ms)
         while True:
             now_ms = self._clock.monotonic_ms()
             for response in self._client.poll(100.0, now_ms):
-                if response.request is asked:
+                if response.request is client_request:
                     return response
 
 
 def _raise_final(error: KafkaError | None) -> None:
-    """What another try does not mend."""
+    """Raise an error that a retry cannot resolve."""
     if error is not None and not isinstance(error, RetriableError):
         raise error

@@ -1,4 +1,4 @@
-"""Helpers that every area of the admin client uses to read a response."""
+"""Helpers to read responses, for all areas of the admin client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Result(Protocol):
 
 
 def error_of(error_code: int, error_message: str | None, about: object) -> BrokerResponseError:
-    """What a broker says of ``about``, in its own words if it has any."""
+    """Return the error of a code, with the broker's message or, without one, with ``about``."""
     return for_code(error_code)(error_message or str(about))
 
 
@@ -32,21 +32,23 @@ def error_text(result: Result) -> str | None:
     return result.error_message or for_code(result.error_code).__name__
 
 
-def paired(asked: Sequence[A], answered: Sequence[B]) -> list[tuple[A, B]]:
-    """What was asked, each with its answer; both are in the same order.
+def paired(requested: Sequence[A], results: Sequence[B]) -> list[tuple[A, B]]:
+    """Return each item of a request with its result. Both sequences have the same order.
 
     Raises
     ------
     MalformedMessageError
-        There are more answers or fewer.
+        The response has more or fewer results than the request has items.
     """
-    if len(asked) != len(answered):
-        raise MalformedMessageError(f"{len(asked)} were asked for, and {len(answered)} answered")
-    return list(zip(asked, answered, strict=True))
+    if len(requested) != len(results):
+        raise MalformedMessageError(
+            f"the response has {len(results)} results for {len(requested)} items of the request"
+        )
+    return list(zip(requested, results, strict=True))
 
 
 def member(kind: type[E], number: int) -> E:
-    """The member of this number; 0, which is unknown everywhere, for one that newer brokers have."""
+    """Return the member with this value, or the member 0 (unknown) for a value of newer brokers."""
     try:
         return kind(number)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The dictionaries that the admin client returns, as types. Names of keys are kafka-python's."""
+"""Types of the dictionaries that the admin client returns. Keys are those of kafka-python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PartitionDescription(TypedDict):
 
 
 class TopicDescription(TypedDict):
-    """A topic, from ``describe_topics``."""
+    """A topic in the result of ``describe_topics``."""
 
     name: str
     topic_id: str
@@ -76,14 +76,14 @@ class ScramCredentialInfo(TypedDict):
 
 
 class UserScramCredentials(TypedDict):
-    """The SCRAM credentials of one user, from ``describe_user_scram_credentials``."""
+    """The SCRAM credentials of one user in the result of ``describe_user_scram_credentials``."""
 
     error: str | None
     credential_infos: list[ScramCredentialInfo]
 
 
 class ClientQuotas(TypedDict):
-    """The quotas of one entity, from ``describe_client_quotas``."""
+    """The quotas of one entity in the result of ``describe_client_quotas``."""
 
     entity: dict[str, str | None]
     quotas: dict[str, float]

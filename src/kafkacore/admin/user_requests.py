@@ -22,14 +22,16 @@ from kafkacore.structs import ScramMechanism
 def alter(
     alterations: Iterable[UserScramCredentialDeletion | UserScramCredentialUpsertion],
 ) -> AlterUserScramCredentialsRequest:
-    shape = AlterUserScramCredentialsRequest
-    request = shape(deletions=[], upsertions=[])
+    request_class = AlterUserScramCredentialsRequest
+    request = request_class(deletions=[], upsertions=[])
     for each in alterations:
         if isinstance(each, UserScramCredentialDeletion):
-            request.deletions.append(shape.ScramCredentialDeletion(name=each.user, mechanism=each.mechanism))
+            request.deletions.append(
+                request_class.ScramCredentialDeletion(name=each.user, mechanism=each.mechanism)
+            )
         elif isinstance(each, UserScramCredentialUpsertion):
             request.upsertions.append(
-                shape.ScramCredentialUpsertion(
+                request_class.ScramCredentialUpsertion(
                     name=each.user,
                     mechanism=each.mechanism,
                     iterations=each.iterations,
@@ -39,15 +41,15 @@ def alter(
             )
         else:
             raise IllegalArgumentError(
-                "alterations must be of UserScramCredentialUpsertion and UserScramCredentialDeletion, "
+                "alterations must be UserScramCredentialUpsertion or UserScramCredentialDeletion objects, "
                 f"not {type(each).__name__}"
             )
     return request
 
 
-def altered(answer: AlterUserScramCredentialsResponse, raise_errors: bool) -> dict[str, str | None]:
+def altered(response: AlterUserScramCredentialsResponse, raise_errors: bool) -> dict[str, str | None]:
     results: dict[str, str | None] = {}
-    for result in answer.results:
+    for result in response.results:
         if result.error_code and raise_errors:
             raise error_of(result.error_code, result.error_message, f"user {result.user!r}")
         results[result.user] = error_text(result)
@@ -55,15 +57,17 @@ def altered(answer: AlterUserScramCredentialsResponse, raise_errors: bool) -> di
 
 
 def describe(users: Iterable[str] | None) -> DescribeUserScramCredentialsRequest:
-    shape = DescribeUserScramCredentialsRequest
+    request_class = DescribeUserScramCredentialsRequest
     if isinstance(users, str):
-        raise IllegalArgumentError(f"users must be a list of names: [{users!r}]")
-    return shape(users=None if users is None else [shape.UserName(name=user) for user in users])
+        raise IllegalArgumentError(f"users must be a list of names, such as [{users!r}]")
+    return request_class(
+        users=None if users is None else [request_class.UserName(name=user) for user in users]
+    )
 
 
-def described(answer: DescribeUserScramCredentialsResponse) -> dict[str, UserScramCredentials]:
-    if answer.error_code:
-        raise error_of(answer.error_code, answer.error_message, "users")
+def described(response: DescribeUserScramCredentialsResponse) -> dict[str, UserScramCredentials]:
+    if response.error_code:
+        raise error_of(response.error_code, response.error_message, "users")
     return {
         result.user: {
             "error": error_text(result),
@@ -72,5 +76,5 @@ def described(answer: DescribeUserScramCredentialsResponse) -> dict[str, UserScr
                 for info in result.credential_infos
             ],
         }
-        for result in answer.results
+        for result in response.results
     }

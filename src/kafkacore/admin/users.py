@@ -1,7 +1,4 @@
-"""The nouns of SCRAM users: a name and a password in, what the broker keeps of it out.
-
-Names and arguments are kafka-python's. Does not know: requests.
-"""
+"""Changes to the SCRAM credentials of users. Names and arguments are those of kafka-python."""
 
 from __future__ import annotations
 
@@ -12,18 +9,18 @@ from typing import Final
 from kafkacore.errors import IllegalArgumentError
 from kafkacore.structs import ScramMechanism
 
-#: The least that brokers take.
+#: Minimum number of iterations that brokers accept.
 DEFAULT_ITERATIONS: Final = 4096
 SALT_BYTES: Final = 24
 
 
 def scram_mechanism(mechanism: ScramMechanism | int | str) -> ScramMechanism:
-    """By its number, its name in Python or its name elsewhere (``SCRAM-SHA-256``).
+    """Return a mechanism by its number or name, such as ``SCRAM_SHA_256`` or ``SCRAM-SHA-256``.
 
     Raises
     ------
     IllegalArgumentError
-        There is none of that name.
+        The mechanism does not exist.
     """
     try:
         if isinstance(mechanism, str):
@@ -38,14 +35,14 @@ def scram_mechanism(mechanism: ScramMechanism | int | str) -> ScramMechanism:
 
 
 class UserScramCredentialDeletion:
-    """A user is to lose a password.
+    """Deletes a SCRAM credential of a user.
 
     Parameters
     ----------
     user:
-        Its name, without ``User:``.
+        Name of the user, without ``User:``.
     mechanism:
-        Whose password; that of the other mechanism stays.
+        Mechanism of the credential. A credential for another mechanism remains.
     """
 
     def __init__(self, user: str, mechanism: ScramMechanism | int | str) -> None:
@@ -57,24 +54,24 @@ class UserScramCredentialDeletion:
 
 
 class UserScramCredentialUpsertion:
-    """A user is to have a password, in place of the one that it may have had.
+    """Sets the password of a user for one mechanism.
 
-    The password is not kept, and does not leave this process: the broker is told what it needs to check one.
-    That alone lets nobody log in elsewhere as the user, but a guess be checked: it is for encrypted
-    connections, too.
+    The password itself is neither stored nor sent: the broker receives the salted hash that it needs to
+    verify a password. An attacker who reads the hash can log in to this cluster and guess the password.
+    Use an encrypted connection.
 
     Parameters
     ----------
     user:
-        Its name, without ``User:``.
+        Name of the user, without ``User:``.
     mechanism:
-        Each has a password of its own.
+        Mechanism of the credential. Each mechanism has its own password.
     password:
-        Text is taken as UTF-8.
+        The password. Text is encoded as UTF-8.
     iterations:
-        How often it is hashed, and how long a guess takes. Apache Kafka takes 4,096 to 16,384.
+        Number of hash iterations; more of them make guesses slower. Apache Kafka accepts 4,096 to 16,384.
     salt:
-        Random, if not given.
+        Salt of the hash; random by default.
     """
 
     DEFAULT_ITERATIONS = DEFAULT_ITERATIONS
@@ -97,5 +94,5 @@ class UserScramCredentialUpsertion:
         )
 
     def __repr__(self) -> str:
-        who = f"{self.user!r}, {self.mechanism.name}, iterations={self.iterations}"
-        return f"UserScramCredentialUpsertion({who})"
+        fields = f"{self.user!r}, {self.mechanism.name}, iterations={self.iterations}"
+        return f"UserScramCredentialUpsertion({fields})"

@@ -131,7 +131,7 @@ class ConfigRequests:
         return found
 
     def _ask(self, request: Any) -> Any:
-        return self._requester.ask(request, BUDGET_MS)
+        return self._requester.send(request, BUDGET_MS)
 
 
 def _error(code: int) -> str | None:

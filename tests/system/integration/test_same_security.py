@@ -34,7 +34,7 @@ def asking(servers: str) -> Iterator[Ask]:
     client, _ = bootstrap_client(resolve({}, {"bootstrap_servers": servers}), SYSTEM_CLOCK)
     with contextlib.closing(client):
         requester = Requester(client, SYSTEM_CLOCK, servers)
-        yield lambda message: requester.ask(message, 30_000.0)
+        yield lambda message: requester.send(message, 30_000.0)
 
 
 @pytest.fixture(scope="module")

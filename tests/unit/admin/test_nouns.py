@@ -72,14 +72,17 @@ def test_calls_begin_with_the_arguments_of_kafka_pythons(name):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: ResourcePattern(ResourceType.ANY, "t"), "one kind of resource"),
+        (lambda: ResourcePattern(ResourceType.ANY, "t"), "resource_type=ANY is valid only in a filter"),
         (lambda: ResourcePattern(2, "t"), "must be a member of ResourceType"),
         (
             lambda: ResourcePattern(ResourceType.TOPIC, "t", ACLResourcePatternType.MATCH),
             "LITERAL or PREFIXED, not MATCH",
         ),
         (lambda: ResourcePatternFilter(ResourceType.ANY, None, 1), "ACLResourcePatternType"),
-        (lambda: ACL("User:a", "*", ACLOperation.ANY, ALLOW, TOPIC), "one operation"),
+        (
+            lambda: ACL("User:a", "*", ACLOperation.ANY, ALLOW, TOPIC),
+            "operation=ANY is valid only in a filter",
+        ),
         (lambda: ACL("User:a", "*", READ, ACLPermissionType.ANY, TOPIC), "ALLOW or DENY"),
         (
             lambda: ACL(
@@ -89,14 +92,14 @@ def test_calls_begin_with_the_arguments_of_kafka_pythons(name):
                 ALLOW,
                 ResourcePatternFilter(ResourceType.TOPIC, "t", ACLResourcePatternType.LITERAL),
             ),
-            "a ResourcePattern; a filter is for a search",
+            "needs a ResourcePattern, not a filter",
         ),
         (lambda: ACLFilter(None, None, "READ", ALLOW, TOPIC), "ACLOperation"),
         (lambda: ACLFilter(None, None, READ, ALLOW, "orders"), "ResourcePatternFilter"),
         (lambda: UserScramCredentialDeletion("a", "MD5"), "SCRAM-SHA-256 or SCRAM-SHA-512"),
         (lambda: UserScramCredentialUpsertion("a", 0, "p"), "SCRAM-SHA-256 or SCRAM-SHA-512"),
-        (lambda: ClientQuotaFilterComponent("user", ClientQuotaMatch.ANY, "alice"), "a name is for EXACT"),
-        (lambda: ClientQuotaFilterComponent("user", ClientQuotaMatch.EXACT), "EXACT needs one"),
+        (lambda: ClientQuotaFilterComponent("user", ClientQuotaMatch.ANY, "alice"), "must not have one"),
+        (lambda: ClientQuotaFilterComponent("user", ClientQuotaMatch.EXACT), "EXACT needs a name"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_may(make, words):

@@ -48,14 +48,14 @@ def end_connections(mock: MockClient, errors: list[KafkaError]) -> None:
 
 def test_request_is_answered(mock: MockClient) -> None:
     mock.prepare_response(ListGroupsResponse())
-    assert requester_of(mock).ask(ListGroupsRequest(), 1_000) == ListGroupsResponse()
+    assert requester_of(mock).send(ListGroupsRequest(), 1_000) == ListGroupsResponse()
 
 
 def test_who_is_not_believed_is_told_at_once(mock: MockClient) -> None:
     end_connections(mock, [REFUSED])
     before_ms = mock.clock.monotonic_ms()
     with pytest.raises(SaslAuthenticationFailedError, match="refuses alice"):
-        requester_of(mock).ask(ListGroupsRequest(), 30_000)
+        requester_of(mock).send(ListGroupsRequest(), 30_000)
     assert mock.clock.monotonic_ms() - before_ms < 1_000
 
 
@@ -69,23 +69,23 @@ def test_who_is_not_believed_any_more_is_told_at_once(mock: MockClient) -> None:
 
     mock.selector.on_request = refuse
     with pytest.raises(SaslAuthenticationFailedError, match="refuses alice"):
-        requester_of(mock).ask(ListGroupsRequest(), 30_000)
+        requester_of(mock).send(ListGroupsRequest(), 30_000)
 
 
 def test_ticket_that_comes_late_is_waited_for(mock: MockClient) -> None:
     end_connections(mock, [CredentialsUnavailableError("not yet")])
     mock.prepare_response(ListGroupsResponse())
-    assert requester_of(mock).ask(ListGroupsRequest(), 30_000) == ListGroupsResponse()
+    assert requester_of(mock).send(ListGroupsRequest(), 30_000) == ListGroupsResponse()
 
 
 def test_broker_that_throttles_for_24_days_ends_in_a_time_out(mock: MockClient) -> None:
     """As Java's, the client sends nothing to the broker meanwhile, but no call waits that long."""
     mock.prepare_response(ListGroupsResponse(throttle_time_ms=2**31 - 1))
     requester = requester_of(mock)
-    requester.ask(ListGroupsRequest(), 1_000)
+    requester.send(ListGroupsRequest(), 1_000)
     before_ms = mock.clock.monotonic_ms()
     with pytest.raises(KafkaTimeoutError):
-        requester.ask(ListGroupsRequest(), 1_000)
+        requester.send(ListGroupsRequest(), 1_000)
     assert mock.clock.monotonic_ms() - before_ms < 2_000
 
 
@@ -95,6 +95,6 @@ def test_config_response_of_another_length_is_refused(count: int, monkeypatch: p
         responses=[IncrementalAlterConfigsResponse.AlterConfigsResourceResponse() for _ in range(count)]
     )
     with KafkaAdminClient(bootstrap_servers="127.0.0.1:1") as admin:
-        monkeypatch.setattr(admin, "_ask", lambda request: response)
-        with pytest.raises(MalformedMessageError, match=f"1 were asked for, and {count} answered"):
+        monkeypatch.setattr(admin, "_send", lambda request: response)
+        with pytest.raises(MalformedMessageError, match=f"{count} results for 1 items"):
             admin.alter_topic_configs("t", {"retention.ms": "1"})
