@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from kafkacore.structs import TopicPartition as TopicPartition
     from kafkacore.structs import TopicPartitionReplica as TopicPartitionReplica
 
-# Public name → where it lives. Imported when it is used: a part of the package does not load all of it.
-_HOME = {
+# Public name → module. A name is imported on first use, so that a program loads only what it uses.
+_MODULE_OF = {
     "ConsumerGroupMetadata": "kafkacore.structs",
     "AsyncConsumerRebalanceListener": "kafkacore.consumer",
     "ConsumerInterceptor": "kafkacore.consumer",
@@ -58,24 +58,24 @@ _HOME = {
 }
 
 
-__all__ = sorted(_HOME)
+__all__ = sorted(_MODULE_OF)
 
 _ONE_INTERPRETER = (
-    "kafkacore's compiled modules can be loaded by one interpreter of a process, and this is a "
-    "sub-interpreter: set 'WSGIApplicationGroup %{GLOBAL}' for mod_wsgi, or use threads or processes instead "
-    "of concurrent.interpreters"
+    "kafkacore's compiled modules can be loaded by only one interpreter per process, and this is a "
+    "sub-interpreter. For mod_wsgi, set 'WSGIApplicationGroup %{GLOBAL}'. Use threads or processes instead "
+    "of concurrent.interpreters."
 )
 
-# Without a handler, logging prints warnings to stderr, also in a program that does not use logging.
+# Without a handler, logging prints warnings to stderr, even in a program that does not use logging.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
+    module_name = _MODULE_OF.get(name)
+    if module_name is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = import_module(home)
+        module = import_module(module_name)
     except ImportError as error:
         # Cython: "module … does not support loading in subinterpreters", or "Interpreter change detected".
         if "interpreter" in str(error).lower():
@@ -86,4 +86,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_MODULE_OF})

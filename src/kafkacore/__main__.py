@@ -1,4 +1,4 @@
-"""``python -m kafkacore``: the ``kafkacore`` command, where it is not on the path."""
+"""``python -m kafkacore``: runs the ``kafkacore`` command when it is not on the path."""
 
 from __future__ import annotations
 

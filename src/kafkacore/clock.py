@@ -1,8 +1,7 @@
-"""Time and chance, handed in. The only module that imports ``time`` or ``random``.
+"""The clock, and the source of random numbers. No other module imports ``time`` or ``random``.
 
-Whatever waits, expires or jitters takes a :class:`Clock`, so that tests and the simulation drive the same
-code by a virtual one (``kafkacore.testing.VirtualClock``). Durations are measured on the monotonic clock,
-never on the wall's.
+Code that waits, expires or uses jitter takes a :class:`Clock`. Tests and the simulation pass a virtual one
+(``kafkacore.testing.VirtualClock``). Durations are always measured with the monotonic clock.
 """
 
 from __future__ import annotations
@@ -13,37 +12,41 @@ import time
 from collections.abc import Callable
 from threading import Condition
 
-#: A signal that comes in the moment before a wait begins does not end it, and its handler runs only when the
-#: wait is over: so long waits are made of several.
+#: Longest uninterrupted part of a wait. If a signal arrives just before a wait begins, it does not interrupt
+#: the wait, and its Python handler runs only afterwards. Long waits are therefore split into parts.
 SIGNAL_SLICE_S = 0.5
 
 
 class Clock:
-    """The machine's clock. Milliseconds throughout."""
+    """The clock of the machine. Times are in milliseconds."""
 
     def __init__(self, seed: int | None = None) -> None:
-        #: Source of jitter and random starts; seeded in tests.
+        #: Source of jitter and of other random choices. Tests give it a seed.
         self.random = random.Random(seed)  # noqa: S311 - jitter, not a secret
 
     def monotonic_ms(self) -> float:
-        """Milliseconds that only ever grow; for durations and deadlines."""
+        """Return the monotonic time in milliseconds, for durations and deadlines."""
         return time.monotonic() * 1000.0
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch; for record timestamps, never for durations."""
+        """Return the milliseconds since the epoch, for timestamps of records. Do not use it for durations."""
         return time.time_ns() // 1_000_000
 
     def sleep_ms(self, duration_ms: float) -> None:
-        """Block this thread for ``duration_ms``."""
+        """Block the calling thread for ``duration_ms``."""
         if duration_ms > 0:
             time.sleep(duration_ms / 1000.0)
 
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Wait on a held ``condition`` until ``predicate()``, at most ``timeout_ms``; what it last gave.
+        """Wait on a held ``condition`` until ``predicate()`` is true, and return its last value.
 
-        ``None`` and infinity wait as long as it takes.
-
-        The condition is one of an ``RLock``, which is held again whatever a handler of a signal raises.
+        Parameters
+        ----------
+        condition:
+            Condition with an ``RLock``. The lock is held again on return, even if the handler of a signal
+            raises an exception.
+        timeout_ms:
+            Time limit; ``None`` and infinity set none.
         """
         deadline_s = math.inf if timeout_ms is None else time.monotonic() + timeout_ms / 1000.0
         try:
@@ -53,12 +56,12 @@ class Clock:
                 if result or left_s <= SIGNAL_SLICE_S:
                     return result
         except BaseException:
-            # A signal's handler may have raised when the lock was given up and nothing yet there to take it
-            # again: then the caller would end by giving up what another thread holds.
+            # A signal handler may have raised an exception after the lock was released and before it was
+            # acquired again. The caller would then release a lock that another thread holds.
             while not condition._is_owned():  # type: ignore[attr-defined]
                 condition.acquire()
             raise
 
 
-#: The clock used where none is handed in.
+#: The default clock.
 SYSTEM_CLOCK = Clock()

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 class KafkaError(Exception):
     """Root of every error raised by kafkacore."""
 
-    #: Trying again, after a back-off, may succeed.
+    #: Whether a retry after a back-off may succeed.
     retriable: ClassVar[bool] = False
-    #: The cluster metadata that led to this request is stale; refresh it before trying again.
+    #: Whether the cluster metadata that the request was based on is stale and has to be refreshed before a
+    #: retry.
     invalid_metadata: ClassVar[bool] = False
-    #: Of a failed send: the record may be in the log nevertheless, because no response arrived.
+    #: Whether the record of a failed send may be in the log nevertheless, because no response arrived.
     possibly_persisted: bool = False
 
 
@@ -50,9 +51,9 @@ class Cancelled(RetriableError):
 
 
 class CommitFailedError(KafkaError):
-    """The offsets were not committed, because the consumer is no longer a member of the group.
+    """The offsets were not committed, because the consumer was removed from its group.
 
-    Other members own its partitions now and may read the same records again. If handling takes too long,
+    Other members own its partitions now and may read the same records again. If processing takes too long,
     raise ``max_poll_interval_ms``, lower ``max_poll_records``, or use ``hold()``.
     """
 
@@ -145,7 +146,7 @@ class UnrecognizedBrokerVersion(KafkaError):
 
 
 class UnsupportedCodecError(KafkaError):
-    """A batch is compressed with a codec that is not known. Read it with a newer version."""
+    """A batch is compressed with an unknown codec. Read it with a newer version of kafkacore."""
 
 
 class WakeupError(KafkaError):
@@ -158,8 +159,8 @@ class WakeupError(KafkaError):
 class AuthenticationFailedError(KafkaError):
     """Authentication failed: the credentials are missing or not valid.
 
-    Check the user, the password, the token or the certificate. On the server ``answer`` has the frame, in
-    pieces, that is sent before the connection is closed.
+    Check the user, the password, the token or the certificate. On the server, ``answer`` is the response to
+    send before the connection is closed, as a list of byte strings.
     """
 
     answer: list[bytes] | None = None
@@ -174,7 +175,7 @@ class SslAuthenticationError(AuthenticationFailedError):
 
 
 class SilentTlsPeerError(RetriableError, SslAuthenticationError):
-    """The broker closed the connection at the first bytes of TLS: it is stopping, or it has no TLS."""
+    """The broker closed the connection when the TLS handshake began: it is stopping, or does not use TLS."""
 
 
 # ---- Bytes from outside that break a rule ----------------------------------------------------------------
@@ -220,12 +221,12 @@ class BrokerResponseError(KafkaError):
 class CorruptRecordError(RetriableError, BrokerResponseError, errno=2, code_name="CORRUPT_MESSAGE"):
     """A batch of records is damaged: its format or its checksum is wrong.
 
-    To continue after it, seek to the offset after ``offset``.
+    To skip the batch, seek to an offset after it.
 
     Parameters
     ----------
     reason:
-        The reason: ``"length 12 < 61"``.
+        Description of the damage, such as ``"length 12 < 61"``.
     topic_partition:
         The partition, if it is known.
     offset:
@@ -247,13 +248,14 @@ class CorruptRecordError(RetriableError, BrokerResponseError, errno=2, code_name
 
 
 class DecompressedTooLargeError(CorruptRecordError):
-    """A batch is larger than ``max_decompressed_size`` after decompression. Raise it for a valid batch."""
+    """The decompressed batch is larger than ``max_decompressed_size``. If it is valid, raise the limit."""
 
 
 class OffsetOutOfRangeError(BrokerResponseError, errno=1, code_name="OFFSET_OUT_OF_RANGE"):
     """The offset is not in the log. The records may have been deleted.
 
-    ``partitions`` has the positions of a consumer. Seek to another offset, or set ``auto_offset_reset``.
+    ``partitions`` has the position of the consumer in each partition. Seek to another offset, or set
+    ``auto_offset_reset``.
     """
 
     partitions: Mapping[TopicPartition, int] = MappingProxyType({})
@@ -268,8 +270,8 @@ class NoOffsetForPartitionError(KafkaError):
 class LogTruncationError(KafkaError):
     """The log was truncated: records that the consumer has read are no longer in it (KIP-320).
 
-    ``divergent_offsets`` has the offset of each partition from which the log differs. Seek to it. It is
-    ``None`` where the broker does not know it.
+    ``divergent_offsets`` has, for each partition, the first offset at which the log differs. Seek to it. It
+    is ``None`` if the broker does not know the offset.
     """
 
     divergent_offsets: Mapping[TopicPartition, OffsetAndMetadata | None] = MappingProxyType({})
@@ -293,8 +295,8 @@ class UnknownTopicOrPartitionError(
 ):
     """The topic or the partition does not exist on this broker.
 
-    Check the name, or create the topic. After a topic was created, the error disappears when all brokers know
-    it.
+    Check the name, or create the topic. For a new topic, the error disappears when all brokers have learned
+    of it.
     """
 
 
@@ -305,13 +307,13 @@ class InvalidFetchRequestError(BrokerResponseError, errno=4, code_name="INVALID_
 class LeaderNotAvailableError(
     InvalidMetadataError, BrokerResponseError, errno=5, code_name="LEADER_NOT_AVAILABLE"
 ):
-    """The partition has no leader while one is elected. The client retries."""
+    """The partition has no leader, for example during an election. The client retries."""
 
 
 class NotLeaderForPartitionError(
     InvalidMetadataError, BrokerResponseError, errno=6, code_name="NOT_LEADER_OR_FOLLOWER"
 ):
-    """This broker is not the leader of the partition, or not a replica of it.
+    """The broker is not the leader of the partition, or not a replica of it.
 
     The client fetches new metadata and retries.
     """
@@ -320,7 +322,7 @@ class NotLeaderForPartitionError(
 class RequestTimedOutError(RetriableError, BrokerResponseError, errno=7, code_name="REQUEST_TIMED_OUT"):
     """The broker did not finish the request within its time limit.
 
-    With ``acks="all"``, replicas may not have confirmed a write in time. The client retries.
+    With ``acks="all"``, the replicas may not have written the records in time. The client retries.
     """
 
 
@@ -359,17 +361,17 @@ class NetworkExceptionError(
 class CoordinatorLoadInProgressError(
     RetriableError, BrokerResponseError, errno=14, code_name="COORDINATOR_LOAD_IN_PROGRESS"
 ):
-    """The coordinator loads the state of its groups or transactions. The client retries."""
+    """The coordinator is still loading the state of its groups or transactions. The client retries."""
 
 
 class CoordinatorNotAvailableError(
     RetriableError, BrokerResponseError, errno=15, code_name="COORDINATOR_NOT_AVAILABLE"
 ):
-    """The group or transaction has no coordinator at the moment. The client looks for it again."""
+    """The group or transaction has no coordinator at the moment. The client looks it up again."""
 
 
 class NotCoordinatorError(RetriableError, BrokerResponseError, errno=16, code_name="NOT_COORDINATOR"):
-    """This broker is not the coordinator of the group or transaction. The client looks for it again."""
+    """The broker is not the coordinator of the group or transaction. The client looks it up again."""
 
 
 class InvalidTopicError(BrokerResponseError, errno=17, code_name="INVALID_TOPIC_EXCEPTION"):
@@ -472,9 +474,9 @@ class IllegalSaslStateError(
 
 
 class UnsupportedVersionError(BrokerResponseError, errno=35, code_name="UNSUPPORTED_VERSION"):
-    """The broker does not support the request, or not in a version that the client has.
+    """The broker does not support the request, or no version of it that the client supports.
 
-    Use a newer broker, or leave out the feature.
+    Use a newer broker, or do not use the feature.
     """
 
 
@@ -504,7 +506,7 @@ class InvalidConfigurationError(BrokerResponseError, errno=40, code_name="INVALI
 
 
 class NotControllerError(RetriableError, BrokerResponseError, errno=41, code_name="NOT_CONTROLLER"):
-    """This broker is not the controller. The client asks the controller instead."""
+    """The broker is not the controller. The client sends the request to the controller."""
 
 
 class InvalidRequestError(BrokerResponseError, errno=42, code_name="INVALID_REQUEST"):
@@ -541,7 +543,7 @@ class InvalidTxnStateError(BrokerResponseError, errno=48, code_name="INVALID_TXN
 
 
 class InvalidProducerIdMappingError(BrokerResponseError, errno=49, code_name="INVALID_PRODUCER_ID_MAPPING"):
-    """The transactional id belongs to another producer id by now.
+    """The transactional id is now mapped to another producer id.
 
     Close the producer and create a new one.
     """
@@ -570,7 +572,7 @@ class TransactionalIdAuthorizationFailedError(
 
 
 class SecurityDisabledError(BrokerResponseError, errno=54, code_name="SECURITY_DISABLED"):
-    """The cluster has no authorizer, so that it has no access control entries.
+    """The cluster has no authorizer, and therefore no access control entries.
 
     Set ``authorizer.class.name``.
     """
@@ -597,7 +599,7 @@ class SaslAuthenticationFailedError(
 class UnknownProducerIdError(BrokerResponseError, errno=59, code_name="UNKNOWN_PRODUCER_ID"):
     """The broker has no state of this producer, because its records were deleted.
 
-    The client starts a new epoch where that is safe.
+    The client continues with a new epoch where that is safe.
     """
 
 
@@ -699,11 +701,11 @@ class StaleBrokerEpochError(BrokerResponseError, errno=77, code_name="STALE_BROK
 class OffsetNotAvailableError(
     RetriableError, BrokerResponseError, errno=78, code_name="OFFSET_NOT_AVAILABLE"
 ):
-    """The leader cannot answer yet, because its high watermark is not up to date. The client retries."""
+    """The leader does not know its high watermark yet, for example after an election. The client retries."""
 
 
 class MemberIdRequiredError(BrokerResponseError, errno=79, code_name="MEMBER_ID_REQUIRED"):
-    """The member must join with the id that the coordinator has given it. The client does so."""
+    """The member must join again with the member id that the coordinator has assigned. The client does so."""
 
 
 class PreferredLeaderNotAvailableError(
@@ -750,18 +752,18 @@ class InvalidRecordError(BrokerResponseError, errno=87, code_name="INVALID_RECOR
 class UnstableOffsetCommitError(
     RetriableError, BrokerResponseError, errno=88, code_name="UNSTABLE_OFFSET_COMMIT"
 ):
-    """An open transaction is about to commit offsets of the partition.
+    """An open transaction has pending offsets for the partition.
 
-    The client retries until it is completed.
+    The client retries until the transaction is completed.
     """
 
 
 class ThrottlingQuotaExceededError(
     RetriableError, BrokerResponseError, errno=89, code_name="THROTTLING_QUOTA_EXCEEDED"
 ):
-    """The client exceeds a quota of changes to the cluster.
+    """The client exceeds its quota for changes to the cluster.
 
-    The client retries after the pause that the broker demands.
+    The client retries after the throttle time of the response.
     """
 
 
@@ -782,7 +784,7 @@ class UnacceptableCredentialError(BrokerResponseError, errno=93, code_name="UNAC
 
 
 class InconsistentVoterSetError(BrokerResponseError, errno=94, code_name="INCONSISTENT_VOTER_SET"):
-    """The request and the voters of the quorum do not agree. Only controllers receive this error."""
+    """The request does not name the current voters of the quorum. Only controllers receive this error."""
 
 
 class InvalidUpdateVersionError(BrokerResponseError, errno=95, code_name="INVALID_UPDATE_VERSION"):
@@ -804,7 +806,7 @@ class SnapshotNotFoundError(BrokerResponseError, errno=98, code_name="SNAPSHOT_N
 
 
 class PositionOutOfRangeError(BrokerResponseError, errno=99, code_name="POSITION_OUT_OF_RANGE"):
-    """The position is outside of the snapshot. Only controllers and brokers receive this error."""
+    """The position is beyond the end of the snapshot. Only controllers and brokers receive this error."""
 
 
 class UnknownTopicIdError(InvalidMetadataError, BrokerResponseError, errno=100, code_name="UNKNOWN_TOPIC_ID"):
@@ -824,7 +826,7 @@ class BrokerIdNotRegisteredError(BrokerResponseError, errno=102, code_name="BROK
 class InconsistentTopicIdError(
     InvalidMetadataError, BrokerResponseError, errno=103, code_name="INCONSISTENT_TOPIC_ID"
 ):
-    """The id of the topic is another one than in the log. The client fetches new metadata and retries."""
+    """The topic id differs from the one in the log. The client fetches new metadata and retries."""
 
 
 class InconsistentClusterIdError(BrokerResponseError, errno=104, code_name="INCONSISTENT_CLUSTER_ID"):
@@ -868,7 +870,7 @@ class UnsupportedAssignorError(BrokerResponseError, errno=112, code_name="UNSUPP
 
 
 class StaleMemberEpochError(BrokerResponseError, errno=113, code_name="STALE_MEMBER_EPOCH"):
-    """The epoch of the member is out of date. The member gets the new one with its next heartbeat."""
+    """The epoch of the member is out of date. The member receives the new one with its next heartbeat."""
 
 
 class MismatchedEndpointTypeError(BrokerResponseError, errno=114, code_name="MISMATCHED_ENDPOINT_TYPE"):
@@ -920,7 +922,7 @@ class FencedStateEpochError(BrokerResponseError, errno=124, code_name="FENCED_ST
 
 
 class InvalidVoterKeyError(BrokerResponseError, errno=125, code_name="INVALID_VOTER_KEY"):
-    """The key of the voter is another one than that of the receiving replica.
+    """The key of the voter differs from that of the receiving replica.
 
     Only controllers receive this error.
     """
@@ -959,10 +961,10 @@ class StreamsTopologyFencedError(BrokerResponseError, errno=132, code_name="STRE
 class ShareSessionLimitReachedError(
     RetriableError, BrokerResponseError, errno=133, code_name="SHARE_SESSION_LIMIT_REACHED"
 ):
-    """The broker has as many share sessions as it may have. Share groups only."""
+    """The broker has reached its limit of share sessions. Share groups only."""
 
 
-# Other names by which the same errors are known (Java's, kafka-python 2.x's).
+# Other names of the same errors: those of Java and of kafka-python 2.x.
 CorruptRecordException = CorruptRecordError
 InvalidReceiveException = InvalidReceiveError
 IncompatibleBrokerVersion = UnsupportedVersionError
@@ -971,7 +973,7 @@ IncompatibleBrokerVersion = UnsupportedVersionError
 def _broker_errors(root: type[BrokerResponseError]) -> dict[int, type[BrokerResponseError]]:
     found: dict[int, type[BrokerResponseError]] = {}
     for error in root.__subclasses__():
-        # One without a code of its own is a kind of the error whose code it has.
+        # A subclass without a code of its own has that of its parent, which stays in the table.
         if error.message and "errno" in vars(error):
             found[error.errno] = error
         found |= _broker_errors(error)
@@ -983,7 +985,8 @@ BROKER_ERRORS: dict[int, type[BrokerResponseError]] = _broker_errors(BrokerRespo
 
 
 def for_code(error_code: int) -> type[BrokerResponseError]:
-    """The exception class of a broker's error code; :class:`UnknownError` for a code that Kafka 4.3 does
-    not know.
+    """Return the exception class of an error code.
+
+    For a code that Kafka 4.3 does not have, this is :class:`UnknownError`.
     """
     return BROKER_ERRORS.get(error_code, UnknownError)

@@ -1,4 +1,4 @@
-"""The producer's partitioners, where kafka-python has them (``kafka.partitioner``)."""
+"""The partitioners of the producer, under the module name that kafka-python has (``kafka.partitioner``)."""
 
 from kafkacore.producer.partitioner import DefaultPartitioner, Partitioner, StickyPartitioner, murmur2
 

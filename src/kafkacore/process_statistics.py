@@ -1,4 +1,4 @@
-"""Memory, processor time and open files of a process, as the operating system counts them."""
+"""Memory, CPU time and open files of a process, as reported by the operating system."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _STATUS = Path("/proc/self/status")
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process; without ``/proc``, the most that it has had."""
+    """Return the resident memory of this process, or its peak on systems without ``/proc``."""
     return _memory("VmRSS") or peak_bytes()
 
 
 def peak_bytes() -> int:
-    """Return the most resident memory of this process since the peak was last reset.
+    """Return the peak resident memory of this process since the peak was last reset.
 
-    ``ru_maxrss`` is used only without ``/proc``: a child process inherits it from its parent.
+    ``ru_maxrss`` is only the fallback: a child process inherits it from its parent.
     """
     return _memory("VmHWM") or _max_rss_bytes()
 
@@ -37,13 +37,13 @@ def _max_rss_bytes() -> int:
 
 
 def cpu_seconds() -> float:
-    """Return the user and system time of this process, all its threads."""
+    """Return the user and system CPU time of all threads of this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def process_cpu_seconds(pid: int) -> float | None:
-    """Return the user and system time of another process, or ``None`` if it cannot be looked at."""
+    """Return the user and system CPU time of another process, or ``None`` if it cannot be read."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -52,7 +52,7 @@ def process_cpu_seconds(pid: int) -> float | None:
 
 
 def open_files() -> int:
-    """Return the number of open descriptors of this process; -1 where the system does not say."""
+    """Return the number of open file descriptors of this process, or -1 if the system does not report it."""
     for place in ("/proc/self/fd", "/dev/fd"):
         try:
             return len(os.listdir(place))

@@ -1,6 +1,6 @@
-"""What turns a user's objects into bytes and back: classes to derive from, and two that do.
+"""Serializers and deserializers: base classes, and implementations for text and JSON.
 
-Names and arguments are kafka-python's (``kafka.serializer``). Knows nothing else.
+Names and arguments are those of kafka-python (``kafka.serializer``).
 """
 
 from __future__ import annotations
@@ -9,44 +9,64 @@ import json
 from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
-#: A user's key or value of any type, so that a subclass may name its own.
+#: Key or value of the application. It is ``Any`` so that a subclass may declare its own type.
 UserObject: TypeAlias = Any
 Headers = list[tuple[str, bytes | None]]
 
 
 class Serializer(ABC):
-    """Turns keys or values into bytes."""
+    """Base class of objects that convert keys or values to bytes."""
 
     @abstractmethod
     def serialize(
         self, topic: str, headers: Headers, data: UserObject
     ) -> bytes | bytearray | memoryview | None:
-        """The bytes of ``data``, which goes to ``topic``; ``None`` for a null. It may add to ``headers``."""
+        """Return ``data`` as bytes, or ``None`` for a null.
+
+        Parameters
+        ----------
+        topic:
+            Name of the topic that the record is sent to.
+        headers:
+            Headers of the record. The method may add to them.
+        data:
+            Key or value of the record.
+        """
 
     def close(self) -> None:
-        """Called when the producer closes."""
+        """Release resources. The producer calls this when it is closed."""
         return
 
 
 class Deserializer(ABC):
-    """Turns bytes into keys or values."""
+    """Base class of objects that convert bytes to keys or values."""
 
     @abstractmethod
     def deserialize(self, topic: str, headers: Headers, data: bytes | None) -> UserObject:
-        """The object that ``data``, which came from ``topic``, stands for."""
+        """Return the object that ``data`` represents.
+
+        Parameters
+        ----------
+        topic:
+            Name of the topic that the record was read from.
+        headers:
+            Headers of the record.
+        data:
+            Key or value of the record; ``None`` for a null.
+        """
 
     def close(self) -> None:
-        """Called when the consumer closes."""
+        """Release resources. The consumer calls this when it is closed."""
         return
 
 
 class DefaultSerializer(Serializer, Deserializer):
-    """Text, in an encoding; bytes pass as they are on the way out.
+    """Serializer and deserializer of text. It serializes bytes-like objects unchanged.
 
     Parameters
     ----------
     encoding:
-        Python's name of it.
+        Python's name of the text encoding.
     """
 
     def __init__(self, encoding: str = "utf-8") -> None:
@@ -59,14 +79,14 @@ class DefaultSerializer(Serializer, Deserializer):
             return data
         if isinstance(data, str):
             return data.encode(self.encoding)
-        raise TypeError(f"text or bytes can be serialised, not {type(data).__name__}")
+        raise TypeError(f"data must be str, bytes or None, not {type(data).__name__}")
 
     def deserialize(self, topic: str, headers: Headers, data: bytes | None) -> UserObject:
         return None if data is None else data.decode(self.encoding)
 
 
 class JsonSerializer(DefaultSerializer):
-    """JSON; ``None`` is a null, not JSON's."""
+    """Serializer and deserializer of JSON. ``None`` becomes a null value, not the JSON text ``null``."""
 
     def serialize(
         self, topic: str, headers: Headers, data: UserObject

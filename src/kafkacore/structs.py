@@ -1,6 +1,6 @@
-"""The nouns that every layer shares: topic-partitions, nodes, offsets with what belongs to them.
+"""Types that every layer uses, such as topic-partitions, nodes, offsets and enumerations.
 
-Names and fields are kafka-python's (``kafka.structs``), so that a program can swap the import.
+Names and fields are those of kafka-python (``kafka.structs``).
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ import re
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-#: The largest values of the protocol's types.
+#: Maximum values of the protocol's integer types.
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
 MAX_TOPIC_NAME_LENGTH: Final = 249
-#: The characters of a topic name, for a regular expression.
+#: Valid characters of a topic name, as a character class for regular expressions.
 TOPIC_NAME_CHARACTERS: Final = "[a-zA-Z0-9._-]"
 _TOPIC_NAME = re.compile(f"{TOPIC_NAME_CHARACTERS}{{1,{MAX_TOPIC_NAME_LENGTH}}}")
 
 
 def printable(text: str) -> str:
-    """``text`` with its line ends, escape sequences and other characters that print nothing written out.
+    """Return ``text`` with line ends, escape sequences and other unprintable characters escaped.
 
-    What a peer has put into a name or a message becomes no line of a log of its own.
+    Text of a peer can therefore not forge a line of a log.
     """
     if text.isprintable():
         return text
@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 def is_topic_name(name: str) -> bool:
     """Return whether a topic may have this name, by the rule of Kafka's ``Topic`` class.
 
-    Only such a name may become the name of a folder.
+    Only a valid name may be used as the name of a directory.
     """
     return _TOPIC_NAME.fullmatch(name) is not None and name not in (".", "..")
 
@@ -45,18 +45,23 @@ class TopicPartition(NamedTuple):
 
 
 def partition_name(partition: TopicPartition) -> str:
-    """As people write it: ``orders-0``."""
+    """Return the usual notation of a topic-partition, such as ``orders-0``."""
     return f"{printable(partition.topic)}-{partition.partition}"
 
 
 class TopicPartitionReplica(NamedTuple):
+    """A replica of a partition on one broker."""
+
     topic: str
     partition: int
     broker_id: int
 
 
 class Node(NamedTuple):
-    """A broker as the cluster describes it. ``node_id`` below 0 is a bootstrap address not yet identified."""
+    """A broker in the metadata of the cluster.
+
+    A negative ``node_id`` stands for an address in ``bootstrap_servers`` whose broker is not yet known.
+    """
 
     node_id: int
     host: str
@@ -65,7 +70,7 @@ class Node(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed position: the offset of the *next* record to read, and the committer's note."""
+    """A committed position: the offset of the *next* record to read, and a text of the application."""
 
     offset: int
     metadata: str = ""
@@ -73,7 +78,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The first offset whose timestamp (ms since the epoch) is at or after the one asked for."""
+    """The first offset whose timestamp (ms since the epoch) is at or after a requested time."""
 
     offset: int
     timestamp: int
@@ -81,7 +86,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class MemberState:
-    """Where a consumer stands in its group; values of :attr:`ConsumerGroupMetadata.state`."""
+    """States of a consumer in its group: the values of :attr:`ConsumerGroupMetadata.state`."""
 
     UNJOINED = "<unjoined>"
     REBALANCING = "<rebalancing>"
@@ -89,9 +94,10 @@ class MemberState:
 
 
 class ConsumerGroupMetadata(NamedTuple):
-    """Who a consumer is in its group, as of one moment; a group without name is none.
+    """The identity of a consumer in its group at one moment.
 
-    The first four say to a broker on whose behalf a transaction commits offsets (KIP-447).
+    A producer passes the first four fields to the broker when a transaction commits offsets (KIP-447).
+    ``group_id`` is ``None`` for a consumer without a group.
     """
 
     group_id: str | None = None
@@ -102,9 +108,9 @@ class ConsumerGroupMetadata(NamedTuple):
 
 
 class Compression(IntEnum):
-    """Codec of a batch; the value is the attribute bits on the wire.
+    """Codec of a batch. The value is that of the codec bits in the attributes of the batch.
 
-    ``CODECS`` of ``record/compression.py`` has everything else about a codec.
+    Everything else about codecs is in ``CODECS`` of ``record/compression.py``.
     """
 
     NONE = 0
@@ -114,12 +120,12 @@ class Compression(IntEnum):
     ZSTD = 4
 
 
-#: Names of the codecs in settings, without ``none``.
+#: Names of the codecs in settings, except ``none``.
 CODEC_NAMES: Final = tuple(codec.name.lower() for codec in Compression if codec is not Compression.NONE)
 
 
 class TimestampType(IntEnum):
-    """Whose clock a record's timestamp is: the producer's, the broker's, or nobody's (magic 0)."""
+    """The clock that a record's timestamp is from: the producer's, the broker's, or none (format 0)."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0
@@ -127,12 +133,14 @@ class TimestampType(IntEnum):
 
 
 class IsolationLevel(IntEnum):
+    """Whether a consumer reads records of open and aborted transactions."""
+
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
 
 
 class OffsetSpec(IntEnum):
-    """Offsets that have a name; the value is the timestamp that asks for them in ListOffsets."""
+    """Offsets with a name. The value is the special timestamp that requests them in ListOffsets."""
 
     LATEST = -1
     EARLIEST = -2
@@ -142,7 +150,7 @@ class OffsetSpec(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """What an access control entry is about; ``ANY`` is for filters alone."""
+    """Type of the resource in an access control entry. ``ANY`` is valid only in filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -155,7 +163,7 @@ class ResourceType(IntEnum):
 
 
 class ACLResourcePatternType(IntEnum):
-    """How the name of an entry's resource is meant (KIP-290); ``ANY`` and ``MATCH`` are for filters alone."""
+    """How the name of an entry matches resources (KIP-290). ``ANY`` and ``MATCH`` are only for filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -165,7 +173,7 @@ class ACLResourcePatternType(IntEnum):
 
 
 class ACLOperation(IntEnum):
-    """What an entry allows or denies to be done; ``ANY`` is for filters alone."""
+    """The operation that an access control entry allows or denies. ``ANY`` is valid only in filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -186,7 +194,7 @@ class ACLOperation(IntEnum):
 
 
 class ACLPermissionType(IntEnum):
-    """Whether an entry allows or denies; ``ANY`` is for filters alone."""
+    """Whether an access control entry allows or denies. ``ANY`` is valid only in filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -195,7 +203,7 @@ class ACLPermissionType(IntEnum):
 
 
 class ScramMechanism(IntEnum):
-    """The mechanisms that passwords of users are kept for."""
+    """SASL/SCRAM mechanisms of user credentials."""
 
     UNKNOWN = 0
     SCRAM_SHA_256 = 1
@@ -203,5 +211,5 @@ class ScramMechanism(IntEnum):
 
     @property
     def hash_name(self) -> str:
-        """As :mod:`hashlib` calls it."""
+        """Name of the hash function in :mod:`hashlib`."""
         return {1: "sha256", 2: "sha512"}[self]

@@ -1,11 +1,11 @@
-"""Reading what people write, such as settings and names, and showing what a peer has said."""
+"""Parse text that people write, such as settings and names, and escape text that a peer sent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from typing import Final
 
-#: Characters of a peer's text that are shown, at most.
+#: Maximum number of characters of a peer's text in a message.
 MAX_SHOWN: Final = 200
 
 
@@ -25,23 +25,23 @@ def did_you_mean(
     cutoff: float = 0.6,
     show: Callable[[str], str] = str,
 ) -> str:
-    """Return ``"did you mean x?"`` with the known name that is nearest to a misspelt one.
+    """Return ``"did you mean x?"`` with the known name that is most similar to ``name``.
 
     Parameters
     ----------
     otherwise
-        Returned if no known name is near.
+        Returned if no known name is similar.
     cutoff
-        How near is near: 0 is any name and 1 the same name.
+        Minimum similarity, from 0 (any name) to 1 (the same name).
     show
-        Turns the name into what the message shows, for example ``repr``.
+        Formats the name for the message, for example ``repr``.
     """
-    import difflib  # Only a mistake pays for this import.
+    import difflib  # Imported here because only mistakes need it.
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"did you mean {show(near[0])}?" if near else otherwise
 
 
 def shown(text: str) -> str:
-    """Return a peer's text for a log line or an error: in quotes, escaped, and not all of it."""
+    """Return a peer's text for a log line or an error: quoted, escaped and truncated."""
     return repr(text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…")

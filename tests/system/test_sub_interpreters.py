@@ -26,5 +26,5 @@ else:
 
 def test_second_interpreter_is_told_what_to_do():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    assert "can be loaded by one interpreter of a process" in done.stdout
+    assert "can be loaded by only one interpreter per process" in done.stdout
     assert "WSGIApplicationGroup %{GLOBAL}" in done.stdout

@@ -1,4 +1,4 @@
-"""The producer that the user has: a façade over the parts that :mod:`kafkacore.producer.components` makes."""
+"""The public producer: a façade over the parts that :mod:`kafkacore.producer.components` creates."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ from kafkacore.record._source import RecordSource
 from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from kafkacore.wire.copying import refuse_copy
 
-#: How long a close waits for a thread that has been told to drop everything.
+#: How long ``close()`` waits for the network thread after it has failed all remaining records.
 FORCED_CLOSE_TIMEOUT_S = 5.0
-#: How long leaving a ``with`` block by Ctrl-C or ``sys.exit`` waits for records.
+#: How long a ``with`` block that ends by Ctrl-C or ``sys.exit`` waits for records.
 INTERRUPTED_CLOSE_TIMEOUT_S = 5.0
 
-#: Columns that ``poll_arrow()`` gives and that are no producer's to say.
+#: Columns of ``poll_arrow()`` that a broker sets and a producer cannot. ``send_arrow()`` ignores them.
 SET_BY_BROKERS = ("offset", "timestamp_type")
 
 _client_numbers = itertools.count(1)
 
 
 class _Unclosed:
-    """Warns of a producer that is dropped without ``close()``, and closes it.
+    """Warn of a producer that is dropped without ``close()``, and close it.
 
-    The producer shares it with its ``send``, so that a program that keeps either one keeps the producer open.
+    The producer and its ``send`` method share this object. A program that keeps a reference to either of them
+    keeps the producer open.
     """
 
     def __init__(self, client_id: str, thread: SenderThread, accumulator: RecordAccumulator) -> None:
@@ -53,70 +54,78 @@ class _Unclosed:
     def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
         if not self._thread.closing and not self._accumulator.is_forked:
             _warn(f"unclosed <KafkaProducer client_id={self._client_id}>", ResourceWarning, source=self)
-            # Not waited for: this may be any thread, and any place in it.
+            # Does not wait: a finalizer can run in any thread and at any point.
             self._thread.initiate_close()
 
 
 class KafkaProducer:
-    """Publishes records to a Kafka cluster. Thread safe; one per process is usually right.
+    """A client that sends records to a Kafka cluster.
 
-    ``send()`` appends a record to a batch and returns; a thread of the producer's own sends batches,
-    repeats them where that may help, and states the outcome to the futures. Method and argument names are
-    kafka-python's.
+    ``send()`` appends a record to a batch and returns. A background thread sends the batches, retries them if
+    necessary, and completes the futures. A producer is thread-safe, and one per process is usually enough.
+    Method and argument names are those of kafka-python.
 
     Parameters
     ----------
     **configs
-        kafka-python's settings, also those that it had before 3.0, and ``compression_level``,
-        ``retry_backoff_max_ms``, ``interceptors``. Times are milliseconds, sizes bytes. The most used, with
-        their defaults:
+        Settings as keyword arguments: those of kafka-python, including those that it removed in 3.0, and
+        ``compression_level``, ``retry_backoff_max_ms`` and ``interceptors``. Times are in milliseconds and
+        sizes in bytes. The most important settings and their defaults are:
 
-        ``bootstrap_servers`` ("localhost:9092"); ``acks`` ("all"; 1, 0); ``compression_type`` (None;
-        "gzip", "snappy", "lz4", "zstd"); ``linger_ms`` (0), how long a batch waits for more; ``batch_size``
-        (16384); ``buffer_memory`` (32 MiB), what all batches may hold before ``send()`` waits, for
-        ``max_block_ms`` (60000) at most; ``delivery_timeout_ms`` (120000), by when each record has an
-        outcome; ``retries`` (no limit); ``max_request_size`` (1 MiB);
-        ``max_in_flight_requests_per_connection`` (5; without idempotence the order of a partition's records
-        is kept with 1 only); ``key_serializer``, ``value_serializer`` (None: bytes are sent as they
-        are), functions or :class:`kafkacore.serializer.Serializer`; ``partitioner``;
-        ``partitioner_adaptive_partitioning_enable`` (True), whether records without a key go less often to
-        partitions with a longer queue; ``partitioner_availability_timeout_ms`` (0: never), after which they
-        avoid a broker that takes nothing; ``partitioner_ignore_keys`` (False).
-
-        ``enable_idempotence`` (True): each record is in the log once, and in order, whatever has to be sent
-        again. It needs ``acks="all"``, ``retries`` and at most 5
-        ``max_in_flight_requests_per_connection``; where another of these is given it is off, with a warning,
-        and an error if it was asked for. Then a record may be written twice if the answer to the first
-        attempt was lost.
-
-        ``transactional_id`` (None): a name that this producer keeps over restarts, and that no other one
-        uses; with it records are sent in transactions. ``transaction_timeout_ms`` (60000): after which the
-        broker aborts one by itself.
-
-        ``interceptors``: objects like :class:`ProducerInterceptor`, which see each record before it is
-        serialized and when it has its outcome. ``metric_reporters``: classes like
-        :class:`kafkacore.metrics.MetricsReporter`; ``metrics_enabled`` (True).
-
-        ``bootstrap_timeout_ms`` (30000): how long the constructor waits for a broker, but never longer than
-        ``max_block_ms``. It does not wait at all with ``api_version``, or with ``max_block_ms=0``.
+        - ``bootstrap_servers`` ("localhost:9092"): addresses of brokers to connect to first.
+        - ``acks`` ("all"): how many replicas must write a record before it is acknowledged: "all", 1 or 0.
+        - ``compression_type`` (None): "gzip", "snappy", "lz4" or "zstd".
+        - ``linger_ms`` (0): how long a batch waits for more records.
+        - ``batch_size`` (16384): largest size of a batch.
+        - ``buffer_memory`` (32 MiB): memory for all batches. When it is used up, ``send()`` waits.
+        - ``max_block_ms`` (60000): how long ``send()`` waits for memory or metadata.
+        - ``delivery_timeout_ms`` (120000): time within which each record is acknowledged or fails.
+        - ``retries`` (no limit): how often a batch is retried within ``delivery_timeout_ms``.
+        - ``max_request_size`` (1 MiB): largest size of a request and of a record.
+        - ``max_in_flight_requests_per_connection`` (5): without idempotence, only 1 keeps the records of a
+          partition in order after a retry.
+        - ``key_serializer``, ``value_serializer`` (None): functions or
+          :class:`kafkacore.serializer.Serializer` objects. Without one, keys and values must be bytes.
+        - ``partitioner`` (None): chooses the partition of a record that has none.
+        - ``partitioner_adaptive_partitioning_enable`` (True): whether records without a key are sent less
+          often to partitions with a longer queue.
+        - ``partitioner_availability_timeout_ms`` (0): time after which records without a key avoid a broker
+          that accepts no batches. 0 switches this off.
+        - ``partitioner_ignore_keys`` (False): whether to choose the partition of a record with a key as if it
+          had none.
+        - ``enable_idempotence`` (True): whether each record is written exactly once and in order, despite
+          retries. It needs ``acks="all"``, ``retries`` above 0 and at most 5
+          ``max_in_flight_requests_per_connection``. If another value is given for one of these, idempotence
+          is switched off with a warning; if idempotence is asked for as well, an error is raised. Without
+          idempotence, a record can be written twice if the first response is lost.
+        - ``transactional_id`` (None): name that identifies this producer over restarts and enables
+          transactions. No other running producer may use it.
+        - ``transaction_timeout_ms`` (60000): time after which the broker aborts an open transaction.
+        - ``interceptors`` (none): objects like :class:`ProducerInterceptor`. They are called before a record
+          is serialized and when its outcome is known.
+        - ``metric_reporters`` (none): classes like :class:`kafkacore.metrics.MetricsReporter`.
+        - ``metrics_enabled`` (True): whether the producer keeps metrics.
+        - ``bootstrap_timeout_ms`` (30000): how long the constructor waits for a broker; ``max_block_ms`` is a
+          limit too. With ``api_version`` or ``max_block_ms=0`` it does not wait.
 
     Raises
     ------
     ProducerConfigurationError
-        A setting is unknown or cannot be (a ``KafkaConfigurationError`` and a ``ValueError``).
+        A setting is unknown or has an invalid value. This is a ``KafkaConfigurationError`` and a
+        ``ValueError``.
     NoBrokersAvailable
-        None of ``bootstrap_servers`` answers within ``bootstrap_timeout_ms`` or ``max_block_ms``, whichever
+        None of ``bootstrap_servers`` responded within ``bootstrap_timeout_ms`` or ``max_block_ms``, whichever
         is less.
     TypeError
-        Settings were given as a dict. They are keyword arguments.
+        Settings were passed as a dict instead of keyword arguments.
 
     Notes
     -----
-    Not to be used after ``fork()`` in the child, which is refused; make a new one there. Close it, or use
-    ``with``: at interpreter exit records still on their way get five seconds.
+    Call ``close()`` or use ``with``. At interpreter exit, records of an open producer get five seconds to be
+    sent. A producer cannot be used in a child process after ``fork()``: create a new one there.
     """
 
-    #: Every setting with its default.
+    #: Default of every setting.
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = producer_defaults()
 
     def __init__(self, *positional: object, **configs: Unpack[ProducerConfig]) -> None:
@@ -134,7 +143,7 @@ class KafkaProducer:
             parts.accumulator.records, parts.preparer, parts.preparer.is_plain, unclosed
         )
         if type(self).send is _SEND:
-            # The compiled method itself: the interpreter calls it without a step in Python.
+            # Calls the compiled method directly, without a Python frame in between.
             self.send = self._record_sender.send  # type: ignore[method-assign]
         self._thread.start()
         # With api_version given, the constructor does not wait for a broker, as in kafka-python.
@@ -168,45 +177,52 @@ class KafkaProducer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> FutureRecordMetadata:
-        """Publish a record; returns as soon as it has its place in a batch.
+        """Send a record to a topic.
+
+        The call appends the record to a batch and returns. It does not wait for the broker.
 
         Parameters
         ----------
-        topic, partition:
-            Where to. ``None`` for the partition lets the partitioner choose: by the key, or without one a
-            partition for a batch's worth of records.
+        topic:
+            Name of the topic.
         value, key:
-            Bytes-like, or what the serializers take. A record needs one of them; a ``None`` value deletes
-            its key from a compacted topic.
+            Bytes-like objects, or objects that the serializers accept. A record needs at least one of the
+            two. A ``None`` value deletes its key from a compacted topic.
         headers:
-            Pairs of a name and bytes.
+            List of tuples of a name and bytes.
+        partition:
+            Number of the partition. With ``None`` the partitioner chooses: by the key if there is one,
+            otherwise the same partition until a batch is full.
         timestamp_ms:
-            Milliseconds since the epoch; ``None`` is now.
+            Milliseconds since the epoch. ``None`` stands for the current time.
 
         Returns
         -------
         FutureRecordMetadata
-            ``get(timeout=seconds)``, ``add_callback``, ``add_errback``. What the cluster says against the
-            topic (:class:`InvalidTopicError`, :class:`TopicAuthorizationFailedError`) comes by it too.
+            Future with ``get(timeout=seconds)``, ``add_callback()`` and ``add_errback()``. Errors of the
+            topic, such as :class:`InvalidTopicError` and :class:`TopicAuthorizationFailedError`, are set on
+            the future too.
 
         Raises
         ------
         KafkaTimeoutError
-            Within ``max_block_ms`` the topic did not become known, or no memory became free.
+            The metadata of the topic did not arrive within ``max_block_ms``, or no memory became free.
         MessageSizeTooLargeError
             The record is larger than ``max_request_size``.
         TypeError, ValueError
-            An argument that cannot be; a partition that the topic does not have.
+            An argument is not valid, or the topic does not have this partition.
         IllegalStateError
-            The producer is closed, or belongs to the parent of this forked process; or it has a
-            ``transactional_id`` and no transaction is open. One that has failed raises its own error.
+            The producer is closed, it was created before ``fork()``, or it has a ``transactional_id`` and no
+            transaction is open. If the transaction has failed, the error of the transaction is raised
+            instead.
         """
-        # An instance has the compiled method in place of this one, unless its class overrides it.
+        # Instances have the compiled method as an attribute instead of this one, unless a subclass overrides
+        # it.
         if getattr(self, "_record_sender", None) is None:
-            raise IllegalStateError("KafkaProducer was not initialised")
+            raise IllegalStateError("KafkaProducer.__init__() has not been called")
         return self._record_sender.send(topic, value, key, headers, partition, timestamp_ms)
 
-    # ---- Many records by one call -------------------------------------------------------------------------
+    # ---- Many records in one call --------------------------------------------------------------------------
 
     def send_batch(
         self,
@@ -217,37 +233,42 @@ class KafkaProducer:
         timestamps: Iterable[int | None] | None = None,
         partition: int | None = None,
     ) -> BatchFuture:
-        """Publish many records in one call, encoded without the GIL. Rows of a partition keep their order.
+        """Send many records to a topic in one call.
+
+        The rows are encoded without the GIL. Rows of the same partition keep their order.
 
         Parameters
         ----------
-        topic, partition:
-            Where to. ``None`` for the partition chooses for each row as :meth:`send` does.
+        topic:
+            Name of the topic.
         values, keys:
-            Of each row bytes-like, ``None``, or what the serializers take; or Arrow binary or string data
-            (whatever has ``__arrow_c_array__`` or ``__arrow_c_stream__``), as it is. A row needs one of them.
-            Interceptors see each row; they cannot send it to another topic.
+            One item per row: a bytes-like object, ``None``, or an object that the serializers accept. Arrow
+            binary or string data (an object with ``__arrow_c_array__`` or ``__arrow_c_stream__``) is sent as
+            it is. A row needs a key or a value. Interceptors are called for each row, but cannot change its
+            topic.
         headers:
-            Of each row pairs of a ``str`` and bytes, or ``None``.
+            One item per row: a list of tuples of a ``str`` and bytes, or ``None``.
         timestamps:
-            Of each row milliseconds since the epoch, or ``None``, which is the time of this call.
+            One item per row: milliseconds since the epoch, or ``None`` for the time of this call.
+        partition:
+            Number of the partition for all rows. With ``None`` it is chosen for each row as in :meth:`send`.
 
         Returns
         -------
         BatchFuture
-            ``get(timeout=seconds)`` waits for all and gives their offsets; ``[row]`` is a row's own future.
-            It holds what was passed until it is dropped; until ``send_batch`` returns that must not change.
+            Future of all rows: ``get(timeout=seconds)`` waits for them and returns their offsets, and
+            ``[row]`` is the future of one row. It keeps a reference to the arguments, which must not change
+            until ``send_batch()`` returns.
 
         Raises
         ------
         MessageSizeTooLargeError, TypeError, ValueError
-            A row is too large, or an argument cannot be; columns differ in length. No row has been sent.
+            A row is too large, an argument is not valid, or the columns differ in length. No row is sent.
         KafkaTimeoutError
-            As of :meth:`send`. Where rows had their place before memory ran out, ``error.future`` is the
-            BatchFuture of all, in which the others have failed.
+            See :meth:`send`. If some rows were appended before the time ran out, ``error.future`` is the
+            BatchFuture, in which the other rows have failed.
         IllegalStateError
-            The producer is closed, or belongs to the parent of this forked process; or it has a
-            ``transactional_id`` and no transaction is open. One that has failed raises its own error.
+            See :meth:`send`.
         """
         return self._preparer.send_rows(topic, values, keys, headers, timestamps, partition)
 
@@ -263,39 +284,44 @@ class KafkaProducer:
         partition: str | int = "partition",
         allow_empty: bool = False,
     ) -> BatchFuture:
-        """Publish the rows of a table, encoded from its columns without the GIL.
+        """Send the rows of a table, encoded from its columns without the GIL.
 
         Parameters
         ----------
+        topic:
+            Name of the topic.
         table:
-            A table, record batch or data frame with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (pyarrow,
-            polars, duckdb, pandas, and what :meth:`KafkaConsumer.poll_arrow` gives).
+            Table, record batch or data frame with ``__arrow_c_array__`` or ``__arrow_c_stream__``, such as
+            those of pyarrow, polars, duckdb and pandas, and the result of :meth:`KafkaConsumer.poll_arrow`.
         value, key:
-            Names of the columns, binary or string.
+            Names of the columns with values and keys, of type binary or string.
         headers:
-            ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.
+            Name of the column with headers, of type ``list<struct<key: string, value: binary>>`` or
+            ``map<string, binary>``.
         timestamp:
-            ``int64`` milliseconds or ``timestamp``; null is the time of this call.
+            Name of the column with timestamps, of type ``int64`` (milliseconds) or ``timestamp``. Null stands
+            for the time of this call.
         partition:
-            ``int32`` or ``int64``; null chooses as :meth:`send` does. A number here is the partition of
-            all rows.
+            Name of the column with partitions, of type ``int32`` or ``int64``; for null the partition is
+            chosen as in :meth:`send`. If this is a number, it is the partition of all rows.
         allow_empty:
-            Send rows that have neither key nor value, too, as Java's producer does.
+            Whether to send rows that have neither a key nor a value, as Java's producer does.
 
         Returns
         -------
         BatchFuture
-            As of :meth:`send_batch`.
+            See :meth:`send_batch`.
 
         Raises
         ------
         ValueError
-            There is no column of values, or a column of another name: rename it, or leave it out. Columns
-            ``offset`` and ``timestamp_type``, which a broker sets, are passed over. And as
-            :meth:`send_batch`, whose errors all apply.
+            The column of values is missing, or the table has a column with another name. Rename or drop that
+            column. The columns ``offset`` and ``timestamp_type``, which a broker sets, are ignored.
         TypeError
-            No Arrow data, or a column of another type; or this producer has serializers or interceptors,
-            which see each record.
+            The argument is not Arrow data, a column has the wrong type, or this producer has serializers or
+            interceptors, which need each record.
+        MessageSizeTooLargeError, KafkaTimeoutError, IllegalStateError
+            See :meth:`send_batch`.
         """
         self._preparer.check_takes_columns()
         is_name = isinstance(partition, str)
@@ -315,67 +341,70 @@ class KafkaProducer:
         )
 
     # ---- Transactions (KIP-98, 447, 939) -------------------------------------------------------------------
-    # Each call that waits does so for ``max_block_ms`` at most. One that timed out, or was interrupted, goes
-    # on: the same call again takes it up, any other is refused until then.
+    # A call that waits does so for at most ``max_block_ms``. After a time-out or an interrupt the operation
+    # continues: calling the same method again waits for it, and any other method is rejected until it has
+    # finished.
 
     def init_transactions(self) -> None:
-        """Make this the one producer of its ``transactional_id``. Once, before the first transaction.
+        """Register the ``transactional_id`` with the broker. Call this once, before the first transaction.
 
-        What an earlier producer of the id has left open is ended, and that producer, if it still runs, is
-        fenced: all that it tries from now on fails.
+        The broker aborts an open transaction of an earlier producer with the same id, and fences that
+        producer: every later request of it fails.
 
         Raises
         ------
         KafkaTimeoutError
-            No answer within ``max_block_ms``; call it again.
+            The broker did not respond within ``max_block_ms``. Call the method again.
         TransactionalIdAuthorizationFailedError
-            The user may not use the id; to be called again once he may.
+            The user may not use the id. Call the method again after the right has been granted.
         UnsupportedVersionError
-            The broker has no transactions.
+            The broker does not support transactions.
         IllegalStateError
-            It has been called already, or there is no ``transactional_id``.
+            The method has been called before, or the producer has no ``transactional_id``.
         """
         self._await(self._manager("init_transactions()").init_transactions())
 
     def begin_transaction(self) -> None:
-        """All records sent from now on, until the commit, are one whole.
+        """Begin a transaction, which contains every record that is sent until the commit.
 
         Raises
         ------
         IllegalStateError
             A transaction is open, or :meth:`init_transactions` has not returned.
         ProducerFencedError
-            Another producer with the same ``transactional_id`` has been started; close this one.
+            Another producer with the same ``transactional_id`` has started. Close this one.
         KafkaError
-            The transaction before has failed; abort it.
+            The previous transaction has failed. Abort it.
         """
         self._manager("begin_transaction()", waits=False).begin_transaction()
 
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: ConsumerGroupMetadata | str
     ) -> None:
-        """Commit a consumer group's offsets with the transaction, and only with it.
+        """Commit offsets of a consumer group as part of the transaction.
 
         Parameters
         ----------
         offsets:
-            Of each partition the *next* offset to read.
+            Next offset to read of each partition.
         group_metadata:
-            The group. With generation and member of a consumer that was assigned the partitions, a consumer
-            that has lost them meanwhile is fenced (KIP-447); a group's name alone fences nobody.
+            Metadata of the consumer that was assigned the partitions, or the name of the group. With
+            metadata, the broker rejects the offsets if the consumer has lost its partitions in the meantime
+            (KIP-447). With a name alone it does not check that.
 
         Raises
         ------
         CommitFailedError, FencedInstanceIdError, GroupAuthorizationFailedError
-            The group refuses the offsets: abort the transaction.
+            The group coordinator rejected the offsets. Abort the transaction.
         KafkaTimeoutError
-            No answer within ``max_block_ms``: abort, or call it again.
+            The broker did not respond within ``max_block_ms``. Call the method again or abort the
+            transaction.
         IllegalStateError
             No transaction is open.
         ProducerFencedError
-            As of :meth:`commit_transaction`.
+            See :meth:`commit_transaction`.
         TypeError, ValueError
-            An argument that cannot be.
+            An argument is not valid.
         """
         manager = self._manager("send_offsets_to_transaction()")
         group = checked_group(group_metadata)
@@ -384,66 +413,70 @@ class KafkaProducer:
             self._await(manager.send_offsets(checked, group))
 
     def commit_transaction(self) -> None:
-        """Send what has not been sent, and make all of the transaction visible at once.
+        """Send the remaining records, then commit the transaction.
 
         Raises
         ------
         KafkaTimeoutError
-            It has not ended within ``max_block_ms``; call it again.
+            The commit did not finish within ``max_block_ms``. Call the method again.
         ProducerFencedError, InvalidProducerEpochError, InvalidTxnStateError
-            Another producer with the same ``transactional_id`` has been started, or the transaction took
-            longer than ``transaction_timeout_ms``: close this one.
+            Another producer with the same ``transactional_id`` has started, or the transaction took longer
+            than ``transaction_timeout_ms``. Close this producer.
         KafkaError
-            A record of the transaction has failed, with the first failure: call :meth:`abort_transaction`.
+            A record of the transaction has failed; this is the first error. Call :meth:`abort_transaction`.
         IllegalStateError
             No transaction is open.
         """
         self._await(self._manager("commit_transaction()").begin_commit())
 
     def abort_transaction(self) -> None:
-        """Have nothing of the transaction happen. Records that have not been sent fail with
-        :class:`TransactionAbortedError`.
+        """Abort the transaction, so that none of its records and offsets becomes visible.
+
+        Records that have not been sent fail with :class:`TransactionAbortedError`.
 
         Raises
         ------
         KafkaTimeoutError
-            It has not ended within ``max_block_ms``; call it again.
+            The abort did not finish within ``max_block_ms``. Call the method again.
         ProducerFencedError
-            As of :meth:`commit_transaction`.
+            See :meth:`commit_transaction`.
         IllegalStateError
             No transaction is open.
         """
         self._await(self._manager("abort_transaction()").begin_abort())
 
     def change_transactional_id(self, transactional_id: str) -> None:
-        """Go on under another name, as a new producer would; :meth:`init_transactions` comes next.
+        """Switch to another transactional id, as if this were a new producer.
+
+        Call :meth:`init_transactions` next.
 
         Raises
         ------
         IllegalStateError
-            A transaction is open, or records are on their way.
+            A transaction is open, or records are in flight.
         """
         self._manager("change_transactional_id()", waits=False).change_transactional_id(transactional_id)
 
     def prepare_transaction(self) -> PreparedTransaction:
-        """Leave the transaction open for another producer, of any process, to end; call :meth:`flush` first.
+        """Detach the open transaction, so that a producer in any process can commit or abort it.
 
-        Until then the broker aborts it after ``transaction_timeout_ms``, or when a producer of the same name
-        is initialized. After it, :meth:`init_transactions` comes next.
+        Call :meth:`flush` before this, and :meth:`init_transactions` before the next transaction. The
+        transaction stays open: the broker aborts it after ``transaction_timeout_ms``, or when a producer with
+        the same ``transactional_id`` calls :meth:`init_transactions`.
 
         Raises
         ------
         KafkaError
-            A record of the transaction has failed, with the first failure: call :meth:`abort_transaction`.
+            A record of the transaction has failed; this is the first error. Call :meth:`abort_transaction`.
         IllegalStateError
-            No transaction is open, or records of it are on their way.
+            No transaction is open, or records of it are in flight.
         """
         return self._manager("prepare_transaction()", waits=False).prepare()
 
     def take_over_transaction(self, prepared: PreparedTransaction) -> None:
-        """Be inside a transaction that another producer has prepared: offsets, commit or abort are next.
+        """Continue a transaction that another producer has prepared: send offsets, commit or abort it.
 
-        Nothing is asked of the broker: that the transaction is still open is learnt from what comes next.
+        No request is sent. If the transaction has been ended already, the next request fails.
 
         Raises
         ------
@@ -456,12 +489,14 @@ class KafkaProducer:
         manager = self._transactions
         if manager is None:
             raise IllegalStateError(
-                f"{operation} needs a transactional producer: make it by KafkaProducer(transactional_id=...)"
+                f"{operation} needs a transactional producer: create it with "
+                "KafkaProducer(transactional_id=...)"
             )
         self._accumulator.check_usable()
         if waits and self._thread is not None and self._thread.is_this_thread:
             raise IllegalStateError(
-                f"{operation} in a callback would wait for itself; call it from another thread"
+                f"{operation} in a callback would block the thread that it waits for; call it from another "
+                "thread"
             )
         return manager
 
@@ -469,43 +504,48 @@ class KafkaProducer:
         self._client.wakeup()
         result.wait(self._topics.max_block_ms)
 
-    # ---- The rest ----------------------------------------------------------------------------------------
+    # ---- Flush, close and metadata -----------------------------------------------------------------------
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send all records at once and wait until each has its outcome.
+        """Send all records now, and wait until each is acknowledged or has failed.
 
         Parameters
         ----------
         timeout:
-            Seconds at most; ``None`` waits as long as it takes (``delivery_timeout_ms`` ends it).
+            Seconds to wait. ``None`` sets no limit, but ``delivery_timeout_ms`` limits the wait anyway.
 
         Raises
         ------
         KafkaTimeoutError
-            Some have none in time. They stay on their way.
+            Some records were neither acknowledged nor failed in time. They are still being sent.
         IllegalStateError
-            Called from a callback, which would wait for itself.
+            The method was called from a callback, where it would block the thread that it waits for.
         """
         assert self._thread is not None
         if self._accumulator.is_forked:
             self._accumulator.check_usable()
         if self._thread.is_this_thread:
             raise IllegalStateError(
-                "flush() in a callback would wait for itself; call it from another thread"
+                "flush() in a callback would block the thread that it waits for; call it from another thread"
             )
         self._accumulator.begin_flush()
         self._accumulator.await_flush_completion(None if timeout is None else timeout * 1000)
 
     def close(self, timeout: float | None = None, null_logger: bool = False) -> None:
-        """Take no more records, send those that there are, and end the thread and the connections.
+        """Send the remaining records, then close the connections and stop the network thread.
 
         Parameters
         ----------
         timeout:
-            Seconds to wait for the records; those left then fail. 0 waits for none, ``None`` for all. In a
-            callback it is taken for 0.
+            Seconds to wait for the records. Records that are left then fail. 0 does not wait, and ``None``
+            waits for all records. In a callback the call never waits.
         null_logger:
-            kafka-python's; without effect.
+            Has no effect. It exists for compatibility with kafka-python.
+
+        Raises
+        ------
+        ValueError
+            The timeout is negative.
         """
         if timeout is not None and timeout < 0:
             raise ValueError(f"timeout must be 0 or more seconds, not {timeout}")
@@ -534,44 +574,47 @@ class KafkaProducer:
                     close_serializer()
 
     def partitions_for(self, topic: str) -> set[int]:
-        """The partitions of a topic, asked for if it is not known yet.
+        """Return the partitions of a topic, after a request for metadata if they are unknown.
 
         Raises
         ------
         KafkaTimeoutError
-            It did not become known within ``max_block_ms``.
+            The metadata of the topic did not arrive within ``max_block_ms``.
         """
         cluster = self._topics.await_topic(topic, None, self._topics.deadline_ms())
         return set(cluster.partitions_for_topic(topic) or ())
 
     def bootstrap_connected(self) -> bool:
-        """Whether a broker has answered."""
+        """Return whether a broker has responded."""
         cluster = self._metadata.fetch()
         return bool(cluster.nodes) and not cluster.is_bootstrap
 
     @classmethod
     def max_usable_produce_magic(cls, api_version: tuple[int, ...]) -> int:
-        """The newest format of records that a broker of ``api_version`` takes; this producer writes 2."""
+        """Return the newest record format that a broker of ``api_version`` accepts.
+
+        This producer always writes format 2.
+        """
         return 2 if api_version >= (0, 11) else 1 if api_version >= (0, 10, 0) else 0
 
     def metrics(self, raw: bool = False) -> Any:
-        """What the producer has done in the last while, and how it stands.
+        """Return the current metrics.
 
-        Names and meanings are kafka-python's and Apache Kafka's: ``metrics()["producer-metrics"]
-        ["record-send-rate"]``; by topic in ``"producer-topic-metrics.<topic>"``, by broker in
-        ``"producer-node-metrics.node-<id>"``.
+        Names and meanings are those of kafka-python and Apache Kafka, for example
+        ``metrics()["producer-metrics"]["record-send-rate"]``. Metrics of a topic are in the group
+        ``"producer-topic-metrics.<topic>"``, and those of a broker in ``"producer-node-metrics.node-<id>"``.
 
         Parameters
         ----------
         raw:
-            Give the metrics themselves, which can be asked again.
+            Whether to return the metric objects, which can be read repeatedly, instead of their values.
 
         Returns
         -------
         dict of dict of float
-            Group → name → figure; empty once the producer is closed.
+            Group → name → value. It is empty after the producer is closed.
         dict of MetricName to KafkaMetric
-            If ``raw``.
+            If ``raw`` is true.
         None
             With ``metrics_enabled=False``.
         """
@@ -589,11 +632,11 @@ class KafkaProducer:
         self.close(timeout=INTERRUPTED_CLOSE_TIMEOUT_S if interrupted else None)
 
     def __reduce__(self) -> Never:
-        refuse_copy(self, "its connections and threads belong to this process; make one in each process")
+        refuse_copy(self, "its connections and threads belong to this process; create one in each process")
 
     def __repr__(self) -> str:
         return f"<KafkaProducer client_id={self.config['client_id']}>"
 
 
-#: As it is defined here; a subclass or a test may replace it.
+#: The original method, to recognize a subclass or a test that replaces it.
 _SEND = KafkaProducer.send

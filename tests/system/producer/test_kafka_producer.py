@@ -245,7 +245,7 @@ def test_rows_of_a_batch_that_is_too_large_for_the_broker_go_in_halves(our_broke
 
 def test_producer_that_was_never_initialised_says_so() -> None:
     producer = KafkaProducer.__new__(KafkaProducer)
-    with pytest.raises(IllegalStateError, match="not initialised"):
+    with pytest.raises(IllegalStateError, match="has not been called"):
         producer.send("kp-never-made", b"v")
 
 
@@ -393,7 +393,7 @@ def test_socket_options_are_set_on_the_connection(our_broker: EmbeddedBroker) ->
 
 
 def test_every_method_of_kafka_pythons_producer_is_there_with_its_arguments() -> None:
-    assert inspect.getdoc(KafkaProducer.send).startswith("Publish a record")  # type: ignore[union-attr]
+    assert inspect.getdoc(KafkaProducer.send).startswith("Send a record")  # type: ignore[union-attr]
     methods = {
         name: method
         for name, method in inspect.getmembers(kafka.KafkaProducer, callable)
