@@ -1,8 +1,9 @@
-"""The producer: records in, acknowledgements out.
+"""The producer, which sends records to a cluster.
 
-KafkaProducer.send → RecordSender → RecordAppender → PartitionQueue → ProducerBatch
-    → RecordAccumulator.drain → Sender → NetworkClient
-FutureRecordMetadata ← ProduceResult ← ProducerBatch.complete ← Sender ← NetworkClient
+A record and its acknowledgement pass through these classes::
+    KafkaProducer.send → RecordSender → RecordAppender → PartitionQueue → ProducerBatch
+        → RecordAccumulator.drain → Sender → NetworkClient
+    FutureRecordMetadata ← ProduceResult ← ProducerBatch.complete ← Sender ← NetworkClient
 """
 
 from kafkacore.producer._batch_future import BatchFuture

@@ -1,4 +1,4 @@
-"""The checks of send()'s arguments, for Cython callers."""
+"""Checks of the arguments of send(), for Cython callers."""
 
 from cpython.buffer cimport Py_buffer
 from libc.stdint cimport uint8_t

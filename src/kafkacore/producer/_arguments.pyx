@@ -1,4 +1,4 @@
-"""What ``send()`` is handed, checked: Python objects in, bytes and numbers out. Does not know: batches."""
+"""Check the arguments of ``send()`` and convert them to bytes and numbers."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
@@ -8,8 +8,9 @@ from kafkacore.record.store cimport append_field
 
 
 cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str what) except -2:
-    """Where the bytes of a serialised key or value lie; their count, -1 for None. ``view`` is opened but
-    for bytes.
+    """Set ``at`` to the bytes of a serialized key or value, and return their number, or -1 for None.
+
+    For any type other than bytes, ``view`` is acquired and must be released.
     """
     if data is None:
         at[0] = NULL
@@ -22,14 +23,15 @@ cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str
         at[0] = <const uint8_t*>view.buf
         return view.len
     raise TypeError(
-        f"{what} must be bytes, bytearray, a contiguous memoryview or None once serialised, "
-        f"not {type(data).__name__}; encode it, or have a {what}_serializer do so"
+        f"the serialized {what} must be bytes, bytearray, a contiguous memoryview or None, "
+        f"not {type(data).__name__}: encode it, or set {what}_serializer"
     )
 
 
 cdef bytes encode_headers(object headers, Py_ssize_t* size):
-    """The headers as they stand in a record, without their count; ``size`` is that of their keys and values
-    alone.
+    """Return the headers in the record format, without their count.
+
+    The bytes of their keys and values are added to ``size``.
     """
     cdef bytearray encoded = bytearray()
     if not isinstance(headers, (list, tuple)):
@@ -37,9 +39,9 @@ cdef bytes encode_headers(object headers, Py_ssize_t* size):
     for item in headers:
         if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
             what = [type(part).__name__ for part in item] if isinstance(item, tuple) else type(item).__name__
-            raise TypeError(f"a header is a tuple (str, bytes), not {what}")
+            raise TypeError(f"a header must be a tuple (str, bytes), not {what}")
         if item[1] is not None and not isinstance(item[1], bytes):
-            raise TypeError(f"a header's value is bytes or None, not {type(item[1]).__name__}")
+            raise TypeError(f"the value of a header must be bytes or None, not {type(item[1]).__name__}")
         key = (<str>item[0]).encode()
         append_field(encoded, key)
         append_field(encoded, item[1])
@@ -59,5 +61,5 @@ cdef long long checked_timestamp(object timestamp_ms) except -1:
     if not isinstance(timestamp_ms, int):
         raise TypeError(f"timestamp_ms must be an int or None, not {type(timestamp_ms).__name__}")
     if not 0 <= timestamp_ms <= 0x7FFFFFFFFFFFFFFF:
-        raise ValueError(f"timestamp_ms must be milliseconds since 1970, not {timestamp_ms}")
+        raise ValueError(f"timestamp_ms must be milliseconds since the epoch, not {timestamp_ms}")
     return timestamp_ms

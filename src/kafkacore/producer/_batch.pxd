@@ -8,12 +8,12 @@ from kafkacore.record._source cimport RecordSource
 
 
 cdef struct SerializedRecord:
-    # A size of -1 is null.
+    # A size of -1 stands for null.
     const uint8_t* key
     Py_ssize_t key_size
     const uint8_t* value
     Py_ssize_t value_size
-    # Encoded as they stand in a batch, without their count.
+    # Headers in the record format, without their count.
     const uint8_t* headers
     Py_ssize_t headers_size
     int32_t header_count
@@ -23,36 +23,37 @@ cdef class ProducerBatch:
     cdef readonly object topic_partition
     cdef readonly ProduceResult result
     cdef readonly double created_ms
-    # Bytes of the BufferPool that this batch holds until its last request has ended.
+    # Bytes of the BufferPool that are reserved for this batch until its last request has ended.
     cdef public Py_ssize_t reserved_bytes
     cdef public int attempts
     cdef public double last_attempt_ms
-    # Whether a request with this batch is on its way.
+    # Whether a request with this batch is in flight.
     cdef public bint in_flight
-    # Whether an attempt ended without the broker saying that it had not written.
+    # Whether an attempt has failed without a response that excludes that the batch was written.
     cdef public bint possibly_persisted
     cdef public int leader_epoch
     cdef public int attempts_at_leader_change
     cdef readonly object payload
     cdef readonly int record_count
-    # How long the next attempt waits after the last.
+    # Milliseconds between the last attempt and the next one.
     cdef public double backoff_ms
-    # Its place among the batches of the partition; halves of a split share what the whole had.
+    # Sort key in the queue of the partition. The halves of a split batch divide the interval of the whole
+    # batch.
     cdef public double place
-    # Who the broker takes it from, and the number of its first record there; -1 before it is first taken to
-    # be sent, and without idempotence.
+    # Producer id, epoch and first sequence number. They are -1 until the batch is first drained, and always
+    # without idempotence.
     cdef readonly int64_t producer_id
     cdef readonly int16_t producer_epoch
     cdef readonly int32_t base_sequence
     cdef readonly bint is_transactional
-    # The sealed bytes have an older identity: they get the new one when it is taken to be sent again.
+    # Whether the sealed bytes have old sequence numbers. They are updated when the batch is drained again.
     cdef readonly bint sequence_has_been_reset
     cdef double _width
     cdef Py_ssize_t _size_unsealed
     cdef RecordBatchBuilder _builder
-    # The same once it is sealed.
+    # The builder after the batch is sealed.
     cdef RecordBatchBuilder _sealed
-    # Bytes to which the builder may grow; its own limit is what there is memory for.
+    # Maximum bytes of the batch. The builder's own limit is the memory that is reserved so far.
     cdef Py_ssize_t _full_limit
 
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1

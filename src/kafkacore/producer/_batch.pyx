@@ -1,8 +1,4 @@
-"""Records of one partition on their way together: records in, one sealed batch and their outcome out.
-
-Owns its bytes from the first record until its last request has ended. Does not know: the queue it stands
-in, the network.
-"""
+"""A batch of records of one partition, from the first record until its last request has ended."""
 
 cimport cython
 from libc.stdint cimport int16_t, int32_t, int64_t
@@ -15,7 +11,7 @@ from kafkacore.errors import IllegalStateError
 from kafkacore.record._batch import read_batches
 
 cdef enum:
-    # Sequence numbers count up to here, and on from 0.
+    # Maximum sequence number; 0 follows it.
     MAX_SEQUENCE = 0x7FFFFFFF
 
 
@@ -26,15 +22,15 @@ cdef class ProducerBatch:
     Parameters
     ----------
     topic_partition
-        Where it goes.
+        Partition of the batch.
     builder
-        A fresh ``RecordBatchBuilder``.
+        A new ``RecordBatchBuilder``.
     clock
-        For those who wait on its records.
+        Measures the waits for the batch's records.
     created_ms
-        Monotonic milliseconds; the delivery time-out counts from here.
+        Monotonic milliseconds from which the delivery time-out counts.
     reserved_bytes
-        What the BufferPool gave for it; where that is less than the builder takes, the batch is to grow.
+        Bytes that are reserved in the BufferPool. If the builder's limit is larger, the batch can grow.
     """
 
     def __init__(self, topic_partition, RecordBatchBuilder builder not None, clock, double created_ms,
@@ -53,8 +49,8 @@ cdef class ProducerBatch:
         self._width = 1.0
 
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1:
-        # Makes nothing that could start the garbage collector, and with it a finaliser of the user's that
-        # sends: no other append may come between.
+        # Creates no object that could start the garbage collector. The collector may run a finalizer that
+        # sends a record, and no other append may happen here.
         if self._builder is None or self._builder.append_bytes(
             future._timestamp_ms, record.key, record.key_size, record.value, record.value_size,
             record.headers, record.headers_size, record.header_count,
@@ -67,7 +63,10 @@ cdef class ProducerBatch:
 
     cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t* rows, Py_ssize_t start,
                                 Py_ssize_t count, int64_t timestamp_ms) except -1:
-        """Append rows, all that fit, without the GIL: how many. Whoever calls this keeps others out."""
+        """Append rows while they fit, without the GIL, and return their number.
+
+        The caller must keep other threads out.
+        """
         cdef RecordBatchBuilder builder = self._builder
         cdef Py_ssize_t appended
         if builder is None:
@@ -78,11 +77,11 @@ cdef class ProducerBatch:
         return appended
 
     cdef bint may_grow(self) noexcept:
-        """Whether it is smaller than it may be, for want of memory that has been asked for."""
+        """Return whether the batch is smaller than its maximum because less memory is reserved."""
         return self._builder is not None and self._builder.limit < self._full_limit
 
     cdef bint grow(self, Py_ssize_t size) noexcept:
-        """Take ``size`` more bytes, which the BufferPool gave; ``False`` if there is no use for them."""
+        """Raise the limit by ``size`` reserved bytes. Return ``False`` if the batch cannot use them."""
         if self._builder is None or size > self._full_limit - self._builder.limit:
             return False
         self.reserved_bytes += size
@@ -90,7 +89,10 @@ cdef class ProducerBatch:
         return True
 
     def append(self, long long timestamp_ms, key, value, headers=()):
-        """The future of the record; ``None`` if it does not fit. The first one always fits."""
+        """Append a record and return its future, or ``None`` if it does not fit.
+
+        The first record of a batch always fits.
+        """
         cdef FutureRecordMetadata future = new_future(
             timestamp_ms, -1 if key is None else len(key), -1 if value is None else len(value), -1
         )
@@ -103,36 +105,36 @@ cdef class ProducerBatch:
 
     @property
     def is_full(self):
-        """Whether no further record is taken."""
+        """Whether the batch accepts no further record."""
         return self._builder is None or (self._builder.is_full and not self.may_grow())
 
     @property
     def size_in_bytes(self):
-        """Bytes of the sealed batch; before, of what its records take uncompressed."""
+        """Bytes of the sealed batch or, before that, of its uncompressed records."""
         if self.payload is not None:
             return len(self.payload)
-        # One that failed before it was sealed has no bytes any more.
+        # A batch that failed before it was sealed has no data.
         return 0 if self._builder is None else self._builder.size_in_bytes
 
     @property
     def max_record_size(self):
-        """Bytes of the largest record of the sealed batch."""
+        """Bytes of the largest record in the sealed batch."""
         return self._sealed.max_record_size
 
     @property
     def done(self):
-        """Whether the outcome has been stated."""
+        """Whether the batch was acknowledged or has failed."""
         return self.result.done
 
     def seal(self):
-        """Compress, set the CRC (both without the GIL), and take no more records. The bytes to send.
+        """Compress the batch and set its CRC, both without the GIL, and return the bytes to send.
 
-        Sealed again after it has been numbered anew, the same bytes get the new numbers: then no request may
-        hold them.
+        The batch accepts no records afterwards. If its sequence numbers were changed after it was sealed,
+        they are replaced in the same bytes. No request may refer to the bytes then.
         """
         if self.payload is None:
             if self._builder is None:
-                raise IllegalStateError("the batch has failed already")
+                raise IllegalStateError("cannot seal a batch that has failed")
             self._size_unsealed = self._builder.size_in_bytes
             self.payload = self._builder.close(
                 self.producer_id, self.producer_epoch, self.base_sequence, self.is_transactional
@@ -146,29 +148,31 @@ cdef class ProducerBatch:
 
     @property
     def has_sequence(self):
-        """Whether it has been numbered: it has been taken to be sent before."""
+        """Whether the batch has sequence numbers, because it has been drained before."""
         return self.base_sequence >= 0
 
     @property
     def last_sequence(self):
-        """Number of its last record; -1 while it has none."""
+        """Sequence number of the last record, or -1 without sequence numbers."""
         if self.base_sequence < 0:
             return -1
         return (<int64_t>self.base_sequence + self.record_count - 1) & MAX_SEQUENCE
 
     def set_producer_state(self, int64_t producer_id, int16_t producer_epoch, int32_t base_sequence,
                            bint is_transactional=False):
-        """Number it. Bytes that are sealed already change when it is next taken to be sent, not before: the
-        socket may still hold them.
+        """Assign sequence numbers.
+
+        The bytes of a sealed batch change only when it is drained again, because the socket may still refer
+        to them.
 
         Parameters
         ----------
         producer_id, producer_epoch
-            Who the broker takes it from.
+            Producer id and epoch.
         base_sequence
-            Number of its first record.
+            Sequence number of the first record.
         is_transactional
-            Whether it belongs to a transaction.
+            Whether the batch belongs to a transaction.
         """
         self.sequence_has_been_reset = self.base_sequence >= 0
         self.producer_id = producer_id
@@ -177,9 +181,9 @@ cdef class ProducerBatch:
         self.is_transactional = is_transactional
 
     def has_leader_changed(self, int leader_epoch):
-        """Whether this retry is the first to a new leader, which has no need to be spared by a back-off.
+        """Return whether this is the first retry with a new leader, which needs no back-off.
 
-        Source: KIP-951, Apache Kafka's ``ProducerBatch.maybeUpdateLeaderEpoch``.
+        See KIP-951 and Apache Kafka's ``ProducerBatch.maybeUpdateLeaderEpoch``.
         """
         if leader_epoch > self.leader_epoch >= 0:
             self.attempts_at_leader_change = self.attempts
@@ -187,20 +191,17 @@ cdef class ProducerBatch:
         return self.attempts > 0 and self.attempts == self.attempts_at_leader_change
 
     def complete(self, long long base_offset=-1, long long log_append_time_ms=-1):
-        """All records are acknowledged; futures and callbacks follow."""
+        """Complete all records with success and run the callbacks."""
         self.result.complete(base_offset, log_append_time_ms)
 
     def fail(self, error, record_errors=None):
-        """All records have failed: with ``error``, but those in ``record_errors`` (index → error) with
-        their own.
-        """
+        """Complete all records with ``error``, except for those in ``record_errors`` (index → error)."""
         if self.payload is None:
             self._builder = None
         self.result.complete(error=error, record_errors=record_errors)
 
     def split(self, make_builder):
-        """Two batches with the records of this one in order, each half of them; futures go with their
-        records.
+        """Return two batches, each with half of the records in order. Futures move with their records.
 
         Parameters
         ----------
@@ -212,7 +213,7 @@ cdef class ProducerBatch:
         cdef list parts = []
         cdef int index = 0
         cdef int first_of_second = (self.record_count + 1) // 2
-        # No limit but its own size: whatever it takes was in memory here before.
+        # The limit is the size before compression, which was in memory already.
         for batch in read_batches(self.payload, max_decompressed_size=self._size_unsealed):
             for record in batch:
                 if index == 0 or index == first_of_second:

@@ -1,4 +1,4 @@
-"""Counts batches: each is recorded in a handful of sensors, by one call per request."""
+"""Record batches in metric sensors, with one call per request."""
 
 cimport cython
 
@@ -9,14 +9,14 @@ from kafkacore.producer._buffer_pool cimport BufferPool
 
 @cython.final
 cdef class TopicSensors:
-    """Of the batches of one topic.
+    """The sensors of one topic.
 
     Parameters
     ----------
     records, size, compression
-        Of a batch sent: how many, bytes, compressed size through plain size.
+        Records, bytes and compression ratio of sent batches.
     retries, errors
-        Records sent again, and given up.
+        Records that were retried, and records that failed.
     """
 
     cdef readonly Sensor records, size, compression, retries, errors
@@ -32,24 +32,24 @@ cdef class TopicSensors:
 
 @cython.final
 cdef class BatchCounter:
-    """Count the batches of one producer.
+    """Counts the batches of one producer.
 
     Parameters
     ----------
     register_topic
-        Called with a topic's name at its first batch; returns its TopicSensors.
+        Called with the name of a topic at its first batch. It returns the TopicSensors.
     clock
-        When what the sender tells without a time has happened.
+        Clock for events that the Sender reports without a time.
     pool
-        Whose threads wait for memory.
+        The producer's buffer memory.
     request_records, queue_time, record_size, splits, pool_wait
-        Records of a request, milliseconds of a batch in the queue, bytes of its largest record, batches
-        split, milliseconds of waiting for memory.
+        Sensors of the records of a request, the milliseconds of a batch in its queue, the bytes of its
+        largest record, split batches, and milliseconds of waits for memory.
 
     Attributes
     ----------
     acknowledged_count
-        Records that were acknowledged.
+        Number of acknowledged records.
     """
 
     cdef object _register_topic
@@ -81,7 +81,7 @@ cdef class BatchCounter:
         return found
 
     def sent(self, batches, double now_ms):
-        """A request with ``batches`` is about to be sent."""
+        """Count a request with ``batches`` that is about to be sent."""
         cdef ProducerBatch batch
         cdef TopicSensors topic
         cdef double records = 0.0
@@ -101,17 +101,17 @@ cdef class BatchCounter:
             self._waited_ms = self._pool.waited_ms
 
     def acknowledged(self, ProducerBatch batch not None):
-        """The records of ``batch`` are in the log, or nobody was to be asked (``acks=0``)."""
+        """Count a batch that was acknowledged, or sent with ``acks=0``."""
         self.acknowledged_count += batch.record_count
 
     def retried(self, ProducerBatch batch not None):
-        """``batch`` is to be sent again."""
+        """Count a batch that is going to be retried."""
         self._topic(batch).retries.record(batch.record_count, self._clock.monotonic_ms())
 
     def split(self, ProducerBatch batch not None):
-        """``batch`` is too large for its broker, and its halves are to be sent."""
+        """Count a batch that is too large for the broker and is split in two."""
         self._splits.record(1.0, self._clock.monotonic_ms())
 
     def failed(self, ProducerBatch batch not None):
-        """The records of ``batch`` are given up."""
+        """Count a batch that has failed."""
         self._topic(batch).errors.record(batch.record_count, self._clock.monotonic_ms())

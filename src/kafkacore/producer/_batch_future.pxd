@@ -10,10 +10,10 @@ cdef class BatchFuture:
     cdef RecordSource _source
     cdef int64_t _default_timestamp_ms
     cdef object _clock
-    # Position → row, and the other way round; NULL while the two are the same.
+    # Position → row, and row → position. NULL if both are the same.
     cdef int32_t* _rows
     cdef int32_t* _positions
-    # list of _Segment, by position.
+    # List of _Segment, sorted by position.
     cdef list _segments
     cdef Py_ssize_t _placed
 
@@ -24,5 +24,5 @@ cdef class BatchFuture:
     cdef object _pending(self)
 
 
-# Of `source`, with no row in its place yet.
+# Return a future of the rows of `source`, none of which is in a batch yet.
 cdef BatchFuture new_batch_future(RecordSource source, int64_t default_timestamp_ms, clock)

@@ -6,55 +6,60 @@ from kafkacore.producer._future import FutureRecordMetadata
 
 @final
 class BatchFuture:
-    """The outcome of one :meth:`~kafkacore.KafkaProducer.send_batch` or ``send_arrow``, row by row.
+    """The outcome of one :meth:`~kafkacore.KafkaProducer.send_batch` or ``send_arrow``.
 
-    Made by the producer. ``len()`` is the number of rows, ``[row]`` the row's
-    :class:`~kafkacore.producer.FutureRecordMetadata`. It holds the columns until it is dropped.
+    The producer creates it. ``len()`` is the number of rows, and ``[row]`` is the
+    :class:`~kafkacore.producer.FutureRecordMetadata` of one row. The object keeps a reference to the columns.
     """
+
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     def __len__(self) -> int: ...
     def __getitem__(self, row: int, /) -> FutureRecordMetadata: ...
     @property
     def is_done(self) -> bool:
-        """Whether the outcome of every row is known."""
+        """Whether every row was acknowledged or has failed."""
     @property
     def exception(self) -> BaseException | None:
-        """The error of the first row that failed, see :meth:`get`; ``None`` while any is unknown, and after
-        success.
+        """The error of the first row that failed, as in :meth:`get`.
+
+        It is ``None`` while a row is not done, and after success.
         """
     def done(self) -> bool:
-        """Whether the outcome of every row is known."""
+        """Return whether every row was acknowledged or has failed."""
     def succeeded(self) -> bool:
-        """Whether all rows have been acknowledged."""
+        """Return whether all rows were acknowledged."""
     def failed(self) -> bool:
-        """Whether all outcomes are known, and one of them is an error."""
+        """Return whether every row is done and at least one has failed."""
     def get(self, timeout: float | None = None) -> array[int]:
-        """Wait for the outcome of all rows.
+        """Wait until all rows are acknowledged.
 
         Parameters
         ----------
         timeout
-            Seconds to wait at most; ``None`` waits for as long as it takes (``delivery_timeout_ms`` ends it).
+            Seconds to wait. ``None`` sets no limit, but ``delivery_timeout_ms`` limits the wait anyway.
 
         Returns
         -------
         array.array of int
-            The offset of each row in its partition (``future[row].get().partition``), -1 where the broker
-            was not asked (``acks=0``).
+            Offset of each row in its partition, or -1 with ``acks=0``. The partition of a row is
+            ``future[row].get().partition``.
 
         Raises
         ------
         KafkaTimeoutError
-            Not all outcomes are known in time; the records are still on their way.
+            Some rows are not done in time. They are still being sent.
         KafkaError
-            A row failed. This is the error of the first that did, in the order of the rows; ``error.row``
-            is its number, and ``future[row].exception`` tells of any other.
+            A row failed. This is the error of the first such row; ``error.row`` is its number.
+            ``future[row].exception`` is the error of any other row.
         """
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:
-        """Call ``f(*args, future, **kwargs)`` with this object once all rows have been acknowledged: on the
-        producer's network thread, or at once. What it raises is logged. Returns this object.
+        """Call ``f(*args, future, **kwargs)`` with this object after all rows are acknowledged.
+
+        The call is made on the producer's network thread, or at once if the rows are done. Exceptions of
+        ``f`` are logged. Returns this object.
         """
     def add_errback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:
-        """Call ``f(*args, error, **kwargs)`` with the error of the first row that failed, once the outcomes
-        of all rows are known; see :meth:`add_callback`. Returns this object.
+        """Call ``f(*args, error, **kwargs)`` with the error of the first row that failed.
+
+        The call is made when all rows are done, as in :meth:`add_callback`. Returns this object.
         """

@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False
-"""What became of the rows of a ``send_batch()`` or ``send_arrow()``. Fates of batches in, offsets by row out.
+"""The future of the rows of one ``send_batch()`` or ``send_arrow()``.
 
-No object is made per row until one is asked for: a stretch of rows lies in one batch, one behind the other,
-and a million rows are some dozens of stretches. Does not know: how rows were spread over partitions.
+Consecutive rows in the same batch are one segment. A million rows are a few dozen segments, and an object per
+row is created only on request.
 """
 
 import copy
@@ -25,7 +25,7 @@ logger = logging.getLogger("kafkacore.producer")
 
 @cython.final
 cdef class _Segment:
-    """Rows that lie in one batch, one behind the other: from ``position``, as records from ``index``."""
+    """Consecutive rows in one batch: from ``position`` on, they are the batch's records from ``index`` on."""
 
     cdef ProduceResult result
     cdef int index
@@ -33,10 +33,10 @@ cdef class _Segment:
     cdef Py_ssize_t count
 
     def __init__(self):
-        raise TypeError("a _Segment is made by a BatchFuture only")
+        raise TypeError("a _Segment can only be created by a BatchFuture")
 
     def leaves(self):
-        """The same rows as segments of batches that were not split."""
+        """Return the rows as segments of batches that were not split."""
         cdef Py_ssize_t first, end, at
         cdef list parts = self.result._parts
         if parts is None:
@@ -55,7 +55,7 @@ cdef class _Segment:
         return found
 
     cdef _Segment pending(self):
-        """The first part of it whose outcome is not known; ``None`` if all are."""
+        """Return the first part that is not done, or ``None`` if all are done."""
         cdef _Segment leaf
         for leaf in self.leaves():
             if not leaf.result.done:
@@ -83,39 +83,39 @@ cdef BatchFuture new_batch_future(RecordSource source, int64_t default_timestamp
 
 @cython.final
 cdef class BatchFuture:
-    """The outcome of one :meth:`~kafkacore.KafkaProducer.send_batch` or ``send_arrow``, row by row.
+    """The outcome of one :meth:`~kafkacore.KafkaProducer.send_batch` or ``send_arrow``.
 
-    Made by the producer. ``len()`` is the number of rows, ``[row]`` the row's
-    :class:`~kafkacore.producer.FutureRecordMetadata`. It holds the columns until it is dropped.
+    The producer creates it. ``len()`` is the number of rows, and ``[row]`` is the
+    :class:`~kafkacore.producer.FutureRecordMetadata` of one row. The object keeps a reference to the columns.
     """
 
     def __init__(self):
-        raise TypeError("a BatchFuture is made by KafkaProducer.send_batch() and send_arrow() only")
+        raise TypeError("a BatchFuture can only be created by KafkaProducer.send_batch() and send_arrow()")
 
     def __reduce__(self):
-        refuse_copy(self, "it waits for requests of this process; copy future.get(), the offsets")
+        refuse_copy(self, "it waits for requests of this process; copy the offsets, future.get()")
 
     def __dealloc__(self):
         free(self._rows)
         free(self._positions)
 
-    # ---- Made by the appender ------------------------------------------------------------------------------
+    # ---- Calls of the appender -----------------------------------------------------------------------------
 
     cdef int32_t* order(self) except NULL:
-        """Room for the row of each position, to be filled before the first is placed."""
+        """Allocate the row of each position. The caller fills it before the first call of ``place()``."""
         self._rows = <int32_t*>malloc(max(self._source.row_count, 1) * sizeof(int32_t))
         if self._rows is NULL:
             raise MemoryError()
         return self._rows
 
     cdef int place(self, ProduceResult result, int first_index, Py_ssize_t count) except -1:
-        """The next ``count`` positions are the records of ``result`` from ``first_index`` on."""
+        """Assign the next ``count`` positions to the records of ``result`` from ``first_index`` on."""
         if count > 0:
             self._segments.append(_segment(result, first_index, self._placed, count))
             self._placed += count
         return 0
 
-    # ---- By row --------------------------------------------------------------------------------------------
+    # ---- Single rows ---------------------------------------------------------------------------------------
 
     def __len__(self):
         return self._source.row_count
@@ -152,10 +152,10 @@ cdef class BatchFuture:
                 self._positions[self._rows[position]] = <int32_t>position
         return self._positions[row]
 
-    # ---- Of all --------------------------------------------------------------------------------------------
+    # ---- All rows ------------------------------------------------------------------------------------------
 
     cdef object _pending(self):
-        """A segment whose outcome is not known; ``None`` if all are."""
+        """Return a segment that is not done, or ``None`` if all are done."""
         cdef _Segment segment, leaf
         for segment in self._segments:
             leaf = segment.pending()
@@ -165,49 +165,50 @@ cdef class BatchFuture:
 
     @property
     def is_done(self):
-        """Whether the outcome of every row is known."""
+        """Whether every row was acknowledged or has failed."""
         return self._pending() is None
 
     def done(self):
-        """Whether the outcome of every row is known."""
+        """Return whether every row was acknowledged or has failed."""
         return self._pending() is None
 
     def succeeded(self):
-        """Whether all rows have been acknowledged."""
+        """Return whether all rows were acknowledged."""
         return self._pending() is None and self._first_failure() is None
 
     def failed(self):
-        """Whether all outcomes are known, and one of them is an error."""
+        """Return whether every row is done and at least one has failed."""
         return self._pending() is None and self._first_failure() is not None
 
     @property
     def exception(self):
-        """The error of the first row that failed, see :meth:`get`; ``None`` while any is unknown, and after
-        success.
+        """The error of the first row that failed, as in :meth:`get`.
+
+        It is ``None`` while a row is not done, and after success.
         """
         return self._first_failure() if self._pending() is None else None
 
     def get(self, timeout=None):
-        """Wait for the outcome of all rows.
+        """Wait until all rows are acknowledged.
 
         Parameters
         ----------
         timeout
-            Seconds to wait at most; ``None`` waits for as long as it takes (``delivery_timeout_ms`` ends it).
+            Seconds to wait. ``None`` sets no limit, but ``delivery_timeout_ms`` limits the wait anyway.
 
         Returns
         -------
         array.array of int
-            The offset of each row in its partition (``future[row].get().partition``), -1 where the broker
-            was not asked (``acks=0``).
+            Offset of each row in its partition, or -1 with ``acks=0``. The partition of a row is
+            ``future[row].get().partition``.
 
         Raises
         ------
         KafkaTimeoutError
-            Not all outcomes are known in time; the records are still on their way.
+            Some rows are not done in time. They are still being sent.
         KafkaError
-            A row failed. This is the error of the first that did, in the order of the rows; ``error.row``
-            is its number, and ``future[row].exception`` tells of any other.
+            A row failed. This is the error of the first such row; ``error.row`` is its number.
+            ``future[row].exception`` is the error of any other row.
         """
         self._wait(timeout)
         error = self._first_failure()
@@ -240,7 +241,7 @@ cdef class BatchFuture:
         return offsets
 
     def _first_failure(self):
-        """The error of the first row that failed, a copy of its own that has the row's number."""
+        """Return a copy of the error of the first row that failed, with the number of the row."""
         cdef _Segment segment, leaf
         cdef Py_ssize_t at
         cdef Py_ssize_t first = self._source.row_count
@@ -265,15 +266,18 @@ cdef class BatchFuture:
     # ---- Callbacks -----------------------------------------------------------------------------------------
 
     def add_callback(self, f, *args, **kwargs):
-        """Call ``f(*args, future, **kwargs)`` with this object once all rows have been acknowledged: on the
-        producer's network thread, or at once. What it raises is logged. Returns this object.
+        """Call ``f(*args, future, **kwargs)`` with this object after all rows are acknowledged.
+
+        The call is made on the producer's network thread, or at once if the rows are done. Exceptions of
+        ``f`` are logged. Returns this object.
         """
         self._when_done(f, True, args, kwargs)
         return self
 
     def add_errback(self, f, *args, **kwargs):
-        """Call ``f(*args, error, **kwargs)`` with the error of the first row that failed, once the outcomes
-        of all rows are known; see :meth:`add_callback`. Returns this object.
+        """Call ``f(*args, error, **kwargs)`` with the error of the first row that failed.
+
+        The call is made when all rows are done, as in :meth:`add_callback`. Returns this object.
         """
         self._when_done(f, False, args, kwargs)
         return self
@@ -281,10 +285,10 @@ cdef class BatchFuture:
     def _when_done(self, f, on_success, args, kwargs):
         cdef _Segment leaf
         if not callable(f):
-            raise TypeError(f"a callback is a function; {f!r} is not")
+            raise TypeError(f"a callback must be callable, not {f!r}")
         leaf = self._pending()
         if leaf is not None:
-            # One after the other: of each batch that is open still, the next when the last is answered.
+            # Waits for one pending batch at a time: when it is done, this is called again.
             FutureRecordMetadata(leaf.result, leaf.index).add_both(
                 lambda _: self._when_done(f, on_success, args, kwargs)
             )

@@ -6,9 +6,9 @@ from kafkacore.producer._buffer_pool cimport BufferPool
 
 cdef class BatchMemory:
     cdef readonly BufferPool pool
-    # Thread that gives memory back, and so must not wait for it: the sender's, in a user's callback.
+    # Id of the sender's thread. It releases memory, so a send() in a callback on it must not wait for memory.
     cdef public object network_thread_id
-    # Topic → compressed size through plain size, as far as seen.
+    # Topic → estimated compression ratio (compressed size divided by uncompressed size).
     cdef readonly dict ratios
     cdef object _clock
     cdef object _compression

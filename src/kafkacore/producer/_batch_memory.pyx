@@ -1,7 +1,7 @@
-"""Batches with the memory that they hold: new ones out, more for one that fills, and back when it is done.
+"""Create batches with reserved memory, let them grow, and release their memory.
 
-Between the BufferPool's count and a batch's note of what it has, nothing can come: no other thread, no
-signal's handler. Does not know: queues, when a batch is sent.
+The pool's count and the batch's own count change together: no other thread and no signal handler can run in
+between.
 """
 
 cimport cython
@@ -15,23 +15,23 @@ from kafkacore.record._builder cimport RecordBatchBuilder
 
 from kafkacore.structs import Compression
 
-# Bytes of `buffer_memory` that a new batch has at the least; it gets more, by doubling, as it fills, so that
-# a thousand partitions with a few records each do not need a thousand times `batch_size`.
+# Minimum reservation of a new batch, in bytes. The reservation is doubled as the batch fills, so that a
+# thousand partitions with a few records each do not need a thousand times `batch_size`.
 cdef Py_ssize_t FIRST_RESERVATION = 16_384
 
 
 @cython.final
 cdef class BatchMemory:
-    """Where the batches of a producer come from.
+    """Creates the batches of a producer and manages their memory.
 
     Parameters
     ----------
     pool
-        What all of them together may hold.
+        Limits the memory of all batches.
     clock
-        When they were made.
+        Clock of the batches.
     compression, compression_level
-        Of the batches.
+        Codec of the batches and its level.
     """
 
     def __init__(self, BufferPool pool not None, clock, compression, compression_level):
@@ -43,7 +43,10 @@ cdef class BatchMemory:
 
     cdef ProducerBatch new_batch(self, topic_partition, Py_ssize_t size, Py_ssize_t first_size,
                                  double max_block_ms):
-        """A batch of ``size`` bytes on the wire, with memory for ``first_size`` at least; waits for that."""
+        """Return a batch of ``size`` bytes after compression, with at least ``first_size`` bytes reserved.
+
+        Wait for at most ``max_block_ms`` until the bytes are free.
+        """
         cdef Py_ssize_t limit = size
         cdef Py_ssize_t reserved
         if self._compression:
@@ -60,11 +63,11 @@ cdef class BatchMemory:
             raise
 
     def new_builder(self, Py_ssize_t size):
-        """A builder for a batch with the configured compression."""
+        """Return a builder for a batch with the configured compression."""
         return RecordBatchBuilder(size, self._compression, self._compression_level)
 
     cdef bint grow(self, ProducerBatch batch, Py_ssize_t size) except -1:
-        """Give ``batch`` so much more if it is free; whether it has got it."""
+        """Reserve ``size`` more bytes for ``batch`` if they are free, and return whether they were."""
         if not self.pool.take_if_free(size):
             return False
         if not batch.grow(size):
@@ -73,7 +76,7 @@ cdef class BatchMemory:
         return True
 
     cdef int give_back(self, ProducerBatch batch) except -1:
-        """Take all memory of ``batch`` back; once, however often it is called."""
+        """Release all memory of ``batch``. Further calls have no effect."""
         cdef Py_ssize_t reserved = batch.reserved_bytes
         batch.reserved_bytes = 0
         if reserved:

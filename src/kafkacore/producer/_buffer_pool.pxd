@@ -5,7 +5,7 @@ cdef class BufferPool:
     cdef readonly Py_ssize_t total_bytes
     # Bytes that are not allocated.
     cdef readonly Py_ssize_t available_bytes
-    # Milliseconds that threads have waited for memory, all together.
+    # Total milliseconds that threads have waited for memory.
     cdef readonly double waited_ms
     cdef object _clock
     cdef object _on_wait

@@ -1,7 +1,6 @@
-"""The bound on what the producer holds. Sizes in, permission out, first come first served.
+"""Limit the memory of a producer's batches to ``buffer_memory``. Waiting threads are served in order.
 
-The bytes themselves belong to the batches; this counts them, so that ``buffer_memory`` holds whatever the
-sender does. Does not know: batches, partitions.
+The pool only counts bytes. The memory itself belongs to the batches.
 """
 
 cimport cython
@@ -13,7 +12,7 @@ from kafkacore.errors import IllegalArgumentError, IllegalStateError, KafkaTimeo
 
 @cython.final
 cdef class _Waiter:
-    """One blocked call: what it needs, and whether it has got it."""
+    """A blocked call: the bytes that it needs, and whether they were granted."""
 
     cdef object condition
     cdef Py_ssize_t size
@@ -28,68 +27,71 @@ def _nothing():
     pass
 
 
-# The GIL is the lock of the counts: what changes them runs no Python code in between, so that neither another
-# thread nor a signal's handler can come after the bytes are taken and before somebody answers for them. The
-# real lock is for those who wait, and for waking them.
+# The GIL protects the counts. The code that changes them runs no Python code in between, so neither another
+# thread nor a signal handler can run between taking bytes and recording their owner. The RLock is only for
+# waiting threads and for waking them.
 @cython.final
 cdef class BufferPool:
-    """A budget of bytes that threads wait on in order.
+    """A budget of bytes for which threads wait in order.
 
     Parameters
     ----------
     total_bytes
-        The most that may be allocated at a time (``buffer_memory``).
+        Maximum bytes that may be allocated at a time (``buffer_memory``).
     clock
-        What the waiting is measured by.
+        Measures the waits.
     on_wait
-        Called, under the pool's lock, when a thread has begun to wait: :attr:`queued` counts it already.
+        Called under the pool's lock when a thread begins to wait. :attr:`queued` includes that thread.
 
     Attributes
     ----------
     available_bytes
         Bytes that are not allocated.
     waited_ms
-        Milliseconds that threads have waited for memory, all together.
+        Total milliseconds that threads have waited for memory.
 
     Notes
     -----
-    Source of the behaviour: Apache Kafka's ``BufferPool``. A waiter is served before any later call, even
-    one that would fit, so that a large record is not starved by small ones.
+    This behaves like Apache Kafka's ``BufferPool``. A waiting call is served before any later call, even if
+    the later one would fit, so that small records cannot starve a large one.
     """
 
     def __init__(self, Py_ssize_t total_bytes, clock, on_wait=_nothing):
         self.total_bytes = self.available_bytes = total_bytes
         self._clock = clock
         self._on_wait = on_wait
-        # Taken again by a finaliser that sends, should the garbage collector run it in here.
+        # Reentrant, because the garbage collector may run a finalizer that sends a record.
         self._lock = RLock()
         self._waiters = []
 
     @property
     def queued(self):
-        """How many threads wait."""
+        """Number of waiting threads."""
         return len(self._waiters)
 
     def allocate(self, Py_ssize_t size, double max_block_ms):
-        """Take ``size`` bytes of the budget; wait at most ``max_block_ms`` for them.
+        """Allocate ``size`` bytes, and wait for them for at most ``max_block_ms``.
 
         Raises
         ------
         IllegalArgumentError
-            ``size`` is more than the whole pool.
+            ``size`` is larger than the pool.
         KafkaTimeoutError
-            The bytes did not become free in time; none are taken.
+            The bytes did not become free in time. None are allocated.
         IllegalStateError
-            The pool is closed, or was while waiting.
+            The pool is closed, or was closed during the wait.
         """
         self.take(size, max_block_ms)
 
     def deallocate(self, Py_ssize_t size):
-        """Give ``size`` bytes back and wake whom they suffice for; allowed after :meth:`close`."""
+        """Release ``size`` bytes and wake the threads for which they are enough.
+
+        This is allowed after :meth:`close`.
+        """
         self.give_back(size)
 
     def close(self):
-        """Refuse from now on, and wake everyone who waits with an error."""
+        """Reject further allocations, and wake all waiting threads with an error."""
         cdef _Waiter waiter
         with self._lock:
             self._closed = True
@@ -97,12 +99,12 @@ cdef class BufferPool:
                 waiter.is_closed = True
                 waiter.condition.notify()
 
-    # ---- For Cython callers: whoever has called these answers for the bytes --------------------------------
+    # ---- For Cython callers, which have to release what they take ------------------------------------------
 
     cdef int take(self, Py_ssize_t size, double max_block_ms) except -1:
         if size > self.total_bytes:
             raise IllegalArgumentError(
-                f"{size} bytes are asked of a pool of {self.total_bytes}: "
+                f"{size} bytes are more than buffer_memory ({self.total_bytes}): "
                 "raise buffer_memory or send smaller records"
             )
         self._check_open()
@@ -132,7 +134,7 @@ cdef class BufferPool:
         waiter.condition = Condition(self._lock)
         is_over = waiter.is_over
         with self._lock:
-            # Given back before the lock was here.
+            # Bytes may have been released before the lock was acquired.
             if self.take_if_free(size):
                 return 0
             self._check_open()
@@ -142,7 +144,7 @@ cdef class BufferPool:
                 self._clock.wait_for(waiter.condition, is_over, max_block_ms)
                 self.waited_ms += self._clock.monotonic_ms() - began_ms
             except BaseException:
-                # Ctrl-C in the wait: what was granted meanwhile goes to the next.
+                # After Ctrl-C in the wait, bytes that were granted in the meantime go to the next thread.
                 if waiter.is_granted:
                     self.available_bytes += size
                 else:
@@ -158,8 +160,8 @@ cdef class BufferPool:
             self._serve()
         self._check_open()
         raise KafkaTimeoutError(
-            f"no {size} bytes of buffer_memory ({self.total_bytes}) became free in "
-            f"{max_block_ms:.0f} ms: records arrive faster than the brokers acknowledge them"
+            f"{size} bytes of buffer_memory ({self.total_bytes}) did not become free within "
+            f"{max_block_ms:.0f} ms: records are sent faster than the brokers acknowledge them"
         )
 
     cdef int _serve(self) except -1:
@@ -175,7 +177,8 @@ cdef class BufferPool:
                 try:
                     waiter.condition.notify()
                 except BaseException:
-                    # A Ctrl-C may have come before it was woken, and nobody else would.
+                    # Ctrl-C may have interrupted the call before it woke the thread, and no other call would
+                    # do so.
                     waiter.condition.notify()
                     raise
         return 0

@@ -11,7 +11,7 @@ from kafkacore.record._source cimport RecordSource
 
 
 cdef class ColumnAppender:
-    # Has the topics, the memory and the settings.
+    # Holds the topics, the memory and the settings.
     cdef RecordAppender _records
 
     cdef int _fail_rest(self, BatchFuture future, topic, error) except -1

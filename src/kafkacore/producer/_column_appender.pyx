@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""The half of the RecordAccumulator that ``send_batch()`` and ``send_arrow()`` call, per row without the GIL.
+"""The part of the RecordAccumulator behind ``send_batch()`` and ``send_arrow()``.
 
-It checks all rows, chooses a partition for each, and appends them. Rows of a partition keep their order and
-follow the records that ``send()`` appended before.
+It checks all rows, chooses a partition for each, and appends them, without the GIL. Rows of a partition keep
+their order and follow the records that ``send()`` appended before.
 """
 
 cimport cython
@@ -16,7 +16,7 @@ from kafkacore.producer._future cimport ProduceResult
 from kafkacore.producer._murmur2 cimport murmur2_of
 from kafkacore.producer._partition_queue cimport PartitionQueue
 from kafkacore.producer._record_appender cimport RecordAppender
-from kafkacore.producer._topic_state cimport TopicState, drawn
+from kafkacore.producer._topic_state cimport TopicState, weighted_index
 from kafkacore.record._source cimport RecordSource
 from kafkacore.record.store cimport batch_size_bound
 from kafkacore.wire.memory cimport calloc, free, malloc
@@ -25,13 +25,13 @@ from kafkacore.errors import KafkaError, MessageSizeTooLargeError
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.structs import TopicPartition
 
-# Of a record without key, value and headers.
+# Upper bound of the size of a batch with one record without key, value and headers.
 cdef Py_ssize_t EMPTY_RECORD_BOUND = batch_size_bound(-1, -1, 0, 0)
 
 
 @cython.nonecheck(False)
 cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size, bint allow_empty) noexcept nogil:
-    """-1 if all can be sent."""
+    """Return the first row that cannot be sent, or -1 if all rows can."""
     cdef Py_ssize_t row, size
     cdef const uint8_t* data
     for row in range(source.row_count):
@@ -50,25 +50,27 @@ cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size, bint 
 
 
 cdef struct Sticky:
-    # Where rows without a key go, and how many bytes went there, until it is time for another.
+    # Current partition of rows without a key, the bytes that were sent to it, and the bytes after which
+    # another one is chosen.
     int32_t partition
     Py_ssize_t size
     Py_ssize_t limit
-    # Those to choose from, the running sums of their weights, and chance (xorshift, seeded from the clock's).
+    # Candidates, the cumulative sums of their weights, and the state of the random number generator
+    # (xorshift, seeded by the clock's generator).
     const int32_t* candidates
     const int64_t* sums
     Py_ssize_t candidate_count
-    uint64_t chance
+    uint64_t random_state
 
 
 cdef int32_t _sticky_partition(Sticky* sticky, Py_ssize_t size) noexcept nogil:
     if sticky.partition < 0 or sticky.size >= sticky.limit:
-        sticky.chance ^= sticky.chance << 13
-        sticky.chance ^= sticky.chance >> 7
-        sticky.chance ^= sticky.chance << 17
-        sticky.partition = sticky.candidates[drawn(
+        sticky.random_state ^= sticky.random_state << 13
+        sticky.random_state ^= sticky.random_state >> 7
+        sticky.random_state ^= sticky.random_state << 17
+        sticky.partition = sticky.candidates[weighted_index(
             sticky.sums, sticky.candidate_count,
-            <int64_t>((sticky.chance >> 8) % <uint64_t>sticky.sums[sticky.candidate_count - 1]),
+            <int64_t>((sticky.random_state >> 8) % <uint64_t>sticky.sums[sticky.candidate_count - 1]),
         )]
         sticky.size = 0
     sticky.size += size
@@ -78,10 +80,10 @@ cdef int32_t _sticky_partition(Sticky* sticky, Py_ssize_t size) noexcept nogil:
 @cython.nonecheck(False)
 cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partition_count, Sticky* sticky,
                             int32_t* partition_of, Py_ssize_t* starts, int32_t* rows) noexcept nogil:
-    """Sort the rows by partition; those of one keep their order.
+    """Sort the rows by partition. Rows of the same partition keep their order.
 
-    ``starts`` has ``partition_count + 1`` zeros, and then where the rows of each partition begin. The first
-    row with a partition that does not exist, or -1.
+    ``starts`` has ``partition_count + 1`` zeros before the call, and the first position of each partition
+    after it. Return the first row with a partition that does not exist, or -1.
     """
     cdef Py_ssize_t row, key_size, at
     cdef const uint8_t* key
@@ -104,7 +106,7 @@ cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partitio
         at = starts[partition_of[row]]
         rows[at] = <int32_t>row
         starts[partition_of[row]] = at + 1
-    # Each start has moved to its end, which is the next one's start.
+    # Each start has moved to the end of its partition, which is the start of the next one.
     for partition in range(partition_count, 0, -1):
         starts[partition] = starts[partition - 1]
     starts[0] = 0
@@ -112,7 +114,7 @@ cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partitio
 
 
 def partition_range(RecordSource source not None):
-    """The lowest and the highest partition that rows ask for; -1 is of those that ask for none."""
+    """Return the lowest and the highest partition of the rows, where -1 stands for none."""
     cdef Py_ssize_t row
     cdef int32_t lowest = 0x7FFFFFFF
     cdef int32_t highest = -1
@@ -126,7 +128,7 @@ def partition_range(RecordSource source not None):
 
 @cython.final
 cdef class ColumnAppender:
-    """Append the rows of columns to the open batches of their partitions.
+    """Appends the rows of columns to the open batches of their partitions.
 
     Parameters
     ----------
@@ -144,29 +146,29 @@ cdef class ColumnAppender:
         Parameters
         ----------
         topic
-            Name of a topic that is known here.
+            Name of the topic.
         source
-            The rows. One without a timestamp has the time of this call.
+            The rows. Rows without a timestamp get the time of this call.
         partition
-            Of all rows; ``None`` for what each says itself, else the hash of its key, else a partition for a
-            batch's worth of bytes.
+            Partition of all rows. With ``None``, each row goes to its own partition, else to that of its key,
+            else to the current partition of rows without a key.
         max_block_ms
-            How long to wait for the memory of each batch, the configured time by default.
+            How long to wait for the memory of each batch; the configured time by default.
         allow_empty
             Whether a row may have neither key nor value.
 
         Returns
         -------
         BatchFuture | None
-            ``None``, and nothing is appended, if the topic or a partition is not known here.
+            ``None`` if the topic or a partition is unknown. No row is appended then.
 
         Raises
         ------
         MessageSizeTooLargeError, ValueError
-            A row is too large, or has neither key nor value, or a negative timestamp: nothing is appended.
+            A row is too large, has neither key nor value, or has a negative timestamp. No row is appended.
         KafkaTimeoutError, IllegalStateError
-            No memory, or a close. Where some rows had been appended by then, ``error.future`` has them, and
-            the others as failed.
+            No memory became free, or the producer was closed. If some rows were appended before,
+            ``error.future`` is their future, in which the other rows have failed.
         """
         cdef TopicState state
         cdef BatchFuture future
@@ -199,7 +201,7 @@ cdef class ColumnAppender:
         return future
 
     def failed_source(self, topic, RecordSource source not None, error):
-        """A future of rows that were not appended, for ``error``."""
+        """Return a future in which all rows have failed with ``error``."""
         cdef RecordAppender records = self._records
         cdef BatchFuture future = new_batch_future(source, records._timestamp(None), records._clock)
         self._fail_rest(future, topic, error)
@@ -226,14 +228,14 @@ cdef class ColumnAppender:
         if source.size_upper_bound(row) > max_size:
             name = "max_request_size" if max_size == self._records._max_request_size else "buffer_memory"
             return MessageSizeTooLargeError(
-                f"row {row} takes {source.size_upper_bound(row)} bytes serialised, more than {name} "
+                f"row {row} has {source.size_upper_bound(row)} bytes when serialized, more than {name} "
                 f"({max_size}); no row was sent"
             )
         if not source.has_timestamps or source.timestamp(row, 0) >= 0:
             return ValueError(f"row {row} has neither a key nor a value; no row was sent")
         return ValueError(
-            f"the timestamp of row {row} must be milliseconds since 1970, not {source.timestamp(row, 0)}; "
-            "no row was sent"
+            f"the timestamp of row {row} must be milliseconds since the epoch, not "
+            f"{source.timestamp(row, 0)}; no row was sent"
         )
 
     cdef int _append_to(self, PartitionQueue queue, BatchFuture future, double max_block_ms) except -1:
@@ -243,7 +245,7 @@ cdef class ColumnAppender:
         return 0
 
     cdef bint _append_by_partition(self, TopicState state, BatchFuture future, double max_block_ms) except -1:
-        """``False`` if a row is for a partition that is not known."""
+        """Append each row to its partition. Return ``False`` if a partition is unknown."""
         cdef RecordSource source = future._source
         cdef int32_t partition_count = <int32_t>len(state._queues)
         cdef int32_t* rows = future.order()
@@ -262,13 +264,13 @@ cdef class ColumnAppender:
             sticky.size = state._sticky_bytes
             sticky.limit = max(self._records._batch_size, 1)
             sticky.candidates = candidates
-            sticky.chance = self._records._random.getrandbits(63) + 1
+            sticky.random_state = self._records._random.getrandbits(63) + 1
             sticky.candidate_count = 0
             for partition in state._candidates:
                 candidates[sticky.candidate_count] = partition
                 sticky.candidate_count += 1
             state.weigh()
-            # Another thread may weigh anew meanwhile.
+            # Uses a copy, because another thread may recompute the weights.
             memcpy(sums, state._sums, sticky.candidate_count * sizeof(int64_t))
             sticky.sums = sums
             with nogil:
@@ -291,14 +293,14 @@ cdef class ColumnAppender:
         return True
 
     cdef int _append_sticky(self, TopicState state, BatchFuture future, double max_block_ms) except -1:
-        """Rows without a key: a partition until its batch is full, then another (KIP-480)."""
+        """Append rows without a key: fill a batch of one partition, then choose another (KIP-480)."""
         cdef Py_ssize_t end = future._source.row_count
         cdef Py_ssize_t at = 0
         if state._sticky_partition < 0 and end > 0:
             state.rotate(self._records._random)
         while at < end:
             at = self._fill(state._queues[state._sticky_partition], future, NULL, at, end, max_block_ms)
-            # Not 0, which would say that the partition has just been chosen.
+            # Not 0, which means that the partition was just chosen.
             state._sticky_bytes = max(state._sticky_bytes, 1)
             if at < end:
                 state.rotate(self._records._random)
@@ -308,7 +310,7 @@ cdef class ColumnAppender:
 
     cdef Py_ssize_t _fill(self, PartitionQueue queue, BatchFuture future, const int32_t* rows,
                           Py_ssize_t at, Py_ssize_t end, double max_block_ms) except -1:
-        """Append rows from position ``at`` to one batch; the position of the first that did not fit."""
+        """Append rows from position ``at`` to one batch, and return the first position that did not fit."""
         cdef Py_ssize_t reached = self._fill_open(queue, future, rows, at, end)
         if reached > at:
             return reached
@@ -333,7 +335,7 @@ cdef class ColumnAppender:
                     queue._open = None
             finally:
                 queue.end_filling()
-            # Makes an object, and so may run a finaliser of the user's that sends to the same partition.
+            # This creates an object, which may run a finalizer that sends to the same partition.
             future.place(batch.result, first, appended)
             at += appended
             if at == end:
@@ -350,17 +352,17 @@ cdef class ColumnAppender:
         cdef Py_ssize_t appended
         cdef Py_ssize_t size = future._source.size_upper_bound(future._row_at(at))
         cdef Py_ssize_t limit = max(self._records._batch_size, size)
-        # What the rows take together, if they are all like the first.
+        # Bytes of all rows if they are as large as the first one.
         cdef Py_ssize_t wanted = limit if end - at > limit // size else size * (end - at)
         if self._records.transactions is not None:
             self._records.transactions.add_partition(queue.topic_partition)
         batch = self._records.memory.new_batch(queue.topic_partition, limit, wanted, max_block_ms)
         try:
-            # Closed while this thread waited for memory: nobody would send the batch any more.
+            # The producer may have been closed during the wait for memory. The batch would never be sent.
             self._records.check_usable()
-            # Before the append: from then on a flush waits for it.
+            # Must precede the append, so that a flush waits for the batch.
             self._records.incomplete[batch] = None
-            # Nobody else has it yet.
+            # No other thread has a reference to the batch yet.
             appended = self._fill_alone(batch, future, rows, at, end)
             self._records._admit(queue, batch)
         except BaseException:
@@ -372,12 +374,12 @@ cdef class ColumnAppender:
         queue.add(batch)
         if at + appended < end:
             queue._open = None
-        self._records._has_begun(queue, batch)
+        self._records._activate(queue, batch)
         return at + appended
 
     cdef Py_ssize_t _fill_alone(self, ProducerBatch batch, BatchFuture future, const int32_t* rows,
                                 Py_ssize_t at, Py_ssize_t end) except -1:
-        """Append to a batch that nobody else has yet: how many rows."""
+        """Append to a batch that no other thread can access, and return the number of rows."""
         cdef Py_ssize_t start = at
         cdef Py_ssize_t more
         while True:

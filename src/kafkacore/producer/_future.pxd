@@ -1,17 +1,17 @@
-"""Futures and what completes them, for Cython callers."""
+"""Futures and the results that complete them, for Cython callers."""
 
 cdef class ProduceResult:
     cdef readonly object topic_partition
     cdef readonly bint done
-    # Done, and the callbacks that were there have run.
+    # Whether the batch is done and the registered callbacks have run.
     cdef bint _settled
     cdef readonly long long base_offset
     cdef readonly long long log_append_time_ms
     cdef readonly object error
     cdef object _record_errors
-    # After a split: list of (first index, ProduceResult).
+    # List of (first index, ProduceResult) after a split.
     cdef list _parts
-    # list of (future, function, whether it is for success); None while there is none.
+    # List of (future, function, whether it is called on success), or None if it is empty.
     cdef list _watchers
     cdef object _lock
     cdef object _condition
@@ -35,5 +35,5 @@ cdef class FutureRecordMetadata:
 
 
 cdef object deadline_of(object clock, object timeout)
-# Not yet of a batch: the batch's append sets result and index.
+# Return a future that is not part of a batch yet. The append to a batch sets its result and index.
 cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int value_size, int header_size)

@@ -7,15 +7,14 @@ from kafkacore.structs import TopicPartition
 
 @final
 class ProduceResult:
-    """The fate of one batch: done once, with a base offset or an error, or divided into the fates of its
-    parts.
+    """The outcome of one batch: a base offset, an error, or the results of its parts after a split.
 
     Parameters
     ----------
     topic_partition
-        Where the batch goes.
+        Partition of the batch.
     clock
-        What waiting is measured by.
+        Measures the waits.
     """
 
     topic_partition: TopicPartition
@@ -31,31 +30,41 @@ class ProduceResult:
         error: BaseException | None = None,
         record_errors: Mapping[int, BaseException] | None = None,
     ) -> None:
-        """State the outcome, wake who waits, then run callbacks in the order of the records.
+        """Set the outcome, wake waiting threads, then run the callbacks in the order of the records.
 
         Parameters
         ----------
         base_offset
-            Offset of the batch's first record, -1 where the broker was not asked (acks=0).
+            Offset of the batch's first record, or -1 with ``acks=0``.
         log_append_time_ms
-            The broker's timestamp of the records, -1 where theirs stands.
+            Timestamp that the broker gave to the records, or -1 if they keep their own.
         error
-            Why all of it failed; ``None`` for success.
+            Error of the batch; ``None`` for success.
         record_errors
-            Index in the batch → its own error, where the broker blamed single records (KIP-467).
+            Index in the batch → error, for records that the broker has rejected individually (KIP-467).
         """
     def divide(self, parts: list[tuple[int, ProduceResult]]) -> None:
-        """Hand this fate over to ``parts``, a list of (index of the first record, result), after a split."""
+        """Replace this result by those of ``parts`` after a split.
+
+        Parameters
+        ----------
+        parts
+            List of (index of the first record, ProduceResult).
+        """
     def wait(self, timeout_ms: float | None = None) -> bool:
-        """Wait until this and all that it was divided into is done and its callbacks have run; whether so."""
+        """Wait until this result and all of its parts are done and their callbacks have run.
+
+        Return ``False`` if that takes longer than ``timeout_ms``.
+        """
 
 @final
 class FutureRecordMetadata:
-    """The outcome of one :meth:`~kafkacore.KafkaProducer.send`, there once its batch has been answered.
+    """The outcome of one :meth:`~kafkacore.KafkaProducer.send`.
 
-    Made by the producer. Methods and attributes are kafka-python's. The error of a failed send says by its
-    attribute ``possibly_persisted`` whether the record may nevertheless be in the log.
+    The producer creates it. Methods and attributes are those of kafka-python. The error of a failed send has
+    the attribute ``possibly_persisted``, which is true if the record may be in the log nevertheless.
     """
+
     def __init__(
         self,
         result: ProduceResult,
@@ -67,31 +76,31 @@ class FutureRecordMetadata:
     ) -> None: ...
     @property
     def topic_partition(self) -> TopicPartition:
-        """Where the record goes."""
+        """Partition of the record."""
     @property
     def is_done(self) -> bool:
-        """Whether the outcome is known."""
+        """Whether the record was acknowledged or has failed."""
     @property
     def exception(self) -> BaseException | None:
-        """Why the record failed; ``None`` while unknown and after success."""
+        """The error of the record; ``None`` while it is not done, and after success."""
     @property
     def value(self) -> RecordMetadata | None:
-        """The record's :class:`RecordMetadata`; ``None`` while unknown and after a failure."""
+        """The :class:`RecordMetadata`; ``None`` while the record is not done, and after a failure."""
     def done(self) -> bool:
-        """Whether the outcome is known."""
+        """Return whether the record was acknowledged or has failed."""
     def succeeded(self) -> bool:
-        """Whether the record has been acknowledged."""
+        """Return whether the record was acknowledged."""
     def failed(self) -> bool:
-        """Whether the record has failed."""
+        """Return whether the record has failed."""
     def retriable(self) -> bool:
-        """Whether the record has failed with an error for which sending it again may help."""
+        """Return whether the record has failed with an error after which another ``send()`` may succeed."""
     def get(self, timeout: float | None = None) -> RecordMetadata:
-        """Wait for the outcome.
+        """Wait until the record is acknowledged.
 
         Parameters
         ----------
         timeout
-            Seconds to wait at most; ``None`` waits for as long as it takes (``delivery_timeout_ms`` ends it).
+            Seconds to wait. ``None`` sets no limit, but ``delivery_timeout_ms`` limits the wait anyway.
 
         Returns
         -------
@@ -100,18 +109,21 @@ class FutureRecordMetadata:
         Raises
         ------
         KafkaTimeoutError
-            The outcome is not known in time; the record is still on its way.
+            The record is not done in time. It is still being sent.
         KafkaError
-            The record failed; ``error.possibly_persisted`` says whether it may be in the log all the same.
+            The record failed. ``error.possibly_persisted`` is true if it may be in the log nevertheless.
         """
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
-        """Call ``f(*args, record_metadata, **kwargs)`` after success: on the producer's network thread, or at
-        once if the outcome is known. What it raises is logged. Returns the future.
+        """Call ``f(*args, record_metadata, **kwargs)`` after the record is acknowledged.
 
-        On that thread nothing must wait for another record of the same producer: only that thread can bring
-        its outcome.
+        The call is made on the producer's network thread, or at once if the record is done. Exceptions of
+        ``f`` are logged. The callback must not wait for another record of the same producer, because it
+        blocks the thread that would complete it. Returns the future.
         """
     def add_errback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
-        """Call ``f(*args, error, **kwargs)`` after a failure; see :meth:`add_callback`. Returns the future."""
+        """Call ``f(*args, error, **kwargs)`` after a failure. Returns the future.
+
+        See :meth:`add_callback`.
+        """
     def add_both(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
-        """Call ``f`` after either, see :meth:`add_callback` and :meth:`add_errback`. Returns the future."""
+        """Call ``f`` in either case, as :meth:`add_callback` or :meth:`add_errback`. Returns the future."""

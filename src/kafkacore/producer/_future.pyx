@@ -1,7 +1,7 @@
-"""What became of a record. The fate of a batch in, a future per record out.
+"""The results of batches, and the futures of their records.
 
-A future is no more than (batch, index): completing a batch of ten thousand records touches one object, and
-only futures that carry a callback or have a waiter cost more. Does not know: the network, retries.
+A future is only a reference to a result and an index. Completing a batch of ten thousand records changes a
+single object; only futures with a callback or a waiting thread cost more.
 """
 
 import logging
@@ -20,15 +20,14 @@ logger = logging.getLogger("kafkacore.producer")
 
 @cython.final
 cdef class ProduceResult:
-    """The fate of one batch: done once, with a base offset or an error, or divided into the fates of its
-    parts.
+    """The outcome of one batch: a base offset, an error, or the results of its parts after a split.
 
     Parameters
     ----------
     topic_partition
-        Where the batch goes.
+        Partition of the batch.
     clock
-        What waiting is measured by.
+        Measures the waits.
     """
 
     def __init__(self, topic_partition, clock=SYSTEM_CLOCK):
@@ -36,23 +35,23 @@ cdef class ProduceResult:
         self.base_offset = -1
         self.log_append_time_ms = -1
         self._clock = clock
-        # Taken again by a finaliser that looks at a future, should the garbage collector run it in here.
+        # Reentrant, because the garbage collector may run a finalizer that uses a future.
         self._lock = RLock()
 
     def complete(self, long long base_offset=-1, long long log_append_time_ms=-1, error=None,
                  record_errors=None):
-        """State the outcome, wake who waits, then run callbacks in the order of the records.
+        """Set the outcome, wake waiting threads, then run the callbacks in the order of the records.
 
         Parameters
         ----------
         base_offset
-            Offset of the batch's first record, -1 where the broker was not asked (acks=0).
+            Offset of the batch's first record, or -1 with ``acks=0``.
         log_append_time_ms
-            The broker's timestamp of the records, -1 where theirs stands.
+            Timestamp that the broker gave to the records, or -1 if they keep their own.
         error
-            Why all of it failed; ``None`` for success.
+            Error of the batch; ``None`` for success.
         record_errors
-            Index in the batch → its own error, where the broker blamed single records (KIP-467).
+            Index in the batch → error, for records that the broker has rejected individually (KIP-467).
         """
         cdef list watchers
         with self._lock:
@@ -71,8 +70,7 @@ cdef class ProduceResult:
             try:
                 watchers.sort(key=_index_of)
                 for future, function, on_success in watchers:
-                    # On the network thread, where not even SystemExit may take the other records' outcomes
-                    # with it.
+                    # On the network thread, not even SystemExit may prevent the other callbacks.
                     (<FutureRecordMetadata>future)._call(function, on_success, BaseException)
             finally:
                 self._settle()
@@ -85,10 +83,16 @@ cdef class ProduceResult:
         return 0
 
     def divide(self, list parts not None):
-        """Hand this fate over to ``parts``, a list of (index of the first record, result), after a split."""
+        """Replace this result by those of ``parts`` after a split.
+
+        Parameters
+        ----------
+        parts
+            List of (index of the first record, ProduceResult).
+        """
         cdef FutureRecordMetadata future
         cdef ProduceResult part
-        # A copy, checked: the futures walk it without a look.
+        # The copy is checked once, because futures read it without checks.
         parts = list(parts)
         _check_parts(self, parts)
         with self._lock:
@@ -105,7 +109,10 @@ cdef class ProduceResult:
                 self._condition.notify_all()
 
     def wait(self, timeout_ms=None):
-        """Wait until this and all that it was divided into is done and its callbacks have run; whether so."""
+        """Wait until this result and all of its parts are done and their callbacks have run.
+
+        Return ``False`` if that takes longer than ``timeout_ms``.
+        """
         cdef double started_ms = self._clock.monotonic_ms()
         cdef object left_ms = timeout_ms
         if not self._wait_here(timeout_ms, True):
@@ -124,8 +131,7 @@ cdef class ProduceResult:
         return self._settled or self._parts is not None
 
     cdef int _wait_until(self, object deadline_ms, str what, object timeout) except -1:
-        """Wait until this is done or divided; ``what`` has not happened within ``timeout`` s at the deadline.
-        """
+        """Wait until this is done or split. At the deadline, raise an error with ``what`` and ``timeout``."""
         left_ms = None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
         if left_ms is not None and left_ms < 0 or not self._wait_here(left_ms):
             raise KafkaTimeoutError(f"{what} within {timeout} seconds")
@@ -152,20 +158,20 @@ cdef int _check_parts(ProduceResult whole, list parts) except -1:
     cdef long long index, before = -1
     for at in range(len(parts)):
         if type(parts[at]) is not tuple or len(<tuple>parts[at]) != 2:
-            raise TypeError(f"a part is a tuple (index, ProduceResult), not {parts[at]!r}")
+            raise TypeError(f"a part must be a tuple (index, ProduceResult), not {parts[at]!r}")
         index, part = <tuple>parts[at]
         if index <= before or (at == 0 and index != 0):
-            raise ValueError(f"part {at} begins at {index}, after one at {before}; the first begins at 0")
+            raise ValueError(f"part {at} begins at {index}: parts must be sorted, and the first begins at 0")
         if part is None or part is whole or part._parts is not None:
-            raise ValueError(f"part {at} is not an outcome that is still open")
+            raise ValueError(f"part {at} must be another result that is not divided")
         before = index
     if before < 0:
-        raise ValueError("a batch is divided into one part or more")
+        raise ValueError("a batch must be divided into at least one part")
     return 0
 
 
 cdef object deadline_of(object clock, object timeout):
-    """Of a wait that begins now, of so many seconds; ``None`` for one without end."""
+    """Return the deadline of a wait of ``timeout`` seconds that begins now; ``None`` for no limit."""
     return None if timeout is None else clock.monotonic_ms() + timeout * 1000.0
 
 
@@ -178,22 +184,22 @@ cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int v
     return future
 
 
-# Not tracked by the garbage collector: a loop of sends makes and drops millions. Its one reference leads into
-# a cycle only by a callback, and the result lets go of those when it is done.
+# Not tracked by the garbage collector, because a loop of sends creates and drops millions of futures. A
+# reference cycle is only possible through a callback, and the result drops its callbacks when it is done.
 @cython.final
 @cython.no_gc
 @cython.freelist(128)
 cdef class FutureRecordMetadata:
-    """The outcome of one :meth:`~kafkacore.KafkaProducer.send`, there once its batch has been answered.
+    """The outcome of one :meth:`~kafkacore.KafkaProducer.send`.
 
-    Made by the producer. Methods and attributes are kafka-python's. The error of a failed send says by its
-    attribute ``possibly_persisted`` whether the record may nevertheless be in the log.
+    The producer creates it. Methods and attributes are those of kafka-python. The error of a failed send has
+    the attribute ``possibly_persisted``, which is true if the record may be in the log nevertheless.
     """
 
     def __init__(self, ProduceResult result not None, int index=0, long long timestamp_ms=-1,
                  int serialized_key_size=-1, int serialized_value_size=-1, int serialized_header_size=-1):
         if index < 0:
-            raise ValueError(f"the index of a record in its batch is 0 or more, not {index}")
+            raise ValueError(f"the index of a record must be 0 or more, not {index}")
         self._result = result
         self._index = index
         self._timestamp_ms = timestamp_ms
@@ -202,10 +208,10 @@ cdef class FutureRecordMetadata:
         self._header_size = serialized_header_size
 
     def __reduce__(self):
-        refuse_copy(self, "it waits for a request of this process; copy future.get(), the RecordMetadata")
+        refuse_copy(self, "it waits for a request of this process; copy the RecordMetadata, future.get()")
 
     cdef ProduceResult _current(self):
-        # Safe because of the GIL: nothing here lets another thread in between result and index.
+        # The GIL makes this safe: no other thread can run between the two assignments.
         cdef tuple part
         while self._result._parts is not None:
             for part in reversed(self._result._parts):
@@ -222,41 +228,41 @@ cdef class FutureRecordMetadata:
 
     @property
     def topic_partition(self):
-        """Where the record goes."""
+        """Partition of the record."""
         return self._result.topic_partition
 
     @property
     def is_done(self):
-        """Whether the outcome is known."""
+        """Whether the record was acknowledged or has failed."""
         return self._current().done
 
     def done(self):
-        """Whether the outcome is known."""
+        """Return whether the record was acknowledged or has failed."""
         return self._current().done
 
     def succeeded(self):
-        """Whether the record has been acknowledged."""
+        """Return whether the record was acknowledged."""
         cdef ProduceResult result = self._current()
         return result.done and self._error_of(result) is None
 
     def failed(self):
-        """Whether the record has failed."""
+        """Return whether the record has failed."""
         cdef ProduceResult result = self._current()
         return result.done and self._error_of(result) is not None
 
     def retriable(self):
-        """Whether the record has failed with an error for which sending it again may help."""
+        """Return whether the record has failed with an error after which another ``send()`` may succeed."""
         return isinstance(self.exception, RetriableError)
 
     @property
     def exception(self):
-        """Why the record failed; ``None`` while unknown and after success."""
+        """The error of the record; ``None`` while it is not done, and after success."""
         cdef ProduceResult result = self._current()
         return self._error_of(result) if result.done else None
 
     @property
     def value(self):
-        """The record's :class:`RecordMetadata`; ``None`` while unknown and after a failure."""
+        """The :class:`RecordMetadata`; ``None`` while the record is not done, and after a failure."""
         cdef ProduceResult result = self._current()
         cdef long long offset
         if not result.done or self._error_of(result) is not None:
@@ -270,12 +276,12 @@ cdef class FutureRecordMetadata:
         )
 
     def get(self, timeout=None):
-        """Wait for the outcome.
+        """Wait until the record is acknowledged.
 
         Parameters
         ----------
         timeout
-            Seconds to wait at most; ``None`` waits for as long as it takes (``delivery_timeout_ms`` ends it).
+            Seconds to wait. ``None`` sets no limit, but ``delivery_timeout_ms`` limits the wait anyway.
 
         Returns
         -------
@@ -284,9 +290,9 @@ cdef class FutureRecordMetadata:
         Raises
         ------
         KafkaTimeoutError
-            The outcome is not known in time; the record is still on its way.
+            The record is not done in time. It is still being sent.
         KafkaError
-            The record failed; ``error.possibly_persisted`` says whether it may be in the log all the same.
+            The record failed. ``error.possibly_persisted`` is true if it may be in the log nevertheless.
         """
         cdef ProduceResult result = self._current()
         if not result.done:
@@ -294,8 +300,7 @@ cdef class FutureRecordMetadata:
             result = self._current()
         error = self._error_of(result)
         if error is not None:
-            # One error stands for many records: without this, each raise would lengthen its traceback for
-            # ever.
+            # Many records share one error object. Without this, each raise would extend its traceback.
             raise error.with_traceback(None)
         return self.value
 
@@ -305,28 +310,30 @@ cdef class FutureRecordMetadata:
             self._result._wait_until(deadline_ms, "the record has not been acknowledged", timeout)
 
     def add_callback(self, f, *args, **kwargs):
-        """Call ``f(*args, record_metadata, **kwargs)`` after success: on the producer's network thread, or at
-        once if the outcome is known. What it raises is logged. Returns the future.
+        """Call ``f(*args, record_metadata, **kwargs)`` after the record is acknowledged.
 
-        On that thread nothing must wait for another record of the same producer: only that thread can bring
-        its outcome.
+        The call is made on the producer's network thread, or at once if the record is done. Exceptions of
+        ``f`` are logged. The callback must not wait for another record of the same producer, because it
+        blocks the thread that would complete it. Returns the future.
         """
         return self._add(f, True, args, kwargs)
 
     def add_errback(self, f, *args, **kwargs):
-        """Call ``f(*args, error, **kwargs)`` after a failure; see :meth:`add_callback`. Returns the future.
+        """Call ``f(*args, error, **kwargs)`` after a failure. Returns the future.
+
+        See :meth:`add_callback`.
         """
         return self._add(f, False, args, kwargs)
 
     def add_both(self, f, *args, **kwargs):
-        """Call ``f`` after either, see :meth:`add_callback` and :meth:`add_errback`. Returns the future."""
+        """Call ``f`` in either case, as :meth:`add_callback` or :meth:`add_errback`. Returns the future."""
         self._add(f, True, args, kwargs)
         return self._add(f, False, args, kwargs)
 
     cdef object _add(self, object function, bint on_success, tuple args, dict kwargs):
         cdef ProduceResult result
         if not callable(function):
-            raise TypeError(f"a callback is a function; {function!r} is not")
+            raise TypeError(f"a callback must be callable, not {function!r}")
         if args or kwargs:
             function = partial(function, *args, **kwargs)
         while True:
@@ -350,7 +357,7 @@ cdef class FutureRecordMetadata:
         try:
             function(self.value if error is None else error)
         except guarded:
-            logger.exception("callback %r of a record of %s failed", function, self._result.topic_partition)
+            logger.exception("callback %r for a record of %s failed", function, self._result.topic_partition)
 
     def __repr__(self):
         state = "pending" if not self.is_done else repr(self.exception or self.value)

@@ -1,4 +1,4 @@
-"""The hash of keys, for Cython callers."""
+"""The hash function of keys, for Cython callers."""
 
 from libc.stdint cimport uint8_t, uint32_t
 

@@ -1,7 +1,6 @@
-"""The batches of one partition that wait to be sent: records in at the back, batches out at the front.
+"""The waiting batches of one partition.
 
-What is retried is put back where it stood. Any thread may append, one thread (the sender's) takes. Does not
-know: when a batch is ready, the other partitions.
+Any thread may append records. Only the sender removes batches, and puts retried ones back in their old place.
 """
 
 cimport cython
@@ -20,7 +19,7 @@ from kafkacore.errors import IllegalStateError
 
 @cython.final
 cdef class PartitionQueue:
-    """Queue of one partition.
+    """The queue of one partition.
 
     Parameters
     ----------
@@ -41,16 +40,16 @@ cdef class PartitionQueue:
         if self._lock is not NULL:
             PyThread_free_lock(self._lock)
 
-    # ---- Taking turns --------------------------------------------------------------------------------------
-    # The GIL is the lock: what happens here under it runs no Python code of anyone else's, and releases it
-    # nowhere. Only columns are encoded without the GIL, and whoever comes meanwhile waits here.
+    # ---- Mutual exclusion ----------------------------------------------------------------------------------
+    # The GIL is the lock: the methods below run no foreign Python code and do not release it. Only columns
+    # are encoded without the GIL. Other threads that need the queue in the meantime wait in `_await_filling`.
 
     cdef int begin_filling(self) except -1:
-        """Keep everyone else out until `end_filling`, also while the GIL is released."""
+        """Keep other threads out until `end_filling`, even while the GIL is released."""
         self._await_filling()
-        # One that waited may hold the lock for a moment still, to pass.
+        # A thread that has waited may still hold the lock for a moment.
         while not PyThread_acquire_lock(self._lock, NOWAIT_LOCK):
-            self._pass()
+            self._wait_for_lock()
             self._await_filling()
         self._is_filling = True
         return 0
@@ -62,10 +61,10 @@ cdef class PartitionQueue:
 
     cdef int _await_filling(self) except -1:
         while self._is_filling:
-            self._pass()
+            self._wait_for_lock()
         return 0
 
-    cdef void _pass(self) noexcept:
+    cdef void _wait_for_lock(self) noexcept:
         with nogil:
             PyThread_acquire_lock(self._lock, WAIT_LOCK)
             PyThread_release_lock(self._lock)
@@ -85,21 +84,22 @@ cdef class PartitionQueue:
 
     cdef bint append_new(self, ProducerBatch batch, FutureRecordMetadata future,
                          const SerializedRecord* record) except -1:
-        """Append to the open batch if another thread has just made one, else to ``batch``: whether that was
-        used.
+        """Append to the open batch if another thread has just added one, else to ``batch``.
+
+        Return whether ``batch`` was used.
         """
         if self._is_filling:
             self._await_filling()
         if self._open is not None and self._open.try_append(future, record):
             return False
         if not batch.try_append(future, record):
-            # The first record of a batch always fits; so it has been failed, by a close that did not wait.
+            # The first record of a batch always fits, so a close without a wait has failed this batch.
             raise IllegalStateError("KafkaProducer is closed")
         self.add(batch)
         return True
 
     cdef int add(self, ProducerBatch batch) except -1:
-        """Put a new batch at the end; what was open takes no more records."""
+        """Add a new batch at the end. The open batch accepts no more records."""
         batch.place = self._next_place
         self._next_place += 1
         self._batches.append(batch)
@@ -107,18 +107,18 @@ cdef class PartitionQueue:
         return 0
 
     def close_open(self):
-        """What is open takes no more records."""
+        """Accept no more records in the open batch."""
         self._open = None
 
     @property
     def head(self):
-        """The oldest batch, the next to be sent; ``None`` if there is none."""
-        # Safe because of the GIL: another thread only appends behind it.
+        """The oldest batch, which is sent next, or ``None``."""
+        # The GIL makes this safe, because other threads only append at the end.
         return self._batches[0] if self._batches else None
 
     @property
     def is_head_full(self):
-        """Whether the oldest batch takes no more records."""
+        """Whether the oldest batch accepts no more records."""
         head = self.head
         return head is not None and (head is not self._open or head.is_full)
 
@@ -126,7 +126,7 @@ cdef class PartitionQueue:
         return len(self._batches)
 
     def pop(self):
-        """Take the oldest batch, which is closed for records by it."""
+        """Remove and return the oldest batch, which then accepts no more records."""
         if self._is_filling:
             self._await_filling()
         batch = self._batches.popleft()
@@ -135,11 +135,11 @@ cdef class PartitionQueue:
         return batch
 
     def put_back(self, ProducerBatch batch not None):
-        """Put a batch that has been taken before in its old place: before all that were made after it."""
+        """Put back a batch that was removed before, in front of all batches that were created after it."""
         cdef int at = 0
         if self._is_filling:
             self._await_filling()
-        # By number: an iterator is one of the objects that the garbage collector tracks.
+        # Uses an index, because an iterator is tracked by the garbage collector and could start it.
         while at < len(self._batches) and (<ProducerBatch?>self._batches[at]).place < batch.place:
             at += 1
         self._batches.insert(at, batch)

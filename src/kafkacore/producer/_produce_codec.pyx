@@ -1,8 +1,6 @@
-"""Produce requests and their answers as bytes, without an object for each topic and partition in between.
+"""Encode produce requests and decode their responses without an object per topic and partition.
 
-Sealed batches in, a request's body out; an answer in which all went well in, a list of offsets out. The
-generated messages do the same for everything, and are the oracle in the tests. Does not know: errors,
-connections.
+The generated messages can do the same, and the tests compare the results.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -12,12 +10,12 @@ from kafkacore.wire._cursor cimport Cursor
 from kafkacore.wire._writer cimport Writer
 
 cdef enum:
-    # Apache Kafka's definition: since when a version has what.
+    # First versions with a field or an encoding, from Apache Kafka's message definition.
     LOG_START_OFFSET_FROM = 5
     RECORD_ERRORS_FROM = 8
     FLEXIBLE_FROM = 9
     TOPIC_ID_FROM = 13
-    # The least that an element of each array takes.
+    # Minimum encoded size of an element of each array.
     MIN_TOPIC = 3
     MIN_PARTITION = 22
     MIN_RECORD_ERROR = 6
@@ -25,16 +23,16 @@ cdef enum:
 
 def write_body(Writer writer not None, int version, int acks, int timeout_ms, list topics not None,
                transactional_id=None):
-    """The body of a produce request.
+    """Write the body of a produce request.
 
     Parameters
     ----------
     timeout_ms
-        For the replicas.
+        How long the leader waits for its replicas.
     topics
         Tuples of a name, a ``UUID`` and a list of sealed batches.
     transactional_id
-        Of the producer, if the batches are a transaction's.
+        Transactional id of the producer, if the batches belong to a transaction.
     """
     cdef bint compact = version >= FLEXIBLE_FROM
     cdef ProducerBatch batch
@@ -52,7 +50,7 @@ def write_body(Writer writer not None, int version, int acks, int timeout_ms, li
             writer.write_int32(batch.topic_partition[1])
             payload = batch.payload
             writer.write_length(len(payload), compact)
-            # By reference: never copied on its way to the socket.
+            # Writes a reference: the batch is not copied on its way to the socket.
             writer.write_piece(payload)
             if compact:
                 writer.write_unsigned_varint(0)
@@ -63,19 +61,19 @@ def write_body(Writer writer not None, int version, int acks, int timeout_ms, li
 
 
 def read_acknowledgements(Cursor cursor not None, int version):
-    """The body of an answer in which every partition went well.
+    """Read the body of a response in which every partition succeeded.
 
     Returns
     -------
     tuple | None
-        A list of tuples of topic (name, or from version 13 on the 16 bytes of its id), partition, base offset
-        and log append time (milliseconds, -1 for none); and the throttle time in milliseconds. ``None`` if
-        there is more to be said, with the cursor where it was.
+        A list of tuples of topic (the name, or from version 13 on the 16 bytes of the id), partition, base
+        offset and log append time (milliseconds, or -1); and the throttle time in milliseconds. ``None`` if
+        the response contains anything else; the cursor is then unchanged.
 
     Raises
     ------
     MalformedMessageError
-        The bytes are no such answer.
+        The bytes are not a valid response.
     """
     cdef const uint8_t *start = cursor.pos
     cdef bint compact = version >= FLEXIBLE_FROM
@@ -107,7 +105,7 @@ def read_acknowledgements(Cursor cursor not None, int version):
 
 
 cdef bint _read_partition(Cursor cursor, int version, topic, list answers) except -1:
-    """Whether the partition went well, and nothing else is said of it."""
+    """Read one partition. Return whether it succeeded and contains no further information."""
     cdef bint compact = version >= FLEXIBLE_FROM
     cdef int32_t partition = cursor.read_int32()
     cdef bint is_plain = cursor.read_int16() == 0

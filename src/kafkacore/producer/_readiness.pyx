@@ -1,7 +1,4 @@
-"""Which partitions have something to send, and to whom; asked in every turn of the sender, of all that wait.
-
-Queues and a snapshot of the cluster in, nodes and waits out. Does not know: requests, connections.
-"""
+"""Find the partitions with batches to send and their leaders, in every iteration of the sender."""
 
 from libc.math cimport INFINITY
 
@@ -9,8 +6,8 @@ from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._partition_queue cimport PartitionQueue
 
 
-cdef int _follow(PartitionQueue queue, cluster) except -1:
-    """Look the partition's leader up, once for each snapshot."""
+cdef int _update_leader(PartitionQueue queue, cluster) except -1:
+    """Look up the partition's leader, once per snapshot of the metadata."""
     if queue._cluster is not cluster:
         queue._leader = cluster.leader_for(queue.topic_partition)
         epoch = cluster.leader_epoch(queue.topic_partition)
@@ -26,31 +23,36 @@ cdef double _backing_off_ms(PartitionQueue queue, ProducerBatch head, double now
 
 
 def backing_off_ms(PartitionQueue queue not None, cluster, double now_ms):
-    """Milliseconds for which the head batch still waits after a failure."""
-    _follow(queue, cluster)
+    """Return the milliseconds for which the first batch still backs off after a failure."""
+    _update_leader(queue, cluster)
     return _backing_off_ms(queue, queue._batches[0], now_ms)
 
 
 def check_ready(dict active not None, cluster, double now_ms, double linger_ms, bint send_now,
                 dict nodes not None, set unknown_leader_topics not None):
-    """Find the nodes with data to be sent.
+    """Find the nodes that have data to be sent.
 
     Parameters
     ----------
     active
-        The queues that have batches; those that have none any more are taken out.
+        The queues that have batches. Empty queues are removed.
     cluster
-        Says who leads.
+        Snapshot of the metadata with the leaders.
+    now_ms
+        Current monotonic time in milliseconds.
     linger_ms
-        How long a batch waits for more records; not at all with ``send_now``.
+        How long a batch waits for more records.
+    send_now
+        Whether batches are sent without that wait.
     nodes
-        Node id → node: found ones are added.
+        Node id → node. The nodes that were found are added.
     unknown_leader_topics
         Topics of partitions without a leader are added.
 
     Returns
     -------
-    Milliseconds until one more is ready by itself; infinite if none will be.
+    float
+        Milliseconds until the next batch becomes ready by time alone; infinite if none does.
     """
     cdef PartitionQueue queue
     cdef ProducerBatch head
@@ -60,8 +62,8 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
         if len(queue._batches) == 0:
             active.pop(queue, None)
             continue
-        _follow(queue, cluster)
-        # That call may have let another thread in, but only the sender's takes batches.
+        _update_leader(queue, cluster)
+        # Another thread may have run during that call, but only the sender removes batches.
         head = queue._batches[0]
         if queue._leader is None:
             unknown_leader_topics.add(queue.topic_partition[0])
@@ -79,19 +81,19 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
 
 
 def by_leader(dict active not None, cluster):
-    """Node id → queues that it leads and that may be drained, those first that have waited longest."""
+    """Return node id → queues that may be drained, with those first that have waited longest."""
     cdef PartitionQueue queue
     cdef dict found = {}
     for queue in list(active):
-        _follow(queue, cluster)
+        _update_leader(queue, cluster)
         if queue._leader is not None and not queue.muted and len(queue._batches):
             (<list>found.setdefault(queue._leader[0], [])).append(queue)
     return found
 
 
 def move_to_back(dict active not None, PartitionQueue queue not None):
-    """A batch has been taken: behind all others if there are more, out if not."""
-    # Safe because of the GIL: an append in between would be forgotten.
+    """Move a queue to the end after one of its batches was drained, or remove it if it is empty."""
+    # The GIL makes this safe. Otherwise an append in between could be lost.
     active.pop(queue, None)
     if len(queue._batches):
         active[queue] = None

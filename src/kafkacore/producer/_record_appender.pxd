@@ -9,17 +9,17 @@ from kafkacore.producer._topic_state cimport TopicState
 
 
 cdef class RecordAppender:
-    # What send() has to look up once per record, by topic name.
+    # Topic name → state, which send() looks up for each record.
     cdef dict _topics
-    # What was looked up last; None after any change.
+    # Last topic that was looked up; None after any change.
     cdef object _last_topic
     cdef TopicState _last_state
-    # PartitionQueue → None: those that have batches, in the order in which they got their first.
+    # PartitionQueue → None: the queues with batches, in the order in which they received the first one.
     cdef readonly dict active
-    # ProducerBatch → None: those whose outcome is open.
+    # ProducerBatch → None: the batches that are neither acknowledged nor failed.
     cdef readonly dict incomplete
     cdef readonly BatchMemory memory
-    # Asked once per batch whether it may come in, and to make it part of the transaction; None without.
+    # Adds the partition of each new batch to the transaction, or rejects it. None without transactions.
     cdef public object transactions
     cdef object _clock
     cdef object _wall_ms
@@ -35,7 +35,7 @@ cdef class RecordAppender:
     cdef bint _ignores_keys
     cdef int _fork_generation
     cdef readonly bint closed
-    # Why no record is taken any more; None as long as there is no error.
+    # The error that rejects all records, or None.
     cdef object _failure
 
     cdef FutureRecordMetadata append_record(self, topic, value, key, headers, partition, timestamp_ms,
@@ -53,7 +53,7 @@ cdef class RecordAppender:
                                           Py_ssize_t size, bint sticky, double max_block_ms)
     cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1
     cdef int _admit(self, PartitionQueue queue, ProducerBatch batch) except -1
-    cdef int _has_begun(self, PartitionQueue queue, ProducerBatch batch) except -1
+    cdef int _activate(self, PartitionQueue queue, ProducerBatch batch) except -1
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1
     cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,
                                   const SerializedRecord* record, Py_ssize_t size,

@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""The half of the RecordAccumulator that ``send()`` calls once per record.
+"""The part of the RecordAccumulator that ``send()`` calls for each record.
 
-It checks the record, chooses its partition, appends it to the open batch, and wakes the sender where needed.
+It checks the record, chooses its partition, appends it to the open batch, and wakes the sender if needed.
 """
 
 cimport cython
@@ -28,11 +28,11 @@ import os
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, TransactionAbortedError
 
-# Of MAX_RECORD_OVERHEAD, what the second and later records of a batch usually do not take.
+# Part of MAX_RECORD_OVERHEAD that records after the first one of a batch usually do not need.
 cdef Py_ssize_t RECORD_OVERHEAD_SPARED = MAX_RECORD_OVERHEAD - 5
 
-# Counts the forks that led to this process: a producer of another generation is a parent's, whose thread is
-# not here and whose sockets are not ours.
+# Number of forks that led to this process. A producer of another generation belongs to a parent process: its
+# thread does not run here, and its sockets must not be used here.
 cdef int fork_generation = 0
 
 
@@ -46,20 +46,20 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @cython.final
 cdef class RecordAppender:
-    """Append records to the open batches of their partitions.
+    """Appends records to the open batches of their partitions.
 
     Parameters
     ----------
     clock
         Time of batches and of records without a timestamp.
     sender_wakeup
-        Wakes the sender when it has something to do before it would wake by itself.
+        Wakes the sender when it has work earlier than it expects.
     memory
-        Where batches come from.
+        Creates the batches.
     batch_size, linger_ms, max_request_size, max_block_ms
-        Configuration; bytes and milliseconds.
+        Settings, in bytes and milliseconds.
     is_adaptive, ignores_keys
-        Of the choice of partitions, see RecordAccumulator.
+        How partitions are chosen: see RecordAccumulator.
     """
 
     def __init__(self, clock, SenderWakeup sender_wakeup not None, BatchMemory memory not None, *,
@@ -70,7 +70,7 @@ cdef class RecordAppender:
         self.incomplete = {}
         self._clock = clock
         self._wall_ms = clock.wall_ms
-        # What is asked of it for each record is then asked without a Python call.
+        # With the real clock, the time is read without a Python call.
         self._is_machine_clock = type(clock) is Clock
         self._random = clock.random
         self.sender_wakeup = sender_wakeup
@@ -92,23 +92,23 @@ cdef class RecordAppender:
         Parameters
         ----------
         topic
-            Name of a topic that :meth:`set_topic` has been called for.
+            Name of a topic for which :meth:`set_topic` was called.
         value, key
             Bytes-like or ``None``.
         headers
             List of (str, bytes), or ``None``.
         partition
-            Where to; ``None`` chooses by the key's hash, and without a key one partition for a batch's
-            worth of bytes.
+            Number of the partition. ``None`` chooses by the key's hash or, without a key, the same partition
+            until a batch is full.
         timestamp_ms
-            Milliseconds since the epoch; ``None`` is now.
+            Milliseconds since the epoch; ``None`` for the current time.
         max_block_ms
-            How long to wait for memory, the configured time by default.
+            How long to wait for memory; the configured time by default.
 
         Returns
         -------
         FutureRecordMetadata | None
-            ``None`` if the topic, or the partition of it, is not known here.
+            ``None`` if the topic or the partition is unknown.
         """
         cdef double block_ms = self._max_block_ms if max_block_ms is None else max_block_ms
         return self.append_record(topic, value, key, headers, partition, timestamp_ms, block_ms)
@@ -150,7 +150,7 @@ cdef class RecordAppender:
 
     cdef FutureRecordMetadata _append_views(self, TopicState state, value, key, headers, int partition,
                                             timestamp_ms, double max_block_ms):
-        """The way of a record with headers, or with something else than ``bytes``."""
+        """Append a record that has headers, or a key or value that is not ``bytes``."""
         cdef SerializedRecord record
         cdef Py_buffer key_view, value_view
         cdef bytes encoded
@@ -163,7 +163,7 @@ cdef class RecordAppender:
             record.headers = <const uint8_t*>PyBytes_AS_STRING(encoded)
             record.headers_size = PyBytes_GET_SIZE(encoded)
             record.header_count = <int32_t>len(headers)
-        # Zeroed, so that releasing one that was never opened does nothing.
+        # Zeroed, so that releasing an unused buffer has no effect.
         memset(&key_view, 0, sizeof(Py_buffer))
         memset(&value_view, 0, sizeof(Py_buffer))
         try:
@@ -208,22 +208,23 @@ cdef class RecordAppender:
         if not queue.try_append(future, record):
             queue = self._append_elsewhere(state, queue, future, record, size, sticky, max_block_ms)
         if sticky:
-            # Not more than the record takes in its batch: a batch must not be left before it is full.
+            # Must not exceed the size of the record in its batch. Otherwise the batch would be left before it
+            # is full.
             state._sticky_bytes += size - RECORDS_AT - RECORD_OVERHEAD_SPARED
         return future
 
     cdef PartitionQueue _append_elsewhere(self, TopicState state, PartitionQueue queue,
                                           FutureRecordMetadata future, const SerializedRecord* record,
                                           Py_ssize_t size, bint sticky, double max_block_ms):
-        """Append a record for which the open batch has no room, or there is none."""
+        """Append a record that does not fit in the open batch, or for which no batch is open."""
         while self._grow(queue, size):
             if queue.try_append(future, record):
                 return queue
         if len(queue._batches):
             self.sender_wakeup.batch_is_full(queue)
             if sticky and state._sticky_bytes > 0:
-                # On to another partition (KIP-480), unless this one has just been chosen: with what waits
-                # there already.
+                # Switch to another partition (KIP-480), unless this one was just chosen although it has
+                # waiting batches.
                 state.rotate(self._random)
                 queue = state._queues[state._sticky_partition]
         if not queue.try_append(future, record):
@@ -231,8 +232,9 @@ cdef class RecordAppender:
         return queue
 
     cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1:
-        """Get more memory for the open batch, at least ``size`` bytes of what it may still take; without, it
-        is full. Whether to try again.
+        """Reserve more memory for the open batch, at least ``size`` bytes if its maximum allows that.
+
+        If no memory is free, the batch is full. Return whether to try the append again.
         """
         cdef ProducerBatch batch = queue._open
         cdef Py_ssize_t more
@@ -246,13 +248,15 @@ cdef class RecordAppender:
         return queue._open is batch
 
     def check_usable(self):
-        """Raise the error of :meth:`fail_appends`. Raise ``IllegalStateError`` if the producer is closed, or
-        belongs to the process this one was forked from.
+        """Raise an error if records are rejected.
+
+        It is the error of :meth:`fail_appends`, or ``IllegalStateError`` if the producer is closed or was
+        created before ``fork()``.
         """
         if self._fork_generation != fork_generation:
             raise IllegalStateError(
-                "this KafkaProducer was made before fork(): its network thread and connections belong to the "
-                "parent process; make a new one in the child"
+                "this KafkaProducer was created before fork(): its network thread and connections belong to "
+                "the parent process; create a new one in the child"
             )
         if self._failure is not None:
             raise type(self._failure)(*self._failure.args) from self._failure
@@ -261,13 +265,15 @@ cdef class RecordAppender:
 
     @property
     def is_forked(self):
-        """Whether this is a copy in a forked child."""
+        """Whether the producer was created by the parent of this process."""
         return self._fork_generation != fork_generation
 
     cdef int _refuse_size(self, Py_ssize_t size) except -1:
         limit = min(self._max_request_size, self._buffer_memory)
         name = "max_request_size" if limit == self._max_request_size else "buffer_memory"
-        raise MessageSizeTooLargeError(f"the record takes {size} bytes serialised, above {name} ({limit})")
+        raise MessageSizeTooLargeError(
+            f"the record has {size} bytes when serialized, more than {name} ({limit})"
+        )
 
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1:
         if record.key_size >= 0 and not self._ignores_keys:
@@ -286,9 +292,9 @@ cdef class RecordAppender:
             self.transactions.add_partition(queue.topic_partition)
         batch = self.memory.new_batch(queue.topic_partition, max(self._batch_size, size), size, max_block_ms)
         try:
-            # Closed while this thread waited for memory: nobody would send the batch any more.
+            # The producer may have been closed during the wait for memory. The batch would never be sent.
             self.check_usable()
-            # Before the append: from then on the sender may finish it at any time.
+            # Must precede the append, because the sender may complete the batch at any time afterwards.
             self.incomplete[batch] = None
             self._admit(queue, batch)
             if not queue.append_new(batch, future, record):
@@ -297,50 +303,51 @@ cdef class RecordAppender:
         except BaseException:
             self._abandon(batch)
             raise
-        self._has_begun(queue, batch)
+        self._activate(queue, batch)
         return 0
 
     cdef int _admit(self, PartitionQueue queue, ProducerBatch batch) except -1:
-        """Make a new batch part of the transaction, which cannot end before any that is in `incomplete`.
+        """Add a new batch to the transaction, which cannot end before all batches in `incomplete` are done.
 
-        Records join an open batch unasked: outside of a transaction none is open.
+        Records are appended to an open batch without this check, because no batch is open outside of a
+        transaction.
         """
         if self.transactions is not None:
             self.transactions.add_partition(queue.topic_partition)
         if batch.result.done:
-            # Failed meanwhile, by a close that did not wait or with its transaction.
+            # The batch was failed in the meantime by a close without a wait, or with its transaction.
             self.check_usable()
-            raise TransactionAbortedError("the transaction was aborted while this was being appended")
+            raise TransactionAbortedError("the transaction was aborted while this record was being appended")
         return 0
 
-    cdef int _has_begun(self, PartitionQueue queue, ProducerBatch batch) except -1:
-        """A new batch stands in the queue."""
+    cdef int _activate(self, PartitionQueue queue, ProducerBatch batch) except -1:
+        """Activate the queue after a new batch was added to it."""
         self.active[queue] = None
         if batch.is_full:
             return self.sender_wakeup.batch_is_full(queue)
         return self.sender_wakeup.batch_is_due(queue, batch.created_ms + self._linger_ms)
 
     cdef int _abandon(self, ProducerBatch batch) except -1:
-        # It holds no record, but a flush may have seen it and wait for it.
+        # The batch has no records, but a flush may wait for it.
         if not batch.result.done:
             batch.complete()
         self.incomplete.pop(batch, None)
         self.memory.give_back(batch)
-        # It may have been the last one that the end of a transaction, or a close, was waiting for.
+        # The end of a transaction, or a close, may have waited for this batch only.
         return self.sender_wakeup.wake()
 
     def release(self, ProducerBatch batch not None):
-        """Give the batch's memory back: its last request has ended. Once, however often it is called."""
+        """Release the memory of a batch whose last request has ended. Further calls have no effect."""
         self.memory.give_back(batch)
 
     # ---- Topics ------------------------------------------------------------------------------------------
 
     def topic_state(self, topic):
-        """The :class:`TopicState` of a topic; ``None`` if it is not known."""
+        """Return the :class:`TopicState` of a topic, or ``None`` if the topic is unknown."""
         return self._look_up(topic)
 
     def set_topic(self, str topic not None, list queues not None, tuple available not None):
-        """Send to ``queues``, by partition; ``available`` are the partitions that have a leader."""
+        """Use ``queues``, one per partition. ``available`` are the partitions that have a leader."""
         cdef TopicState before = self._topics.get(topic)
         cdef TopicState state = TopicState(topic, queues, available, self._is_adaptive)
         if before is not None and before._sticky_partition in available:
@@ -350,27 +357,27 @@ cdef class RecordAppender:
         self._last_topic = self._last_state = None
 
     def forget_topic(self, str topic not None):
-        """What is known of the topic holds no longer; the next record to it has to ask."""
+        """Remove a topic, so that the next record to it has to wait for metadata."""
         self._topics.pop(topic, None)
         self._last_topic = self._last_state = None
 
     def topic_names(self):
-        """Names of the topics that are known."""
+        """Return the names of the known topics."""
         return list(self._topics)
 
-    # ---- Of the sender -----------------------------------------------------------------------------------
+    # ---- Calls of the sender -----------------------------------------------------------------------------
 
     def forget_if_empty(self, PartitionQueue queue not None):
-        """Take a partition without batches off :attr:`active`."""
-        # Safe because of the GIL: an append in between would be forgotten.
+        """Remove a partition without batches from :attr:`active`."""
+        # The GIL makes this safe. Otherwise an append in between could be lost.
         if len(queue._batches) == 0:
             self.active.pop(queue, None)
 
     def close_for_appends(self):
-        """Refuse records from now on."""
+        """Reject further records."""
         self.closed = True
 
     def fail_appends(self, error):
-        """Refuse records from now on, because of ``error``."""
+        """Reject further records with ``error``."""
         self._failure = error
         self.closed = True

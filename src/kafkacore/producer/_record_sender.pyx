@@ -1,6 +1,6 @@
-"""``KafkaProducer.send``, the method that an application calls once per record.
+"""The compiled ``KafkaProducer.send``, which an application calls for each record.
 
-For a record of a known topic, all that is left of the call is one append.
+For a plain record of a known topic, the call consists of a single append.
 """
 
 cimport cython
@@ -11,19 +11,19 @@ from kafkacore.producer._record_appender cimport RecordAppender
 
 @cython.final
 cdef class RecordSender:
-    """Append a record at once if that is possible, else have it prepared.
+    """Appends a record directly if possible, and passes it to the preparer otherwise.
 
     Parameters
     ----------
     records
         Appends records to the batches of known topics.
     preparer
-        Its ``send`` takes the records that Python code has to see; ``send_to_unknown`` those of a topic that
-        is not known.
+        Its ``send`` handles records that Python code has to process, and its ``send_to_unknown`` records of
+        unknown topics.
     is_plain
-        Whether no Python code has to see the records.
+        Whether no Python code has to process the records.
     owner
-        Lives as long as this object, and so as long as a program has its ``send``.
+        Object that is kept alive as long as a program refers to ``send``.
     """
 
     cdef RecordAppender _records
@@ -37,12 +37,13 @@ cdef class RecordSender:
         self._is_plain = is_plain
         self._owner = owner
 
-    # A plain built-in method, which the interpreter calls without an object in between.
+    # Without binding, this is a plain built-in method, which the interpreter calls without a bound-method
+    # object.
     @cython.binding(False)
     @cython.embedsignature(True)
     @cython.embedsignature.format("clinic")
     def send(self, topic, value=None, key=None, headers=None, partition=None, timestamp_ms=None):
-        """Publish a record, as :meth:`kafkacore.KafkaProducer.send` describes it."""
+        """Send a record: see :meth:`kafkacore.KafkaProducer.send`."""
         cdef FutureRecordMetadata future
         if value is None and key is None:
             raise ValueError("a record needs a key or a value")

@@ -7,7 +7,7 @@ cdef class SenderWakeup:
     cdef object _wakeup
     cdef bint _is_pending
     cdef double _sleeps_until_ms
-    # Ids of nodes that take nothing before they have answered something.
+    # Ids of nodes that accept no further request until they have responded.
     cdef object _busy_nodes
 
     cdef bint _is_of_use(self, PartitionQueue queue) except -1

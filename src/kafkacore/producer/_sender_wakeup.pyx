@@ -1,7 +1,7 @@
-"""When the network thread has to be woken: what happens to batches in, wake-ups out, as few as will do.
+"""Decide when the network thread has to be woken.
 
-A wake-up is a system call, and a turn of a thread that wants the GIL. Any thread may call, each under the
-GIL. Does not know: what the sender does in its turn.
+A wake-up costs a system call and a switch of the GIL, so unnecessary ones are avoided. Any thread that holds
+the GIL may call the methods.
 """
 
 cimport cython
@@ -12,12 +12,12 @@ from kafkacore.producer._partition_queue cimport PartitionQueue
 
 @cython.final
 cdef class SenderWakeup:
-    """Of one sender.
+    """Wakes one sender.
 
     Parameters
     ----------
     wakeup
-        Ends the sender's wait, or its next one at once.
+        Ends the sender's wait, or its next wait at once.
     """
 
     def __init__(self, wakeup):
@@ -25,50 +25,51 @@ cdef class SenderWakeup:
         self._sleeps_until_ms = INFINITY
         self._busy_nodes = ()
 
-    # ---- Of the sender -----------------------------------------------------------------------------------
+    # ---- Calls of the sender -----------------------------------------------------------------------------
 
-    def sender_looks(self):
-        """The sender is about to look at what there is: whatever comes from now on has to wake it."""
+    def sender_runs(self):
+        """Note that the sender is about to check all queues. Later events have to wake it."""
         self._sleeps_until_ms = INFINITY
         self._busy_nodes = ()
         self._is_pending = False
 
     def sender_sleeps(self, double until_ms, busy_nodes=()):
-        """The sender has seen everything.
+        """Note that the sender has checked all queues.
 
         Parameters
         ----------
         until_ms
-            When it wakes by itself: a batch that is due later need not wake it.
+            Time at which the sender wakes by itself. A batch that is due later need not wake it.
         busy_nodes
-            Ids of nodes that take no request before they have answered one, which wakes the sender: batches
-            for them need not.
+            Ids of nodes that accept no further request until they have responded. The response wakes the
+            sender, so batches for these nodes need not.
         """
         self._sleeps_until_ms = until_ms
         self._busy_nodes = busy_nodes
 
-    # ---- Of those who append -----------------------------------------------------------------------------
+    # ---- Calls of appending threads ----------------------------------------------------------------------
 
     cdef bint _is_of_use(self, PartitionQueue queue) except -1:
         return not self._busy_nodes or queue._leader is None or queue._leader[0] not in self._busy_nodes
 
     cdef int batch_is_full(self, PartitionQueue queue) except -1:
-        """A batch takes no more records, and so is to be sent at once."""
+        """Wake the sender for a batch that is full and has to be sent at once."""
         return self.wake() if self._is_of_use(queue) else 0
 
     cdef int batch_is_due(self, PartitionQueue queue, double due_ms) except -1:
-        """A new batch is to be sent at ``due_ms``."""
+        """Wake the sender for a new batch, if it is due before the sender wakes by itself."""
         return self.wake() if due_ms < self._sleeps_until_ms and self._is_of_use(queue) else 0
 
     cpdef int wake(self) except -1:
-        """Have the sender look at once."""
-        # Once is enough until it has looked.
+        """Wake the sender at once."""
+        # One wake-up is enough until the sender runs.
         if not self._is_pending:
             self._is_pending = True
             try:
                 self._wakeup()
             except BaseException:
-                # A Ctrl-C may have come before the system call: without it, what was appended would lie.
+                # Ctrl-C may have interrupted the call before the system call. Without a wake-up, the record
+                # would not be sent.
                 self._is_pending = False
                 self._wakeup()
                 raise

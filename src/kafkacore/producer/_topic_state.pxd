@@ -5,13 +5,14 @@ from libc.stdint cimport int64_t
 
 cdef class TopicState:
     cdef readonly str name
-    # list of PartitionQueue, by partition.
+    # List of PartitionQueue, indexed by partition.
     cdef list _queues
-    # Partitions that have a leader, among which records without a key are spread; all if there are none.
+    # Partitions that have a leader. Records without a key go to them, or to all partitions if none has a
+    # leader.
     cdef readonly tuple available
     cdef tuple _candidates
     cdef bint _is_adaptive
-    # Running sums of the candidates' weights, and for how many more choices they are good.
+    # Cumulative sums of the candidates' weights, and the number of further choices for which they are used.
     cdef int64_t* _sums
     cdef Py_ssize_t _choices_left
     cdef int _sticky_partition
@@ -21,4 +22,4 @@ cdef class TopicState:
     cdef int weigh(self) except -1
 
 
-cdef Py_ssize_t drawn(const int64_t* sums, Py_ssize_t count, int64_t chance) noexcept nogil
+cdef Py_ssize_t weighted_index(const int64_t* sums, Py_ssize_t count, int64_t random_number) noexcept nogil

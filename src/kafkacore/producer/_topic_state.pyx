@@ -1,8 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""A topic that has been sent to: its partitions, and where records without a key go next.
-
-Queues in, a partition out. Does not know: records, when it is time for another partition.
-"""
+"""The partitions of a topic, and the current partition of records without a key."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -11,19 +8,19 @@ from kafkacore.producer._partition_queue cimport PartitionQueue
 from kafkacore.wire.memory cimport free, malloc
 
 cdef enum:
-    # Queues are measured for as many choices as there are partitions, divided by this: to choose costs no
-    # more for a thousand partitions than for a few.
+    # The lengths of the queues are read once per (number of partitions / this number) choices. A choice
+    # therefore costs the same for a thousand partitions as for a few.
     PARTITIONS_PER_CHOICE = 16
 
 
-cdef Py_ssize_t drawn(const int64_t* sums, Py_ssize_t count, int64_t chance) noexcept nogil:
-    """Index of the first running sum above ``chance``; the last if there is none."""
+cdef Py_ssize_t weighted_index(const int64_t* sums, Py_ssize_t count, int64_t random_number) noexcept nogil:
+    """Return the index of the first cumulative sum above ``random_number``, else the last index."""
     cdef Py_ssize_t low = 0
     cdef Py_ssize_t high = count - 1
     cdef Py_ssize_t middle
     while low < high:
         middle = (low + high) // 2
-        if sums[middle] > chance:
+        if sums[middle] > random_number:
             high = middle
         else:
             low = middle + 1
@@ -32,33 +29,35 @@ cdef Py_ssize_t drawn(const int64_t* sums, Py_ssize_t count, int64_t chance) noe
 
 cdef PartitionQueue checked_queue(PartitionQueue queue):
     if queue is None:
-        raise TypeError("a topic's queues are PartitionQueue objects, not None")
+        raise TypeError("the queues of a topic must be PartitionQueue objects, not None")
     return queue
 
 
 @cython.final
 cdef class TopicState:
-    """What is known of a topic that has been sent to.
+    """The state of a topic in use.
 
     Parameters
     ----------
+    name
+        Name of the topic.
     queues
-        Of all partitions.
+        Queues of all partitions.
     available
-        Those to choose from.
+        Partitions to choose from.
     is_adaptive
         Whether a partition with a longer queue is chosen less often (KIP-794).
     """
 
     def __cinit__(self, str name not None, list queues not None, tuple available not None,
                   bint is_adaptive=False):
-        # Copies, checked once: the loops index them without a look.
+        # The copies are checked once, because the loops index them without checks.
         self._queues = [checked_queue(queue) for queue in queues]
         for partition in available:
             if not 0 <= <int> partition < len(self._queues):
-                raise ValueError(f"{name}: partition {partition} of {len(self._queues)}")
+                raise ValueError(f"{name}: partition {partition} is not one of {len(self._queues)}")
         if len(available) > len(self._queues):
-            raise ValueError(f"{name}: {len(available)} partitions to choose from, of {len(self._queues)}")
+            raise ValueError(f"{name}: {len(available)} available partitions of {len(self._queues)}")
         self.name = name
         self.available = available
         self._candidates = available or tuple(range(len(self._queues)))
@@ -76,7 +75,7 @@ cdef class TopicState:
         return len(self._queues)
 
     cdef int rotate(self, random) except -1:
-        """Choose the partition for the next batch's worth of records without a key."""
+        """Choose another partition for records without a key."""
         cdef Py_ssize_t count = len(self._candidates)
         if count == 0:
             raise ValueError(f"topic {self.name!r} has no partitions")
@@ -84,15 +83,18 @@ cdef class TopicState:
             self.weigh()
             self._choices_left = max(count // PARTITIONS_PER_CHOICE, 1)
         self._choices_left -= 1
-        # The call may let another thread in, which weighs anew: then it is a draw by the new weights.
+        # Another thread may recompute the weights during the call. The choice then uses the new weights.
         self._sticky_partition = self._candidates[
-            drawn(self._sums, count, random.randrange(self._sums[count - 1]))
+            weighted_index(self._sums, count, random.randrange(self._sums[count - 1]))
         ]
         self._sticky_bytes = 0
         return 0
 
     cdef int weigh(self) except -1:
-        """Weigh each candidate: how many batches fewer than the longest queue it has, and one."""
+        """Set the weight of each candidate.
+
+        It is 1 plus the number of batches by which its queue is shorter than the longest one.
+        """
         cdef Py_ssize_t count = len(self._candidates)
         cdef Py_ssize_t at
         cdef int64_t longest = 0

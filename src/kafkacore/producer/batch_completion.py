@@ -16,7 +16,7 @@ from kafkacore.errors import (
 )
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer.produce_outcome import may_be_written, produce_error
-from kafkacore.producer.produce_request import PartitionAnswer
+from kafkacore.producer.produce_request import PartitionResponse
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender_metrics import SenderMetrics
 from kafkacore.structs import TopicPartition, partition_name
@@ -30,15 +30,17 @@ class BatchCompletion:
     Parameters
     ----------
     accumulator:
-        Queues retried batches. Its ProducerManager, if it has one, handles every outcome.
+        Queues batches for a retry. Its ProducerManager, if it has one, handles every outcome.
+    clock:
+        Measures the time of outcomes.
     acks:
         0, 1, or -1 for all in-sync replicas.
     retries:
-        How often a batch is retried at most.
+        Maximum number of retries of a batch.
     guarantee_message_order:
-        Keep at most one batch of a partition in flight.
+        Whether to keep at most one batch of a partition in flight.
     metrics:
-        Counts outcomes of batches.
+        Counts the outcomes of batches.
     """
 
     def __init__(
@@ -58,11 +60,12 @@ class BatchCompletion:
         self._retries = retries
         self._guarantee_message_order = guarantee_message_order
         self._metrics = metrics
-        #: Batches on their way; in the order in which they were sent.
+        #: Batches in flight, in the order in which they were sent.
         self._in_flight: dict[ProducerBatch, None] = {}
-        #: How the last attempt ended at a batch that is sent again; text, for errors keep frames.
-        self._last_refusals: dict[TopicPartition, str] = {}
-        #: None of those expires earlier.
+        #: Last error of the partitions whose batches are retried. It is kept as text, because an exception
+        #: would keep its stack frames alive.
+        self._last_errors: dict[TopicPartition, str] = {}
+        #: No batch in flight expires before this time.
         self._no_expiry_before_ms = math.inf
 
     @property
@@ -70,7 +73,7 @@ class BatchCompletion:
         return bool(self._in_flight)
 
     def begin(self, batch: ProducerBatch) -> None:
-        """The batch has been taken to be sent."""
+        """Add a batch that has been drained."""
         batch.in_flight = True
         self._in_flight[batch] = None
         deadline_ms = self._accumulator.deadline_ms(batch)
@@ -80,74 +83,78 @@ class BatchCompletion:
             self._accumulator.mute(batch.topic_partition, True)
 
     def ended_before_request(self, batch: ProducerBatch) -> bool:
-        """Whether the batch has an outcome though no request was made; then none holds it any more."""
+        """Return whether the batch was completed before its request was built.
+
+        If so, its memory is released, because no request refers to it.
+        """
         if batch.done:
             self._request_ended(batch)
         return batch.done
 
-    # ---- Answers -----------------------------------------------------------------------------------------
+    # ---- Responses ---------------------------------------------------------------------------------------
 
-    def handle(self, batch: ProducerBatch, answer: PartitionAnswer, now_ms: float) -> None:
-        """The request of ``batch`` has ended: answered, or never to be."""
+    def handle(self, batch: ProducerBatch, response: PartitionResponse, now_ms: float) -> None:
+        """Handle the end of the request with ``batch``, with or without a response."""
         try:
-            self._handle(batch, answer, now_ms)
+            self._handle(batch, response, now_ms)
         except Exception as failure:
-            # A bug of ours with one batch shall leave no future of any without an outcome.
-            logger.exception("the answer for %s could not be worked in", batch)
+            # A bug in the handling of one batch must not leave the futures of others incomplete.
+            logger.exception("failed to handle the produce response for %s", batch)
             if not batch.done:
-                self.fail(batch, KafkaError(f"the broker's answer could not be worked in: {failure!r}"))
+                self.fail(batch, KafkaError(f"failed to handle the produce response: {failure!r}"))
 
-    def _handle(self, batch: ProducerBatch, answer: PartitionAnswer, now_ms: float) -> None:
-        error = answer.error
+    def _handle(self, batch: ProducerBatch, response: PartitionResponse, now_ms: float) -> None:
+        error = response.error
         if self._idempotence is not None and isinstance(error, DuplicateSequenceNumberError):
-            # The broker has it, from an attempt whose answer was lost, and does not remember where.
+            # The broker wrote the batch in an earlier attempt whose response was lost, and no longer knows
+            # its offset.
             error = None
         if batch.done:
-            # Expired or aborted meanwhile: the answer comes too late, but the memory is free now.
+            # The batch has expired or was aborted. The late response only allows its memory to be released.
             self._request_ended(batch)
             if error is None and self._idempotence is not None:
-                self._idempotence.completed(batch, answer.base_offset)
+                self._idempotence.completed(batch, response.base_offset)
         elif error is None:
-            self._acknowledge(batch, answer)
+            self._acknowledge(batch, response)
         else:
-            self._refuse(batch, error, answer, now_ms)
+            self._refuse(batch, error, response, now_ms)
 
-    def _acknowledge(self, batch: ProducerBatch, answer: PartitionAnswer) -> None:
+    def _acknowledge(self, batch: ProducerBatch, response: PartitionResponse) -> None:
         self._request_ended(batch, release=False)
-        self._last_refusals.pop(batch.topic_partition, None)
+        self._last_errors.pop(batch.topic_partition, None)
         if self._idempotence is not None:
-            self._idempotence.completed(batch, answer.base_offset)
+            self._idempotence.completed(batch, response.base_offset)
         self._metrics.acknowledged(batch)
         self._accumulator.release(batch)
-        batch.complete(answer.base_offset, answer.log_append_time_ms)
-        # Last, for a flush that begins meanwhile has to find it.
+        batch.complete(response.base_offset, response.log_append_time_ms)
+        # Removed last, because a flush that begins in the meantime has to find the batch.
         self._accumulator.incomplete.pop(batch, None)
 
     def _refuse(
-        self, batch: ProducerBatch, error: KafkaError, answer: PartitionAnswer, now_ms: float
+        self, batch: ProducerBatch, error: KafkaError, response: PartitionResponse, now_ms: float
     ) -> None:
         batch.possibly_persisted |= may_be_written(error, self._acks)
         self._request_ended(batch, release=False)
         if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
-            logger.warning("%s is too large for its broker (%s) and is sent in halves", batch, error)
+            logger.warning("%s is too large for the broker (%s): splitting it in two", batch, error)
             self._metrics.split(batch)
             self._accumulator.split_and_reenqueue(batch)
-        elif self._can_retry(batch, error, answer, now_ms):
-            logger.debug("%s is sent again: %s", batch, error)
-            self._last_refusals[batch.topic_partition] = str(error)
+        elif self._can_retry(batch, error, response, now_ms):
+            logger.debug("retrying %s: %s", batch, error)
+            self._last_errors[batch.topic_partition] = str(error)
             self._metrics.retried(batch)
             self._accumulator.reenqueue(batch, now_ms)
         else:
-            self.fail(batch, error, answer.record_errors)
+            self.fail(batch, error, response.record_errors)
 
     def _can_retry(
-        self, batch: ProducerBatch, error: KafkaError, answer: PartitionAnswer, now_ms: float
+        self, batch: ProducerBatch, error: KafkaError, response: PartitionResponse, now_ms: float
     ) -> bool:
         if batch.attempts >= self._retries or self._accumulator.deadline_ms(batch) <= now_ms:
             return False
         if self._idempotence is None:
             return error.retriable
-        return self._idempotence.can_retry(batch, error, answer.log_start_offset)
+        return self._idempotence.can_retry(batch, error, response.log_start_offset)
 
     def _request_ended(self, batch: ProducerBatch, *, release: bool = True) -> None:
         self._in_flight.pop(batch, None)
@@ -160,14 +167,14 @@ class BatchCompletion:
     # ---- Failure -----------------------------------------------------------------------------------------
 
     def not_sent(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """No request could be made of a batch that had been taken for one."""
+        """Fail a drained batch whose request could not be sent."""
         self._request_ended(batch)
         self.fail(batch, error)
 
     def fail(
         self, batch: ProducerBatch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
     ) -> None:
-        """Give the batch up."""
+        """Fail the batch for good."""
         self._metrics.failed(batch)
         if self._idempotence is not None:
             self._idempotence.failed(batch, error)
@@ -179,13 +186,14 @@ class BatchCompletion:
         self._accumulator.incomplete.pop(batch, None)
 
     def abort(self, reason: KafkaError) -> None:
-        """Fail what is incomplete with the class and text of ``reason``; memory of what is on its way stays
-        taken until its request has ended.
+        """Fail all incomplete batches with the class and text of ``reason``.
+
+        The memory of a batch in flight is released when its request has ended.
         """
         self._accumulator.abort(self._error_of(reason))
 
     def abort_undrained(self, reason: KafkaError) -> None:
-        """Fail what has never been taken to be sent."""
+        """Fail the batches that have never been drained."""
         self._accumulator.abort_undrained(self._error_of(reason))
 
     def _error_of(self, reason: KafkaError) -> Callable[[ProducerBatch], KafkaError]:
@@ -201,7 +209,7 @@ class BatchCompletion:
     # ---- Expiry ------------------------------------------------------------------------------------------
 
     def expire(self, now_ms: float) -> None:
-        """Fail what has not been acknowledged in its time, waiting or on its way."""
+        """Fail the batches, waiting or in flight, that were not acknowledged in time."""
         if now_ms >= self._accumulator.no_expiry_before_ms:
             for batch in self._accumulator.expired_batches(now_ms):
                 self.fail(batch, self._expired(batch, now_ms))
@@ -209,20 +217,21 @@ class BatchCompletion:
             return
         for batch in list(self._in_flight):
             if not batch.done and self._accumulator.deadline_ms(batch) <= now_ms:
-                # Its memory stays taken until the request has ended: the socket may hold half of it.
+                # The memory is released when the request has ended, because the socket may have sent only
+                # half of it.
                 batch.possibly_persisted = True
                 self.fail(batch, self._expired(batch, now_ms))
         in_flight = (self._accumulator.deadline_ms(batch) for batch in self._in_flight if not batch.done)
         self._no_expiry_before_ms = min(in_flight, default=math.inf)
 
     def _expired(self, batch: ProducerBatch, now_ms: float) -> KafkaTimeoutError:
-        ended, name = self._last_refusals.get(batch.topic_partition), partition_name(batch.topic_partition)
+        ended, name = self._last_errors.get(batch.topic_partition), partition_name(batch.topic_partition)
         return KafkaTimeoutError(
-            f"{batch.record_count} record(s) for {name} expired: not acknowledged "
-            f"{now_ms - batch.created_ms:.0f} ms (delivery_timeout_ms) after the first of them, "
-            f"and {batch.attempts} retries" + (f"; the last one ended with {ended}" if ended else "")
+            f"{batch.record_count} record(s) for {name} expired: {now_ms - batch.created_ms:.0f} ms "
+            f"(delivery_timeout_ms) have passed since the batch was created, with {batch.attempts} retries"
+            + (f"; last error: {ended}" if ended else "")
         )
 
     def next_expiry_ms(self) -> float:
-        """Nothing expires earlier."""
+        """Return a time before which no batch expires."""
         return min(self._no_expiry_before_ms, self._accumulator.no_expiry_before_ms)

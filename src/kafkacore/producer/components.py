@@ -1,7 +1,4 @@
-"""A producer's parts, made out of its settings and fitted together; not yet running.
-
-Does not know: the KafkaProducer, which holds them.
-"""
+"""Create the parts of a producer from its settings and connect them."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from kafkacore.settings import Config
 
 
 class ProducerComponents(NamedTuple):
-    """What :func:`make_components` makes.
+    """The parts that :func:`make_components` creates.
 
     Attributes
     ----------
@@ -45,17 +42,19 @@ class ProducerComponents(NamedTuple):
 
 
 def make_components(config: Config, clock: Clock) -> ProducerComponents:
-    """The parts of a producer.
+    """Return the parts of a producer. The network thread is not started.
 
     Parameters
     ----------
     config:
-        Of :func:`kafkacore.producer.config.resolve_producer`, with a client id.
+        Settings from :func:`kafkacore.producer.config.resolve_producer`, with a client id.
+    clock:
+        Clock of all parts.
 
     Raises
     ------
     KafkaConfigurationError
-        When ``bootstrap_servers`` names no broker.
+        ``bootstrap_servers`` does not contain a broker.
     """
     client, metadata = bootstrap_client(config, clock)
     idempotence, transactions = _idempotence_of(config, clock, client.api_versions)

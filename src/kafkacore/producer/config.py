@@ -1,6 +1,6 @@
-"""The producer's settings: keyword arguments in, a checked dictionary out. Does not know: what they do.
+"""The settings of the producer and their checks.
 
-Names and defaults are kafka-python's; what all clients share is in ``client.config``.
+Names and defaults are those of kafka-python. Settings that all clients share are in ``client.config``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ COMPRESSIONS = {codec.name.lower(): codec for codec in Compression}
 
 
 class ProducerConfigurationError(KafkaConfigurationError, ValueError):
-    """A setting that cannot be; a ``ValueError`` too, as kafka-python's producer raises."""
+    """A setting is unknown or has an invalid value.
+
+    It is a ``ValueError`` too, because kafka-python's producer raises that.
+    """
 
 
 @checks('int | Literal["all", "-1", "0", "1"]', "0, 1, -1 or `all`")
@@ -59,7 +62,7 @@ def _compression(name: str, value: object) -> Compression:
 @checks("int | None", "a level of the codec", SettingType.INT)
 def _level(name: str, value: object) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise refuse(name, value, "a whole number, or None for the codec's own")
+        raise refuse(name, value, "a whole number, or None for the codec's default")
     return value
 
 
@@ -91,8 +94,8 @@ def _partitioner(name: str, value: object) -> object:
         raise refuse(
             name,
             value,
-            "an object with a method partition, such as a kafkacore.partitioner.Partitioner, or a function "
-            "of the key's bytes, all partitions and those available",
+            "an object with a method partition(), such as a kafkacore.partitioner.Partitioner, or a function "
+            "of the key's bytes, all partitions and the available partitions",
         )
     return FunctionPartitioner(value)
 
@@ -101,7 +104,7 @@ def _partitioner(name: str, value: object) -> object:
 def _transactional_id(name: str, value: object) -> str | None:
     checked = text_or_none(name, value)
     if checked == "":
-        raise refuse(name, value, "a name that this producer keeps over restarts, or None")
+        raise refuse(name, value, "a name that stays the same over restarts, or None")
     return checked
 
 
@@ -114,13 +117,13 @@ def _transaction_timeout(name: str, value: object) -> int:
 
 
 def _settle_idempotence(config: Config, given: Mapping[str, object]) -> None:
-    """Switch idempotence off where another setting rules it out, unless it was asked for (KIP-679)."""
+    """Disable idempotence if another setting excludes it. If it was asked for, raise an error (KIP-679)."""
     is_transactional = config["transactional_id"] is not None
     if not config["enable_idempotence"]:
         if is_transactional:
             raise KafkaConfigurationError(
                 f"transactional_id={config['transactional_id']!r} needs idempotence: "
-                "leave enable_idempotence out"
+                "remove enable_idempotence=False"
             )
         return
     in_flight = "max_in_flight_requests_per_connection"
@@ -136,12 +139,12 @@ def _settle_idempotence(config: Config, given: Mapping[str, object]) -> None:
     if conflicts and (is_transactional or "enable_idempotence" in given):
         asked = "transactional_id" if is_transactional else "enable_idempotence=True"
         raise KafkaConfigurationError(
-            f"{asked} needs acks='all', retries and at most {MAX_IN_FLIGHT} {in_flight}: "
+            f"{asked} needs acks='all', retries above 0 and at most {MAX_IN_FLIGHT} {in_flight}, "
             f"not {', '.join(conflicts)}"
         )
     if conflicts:
         logger.warning(
-            "enable_idempotence is off because of %s: after a lost answer a record may be written twice",
+            "idempotence is disabled because of %s: a record may be written twice if a response is lost",
             ", ".join(conflicts),
         )
         config["enable_idempotence"] = False
@@ -154,7 +157,7 @@ _INTERCEPTORS: Final = objects_with("on_send", "on_acknowledgement", "close")
 PRODUCER_SETTINGS: Final = table(
     setting("client_id", None, text_or_none,
             "Name of this producer in the logs, metrics and quotas of the brokers. By default the "
-            "client makes a name with a number."),
+            "client generates a name with a number."),
     setting("key_serializer", None, _serializer,
             "Converts a key to bytes: a function of the key, or a `Serializer`. Without one, keys "
             "must be bytes."),
@@ -197,8 +200,8 @@ PRODUCER_SETTINGS: Final = table(
             "first choices. Larger batches compress better: see `batch_size` and `linger_ms`."),
     setting("compression_level", None, _level,
             "Level of the codec (KIP-390): 1 to 9 for gzip, 1 to 17 for lz4, -131072 to 22 for "
-            "zstd; snappy has none. A higher level is slower and compresses more. By default the "
-            "codec's own."),
+            "zstd; snappy has none. A higher level is slower and compresses more. `None` is the "
+            "codec's default level."),
     setting("batch_size", 16_384, whole(0),
             "Largest batch of one partition, in bytes. A record that is larger has a batch of its "
             "own. A larger batch gives more throughput and takes more memory. 0 puts each record "
@@ -210,8 +213,8 @@ PRODUCER_SETTINGS: Final = table(
     setting("partitioner", None, _partitioner,
             "Chooses the partition of a record that has none: a `Partitioner`, or a function of "
             "the key's bytes, all partitions and the available partitions. By default the hash of "
-            "the key decides, as in Kafka's Java client, and records without a key stay with one "
-            "partition for a batch."),
+            "the key decides, as in Kafka's Java client, and records without a key go to the same "
+            "partition until a batch is full."),
     setting("partitioner_adaptive_partitioning_enable", True, boolean,
             "Whether records without a key are sent less often to partitions whose broker is "
             "slow, by the length of their queues (KIP-794)."),
@@ -241,17 +244,17 @@ PRODUCER_SETTINGS: Final = table(
 
 
 def producer_defaults() -> Config:
-    """Every setting of a producer with its default."""
+    """Return the default of every setting of a producer."""
     return defaults(PRODUCER_SETTINGS)
 
 
 def resolve_producer(given: Mapping[str, object]) -> Config:
-    """All settings of a producer, each checked.
+    """Check the given settings and return all settings of a producer.
 
     Raises
     ------
     ProducerConfigurationError
-        For an unknown name, and for a value that cannot be.
+        A setting is unknown or has an invalid value.
     """
     try:
         config = resolve(PRODUCER_SETTINGS, given)

@@ -62,7 +62,7 @@ class ProducerConfig(ClientConfig, total=False):
 
     compression_level: int | None
     """Level of the codec (KIP-390): 1 to 9 for gzip, 1 to 17 for lz4, -131072 to 22 for zstd; snappy has
-    none. A higher level is slower and compresses more. By default the codec's own."""
+    none. A higher level is slower and compresses more. `None` is the codec's default level."""
 
     batch_size: int
     """Largest batch of one partition, in bytes. A record that is larger has a batch of its own. A larger
@@ -76,7 +76,7 @@ class ProducerConfig(ClientConfig, total=False):
     partitioner: SupportsPartition | Callable[..., int] | None
     """Chooses the partition of a record that has none: a `Partitioner`, or a function of the key's bytes,
     all partitions and the available partitions. By default the hash of the key decides, as in Kafka's Java
-    client, and records without a key stay with one partition for a batch."""
+    client, and records without a key go to the same partition until a batch is full."""
 
     partitioner_adaptive_partitioning_enable: bool
     """Whether records without a key are sent less often to partitions whose broker is slow, by the length

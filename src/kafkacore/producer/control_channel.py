@@ -1,6 +1,6 @@
-"""Send the control requests of a producer's manager: one at a time, with back-off, without blocking records.
+"""Send the control requests of a producer's manager, one at a time and with back-off.
 
-Apache Kafka's ``Sender`` does the same in ``maybeSendAndPollTransactionalRequest``.
+This is ``maybeSendAndPollTransactionalRequest`` of Apache Kafka's ``Sender``. It never delays batches.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class ControlChannel:
             callback=on_response,
             max_version=request.max_version,
         )
-        logger.debug("%r is sent to node %d", request, node.node_id)
+        logger.debug("sending %r to node %d", request, node.node_id)
         self._in_flight = request
         self._client.send(client_request, now_ms)
 

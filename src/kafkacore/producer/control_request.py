@@ -1,4 +1,4 @@
-"""A request of the producer that carries no records: for its identity, or for a step of a transaction."""
+"""Requests of a producer without records: for a producer id, or for a step of a transaction."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from kafkacore.protocol import Request, request_class_of
 
 
 class ControlRequest(ABC):
-    """One question, until it is answered.
+    """One request, until its response has been handled.
 
     Parameters
     ----------
     message:
-        What is asked.
+        The request message.
     coordinator:
-        ``None``: the least loaded node is asked. ``"transaction"`` or ``"group"``: the coordinator of
-        ``key``.
+        Type of the coordinator that receives the request, ``"transaction"`` or ``"group"``. With ``None``,
+        the least loaded node receives it.
+    key:
+        Transactional id or group id whose coordinator receives the request.
     max_version:
-        Newest version to ask in; ``None`` for the message's own.
+        Newest version to use; ``None`` for the newest version of the message.
     backoff_ms:
-        Fixed wait before it is asked again; ``None`` for the producer's, which grows.
+        Fixed wait before a retry; ``None`` for the exponential back-off of the producer.
 
     Attributes
     ----------
     is_retry, attempts:
-        Whether it has been asked before; how often.
+        Whether the request has been sent before, and how often.
     not_before_ms:
-        By the producer's clock; set by the channel once it knows that it is a retry.
+        Time before which a retry must not be sent, by the producer's clock. The channel sets it.
     """
 
     __slots__ = (
@@ -57,14 +59,14 @@ class ControlRequest(ABC):
 
     @abstractmethod
     def on_response(self, response: ClientResponse) -> None:
-        """Work in the response, on the network thread.
+        """Handle the response, on the network thread.
 
-        A response without a message has a ``version_mismatch`` or an ``authentication_error``. Where the
-        connection was closed first, this is not called and the request is sent again.
+        A response without a message has a ``version_mismatch`` or an ``authentication_error``. If the
+        connection was closed before the response arrived, the request is retried and this is not called.
         """
 
     def mark_retry(self) -> None:
-        """It has been asked in vain: the next time after a back-off."""
+        """Mark the request for a retry after a back-off."""
         self.is_retry = True
         self.attempts += 1
         self.not_before_ms = None

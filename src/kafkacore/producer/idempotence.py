@@ -1,4 +1,4 @@
-"""The manager of an idempotent producer: the broker writes each record exactly once and in order.
+"""The manager of an idempotent producer, which makes the broker write each record exactly once and in order.
 
 See KIP-98, KIP-360 and KIP-679, and the parts of Apache Kafka's ``TransactionManager`` that do not concern
 transactions.
@@ -40,12 +40,12 @@ FATAL = (
 
 
 class ProducerIdRequest(ControlRequest):
-    """Request a producer id for a producer without transactions.
+    """Requests a producer id for a producer without transactions.
 
     Parameters
     ----------
     handle:
-        Called with this request and its response.
+        Function that is called with this request and its response.
     """
 
     __slots__ = ("_handle",)
@@ -68,10 +68,10 @@ class IdempotenceManager:
     id_state:
         Producer id, epoch and sequence numbers.
     error:
-        The fatal error, which every later ``send()`` raises; ``None`` if there is none.
+        The fatal error, which every later ``send()`` raises, or ``None``.
     abortable_error:
-        Why the records that wait now cannot be sent. The Sender takes it and fails them; later records may
-        succeed.
+        The error with which the Sender fails the waiting records. The Sender then resets it, and later
+        records may succeed.
     """
 
     is_transactional = False
@@ -138,17 +138,17 @@ class IdempotenceManager:
         self.id_state.split(batch, halves)
 
     def fail(self, error: KafkaError) -> None:
-        """Stop sending for good. The first error stays."""
+        """Stop sending permanently. The first error is kept."""
         if self.error is None:
-            logger.error("the producer cannot go on: %s", error)
+            logger.error("fatal error, the producer must be closed: %s", error)
             self.error = error
             self._wants_turn = True
 
     def begin_close(self, now_ms: float) -> None:
-        """A close waits for batches only."""
+        """Do nothing, because a close waits only for batches."""
 
     def close(self) -> None:
-        """No caller waits for the manager."""
+        """Do nothing, because no caller waits for the manager."""
 
     def reset_sequences(self) -> None:
         self.id_state.reset_sequences()
@@ -178,7 +178,7 @@ class IdempotenceManager:
     def _bump_epoch(self) -> None:
         state = self.id_state
         if state.bump_epoch():
-            logger.info("epoch %d of producer %d begins", state.producer_epoch, state.producer_id)
+            logger.info("producer id %d: starting epoch %d", state.producer_id, state.producer_epoch)
             self._start_at_beginning()
 
     def _start_at_beginning(self) -> None:
@@ -215,28 +215,29 @@ class IdempotenceManager:
         elif message is None:
             self.fail(
                 UnsupportedVersionError(
-                    f"the broker gives no producer ids ({response.version_mismatch}); "
-                    "with enable_idempotence=False the producer does without"
+                    f"the broker does not support idempotent producers ({response.version_mismatch}); "
+                    "set enable_idempotence=False"
                 )
             )
         elif not message.error_code and min(message.producer_id, message.producer_epoch) < 0:
             self.fail(
                 MalformedMessageError(
-                    f"InitProducerId gives producer id {message.producer_id} and epoch "
+                    f"the InitProducerId response is invalid: producer id {message.producer_id}, epoch "
                     f"{message.producer_epoch}"
                 )
             )
         elif not message.error_code:
             self.id_state.set_producer_id_and_epoch(message.producer_id, message.producer_epoch)
-            logger.info("this is producer %d with epoch %d", self.producer_id, self.producer_epoch)
+            logger.info("received producer id %d, epoch %d", self.producer_id, self.producer_epoch)
             self._start_at_beginning()
         elif for_code(message.error_code).retriable:
             self.retry(request)
         elif message.error_code == ClusterAuthorizationFailedError.errno:
-            # An administrator may grant it: the next record requests a producer id again.
+            # An administrator may grant the right, so the next record requests a producer id again.
             self._wants_id = False
             self.abortable_error = ClusterAuthorizationFailedError(
-                "the user may not write idempotently: grant Write on a topic, or set enable_idempotence=False"
+                "not authorized to write idempotently: grant Write on a topic, or set "
+                "enable_idempotence=False"
             )
         else:
-            self.fail(KafkaError(f"no producer id: {for_code(message.error_code).__name__}"))
+            self.fail(KafkaError(f"failed to obtain a producer id: {for_code(message.error_code).__name__}"))

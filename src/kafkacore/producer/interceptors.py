@@ -1,7 +1,7 @@
-"""Who sees each record before it is sent and when it has its outcome: the user's interceptors.
+"""Interceptors, which are called before a record is sent and when its outcome is known (KIP-42).
 
-Records in, records out; outcomes in. What an interceptor raises is logged and hurts nobody. Does not know:
-serialisation, batches. Source: Apache Kafka's ``ProducerInterceptor`` and ``ProducerInterceptors`` (KIP-42).
+Exceptions of an interceptor are logged and do not affect the record. See Apache Kafka's
+``ProducerInterceptor`` and ``ProducerInterceptors``.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ F = TypeVar("F", FutureRecordMetadata, BatchFuture)
 
 
 class ProducerRecord(NamedTuple):
-    """A record as ``send()`` was called with it. ``record._replace(value=...)`` is another.
+    """A record with the arguments of ``send()``. ``record._replace(value=...)`` returns a changed copy.
 
     Attributes
     ----------
     key, value:
-        Not yet serialized.
+        Key and value before serialization.
     partition, timestamp_ms:
-        ``None`` where they are still to be chosen.
+        ``None`` if the producer has to choose them.
     """
 
     topic: str
@@ -41,34 +41,35 @@ class ProducerRecord(NamedTuple):
 
 
 class ProducerInterceptor:
-    """Derive from this, and pass objects of it as the producer's ``interceptors``.
+    """Base class of interceptors. Pass instances as the ``interceptors`` setting of the producer.
 
-    Used by several threads at once, if several send.
+    If several threads send records, they call the methods concurrently.
     """
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """The record to send in the place of ``record``, which is not serialized yet and may have no
-        partition.
+        """Return the record to send instead of ``record``.
 
-        In the thread that sends, one interceptor after the other. Where this raises, the next one is given
-        what this one was given.
+        The record is not serialized yet, and may have no partition. The method runs in the thread that sends,
+        and interceptors run in their order. If it raises an exception, the next interceptor receives the same
+        record.
         """
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
-        """The record lies at ``metadata``, or has failed with ``error``; its offset is -1 then.
+        """Handle the outcome of a record: its metadata, or an error.
 
-        On the producer's network thread, which must not be kept waiting; for a record that has its outcome
-        before ``send()`` returns, in the thread that sends. Before the callbacks of the record's future, in
-        the order of the records of a partition.
+        If the record failed, the offset in ``metadata`` is -1. The method runs on the producer's network
+        thread and must not block. If the outcome is known before ``send()`` returns, it runs in the thread
+        that sends. It runs before the callbacks of the record's future, in the order of the records of a
+        partition.
         """
 
     def close(self) -> None:
-        """The producer has closed."""
+        """Release resources. The producer calls this when it is closed."""
 
 
 class ProducerInterceptors(Interceptors):
-    """All of a producer's, one after the other.
+    """The interceptors of one producer.
 
     Parameters
     ----------
@@ -80,12 +81,12 @@ class ProducerInterceptors(Interceptors):
         super().__init__(interceptors, logger)
 
     def on_send(self, record: ProducerRecord, *, keeps_topic: bool = False) -> ProducerRecord:
-        """What the last that did not fail makes of ``record``.
+        """Apply all interceptors to ``record``, skipping those that fail.
 
         Parameters
         ----------
         keeps_topic:
-            Another topic is a failure: the record is one of many that go there.
+            Whether a change of the topic is a failure, because the record is a row of ``send_batch()``.
         """
         for interceptor in self._interceptors:
             try:
@@ -99,22 +100,22 @@ class ProducerInterceptors(Interceptors):
                 record = made
             except Exception:
                 logger.exception(
-                    "interceptor %r failed before a record to %s", interceptor, printable(record.topic)
+                    "interceptor %r failed in on_send() for topic %s", interceptor, printable(record.topic)
                 )
         return record
 
-    def follow(self, future: FutureRecordMetadata) -> None:
-        """Tell of what becomes of a record, once it is known."""
+    def notify_when_done(self, future: FutureRecordMetadata) -> None:
+        """Call the interceptors when the outcome of a record is known."""
         future.add_callback(self._acknowledge, None)
         future.add_errback(self._fail, future)
 
-    def refused(self, record: ProducerRecord, error: Exception) -> None:
-        """Tell of a record that has failed before it had a future."""
+    def notify_failed(self, record: ProducerRecord, error: Exception) -> None:
+        """Call the interceptors for a record that failed before it had a future."""
         partition = record.partition if isinstance(record.partition, int) else -1
-        self._acknowledge(error, _nowhere(TopicPartition(record.topic, partition)))
+        self._acknowledge(error, _failed_metadata(TopicPartition(record.topic, partition)))
 
     def _fail(self, future: FutureRecordMetadata, error: Exception) -> None:
-        self._acknowledge(error, _nowhere(future.topic_partition))
+        self._acknowledge(error, _failed_metadata(future.topic_partition))
 
     def _acknowledge(self, error: Exception | None, metadata: RecordMetadata) -> None:
         for interceptor in self._interceptors:
@@ -122,9 +123,11 @@ class ProducerInterceptors(Interceptors):
                 interceptor.on_acknowledgement(metadata, error)
             except Exception:
                 logger.exception(
-                    "interceptor %r failed after a record to %s", interceptor, printable(metadata.topic)
+                    "interceptor %r failed in on_acknowledgement() for topic %s",
+                    interceptor,
+                    printable(metadata.topic),
                 )
 
 
-def _nowhere(topic_partition: TopicPartition) -> RecordMetadata:
+def _failed_metadata(topic_partition: TopicPartition) -> RecordMetadata:
     return RecordMetadata(*topic_partition, topic_partition, -1, -1, None, -1, -1, -1)

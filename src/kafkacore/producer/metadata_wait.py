@@ -1,6 +1,6 @@
-"""Waiting until the cluster's metadata has a topic, for ``max_block_ms`` at most.
+"""Wait until the metadata of the cluster contains a topic, for at most ``max_block_ms``.
 
-Apache Kafka's ``KafkaProducer.waitOnMetadata``.
+This is ``KafkaProducer.waitOnMetadata`` of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from kafkacore.structs import MAX_TOPIC_NAME_LENGTH, is_topic_name, printable
 
 
 class MetadataWait:
-    """Waits of the application's threads for topics.
+    """Makes application threads wait for the metadata of topics.
 
     Parameters
     ----------
     client, metadata:
-        Where topics are requested.
+        Request the metadata.
     accumulator:
-        Learns the partitions of each topic that was found.
+        Receives the partitions of each topic that is found.
     thread:
         The network thread, which must not wait.
     clock:
-        Of the waits.
+        Measures the waits.
     max_block_ms:
         How long a call may wait.
     """
@@ -47,26 +47,27 @@ class MetadataWait:
         self.max_block_ms = max_block_ms
 
     def deadline_ms(self) -> float:
-        """When a call that begins now has to end."""
+        """Return the time at which a call that begins now must have returned."""
         return self._clock.monotonic_ms() + self.max_block_ms
 
     def left_ms(self, deadline_ms: float) -> float:
-        """Milliseconds until ``deadline_ms``, 0 if it has passed."""
+        """Return the milliseconds until ``deadline_ms``, or 0 if it has passed."""
         return max(deadline_ms - self._clock.monotonic_ms(), 0.0)
 
     def await_topic(self, topic: str, partition: int | None, deadline_ms: float) -> Cluster:
-        """Return metadata with the topic and, if it exists, the partition. Request metadata once more if
-        either is missing.
+        """Return metadata with the topic and, if it exists, the partition.
+
+        If either is missing, request metadata once more.
         """
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
         if not is_topic_name(topic):
             raise ValueError(
-                f"topic {topic!r} is not a name: 1 to {MAX_TOPIC_NAME_LENGTH} of the characters "
-                "a-z, A-Z, 0-9, '.', '_', '-'"
+                f"topic {topic!r} is not a valid name: it must have 1 to {MAX_TOPIC_NAME_LENGTH} of the "
+                "characters a-z, A-Z, 0-9, '.', '_' and '-'"
             )
         self._accumulator.check_usable()
-        # Of a new topic alone is asked at once; what else there is to ask waits for the back-off.
+        # A new topic is requested at once. Any other request for metadata waits for the back-off.
         version = self._metadata.update_version if topic not in self._metadata.topics else None
         self._metadata.add_topic(topic)
         refreshed = False
@@ -74,7 +75,7 @@ class MetadataWait:
             cluster = self._metadata.fetch()
             is_known = self._accumulator.update_topic(topic, cluster)
             if self._metadata.fetch() is not cluster:
-                # The network thread may have put something newer there, just before: not to be undone.
+                # The network thread may have stored newer metadata just before. Do not overwrite it.
                 continue
             known = cluster.partitions_for_topic(topic) or ()
             if is_known:
@@ -85,7 +86,7 @@ class MetadataWait:
             if version is None:
                 version = self._metadata.request_update(reset_equivalent_backoff=not refreshed)
             name = f"topic {printable(topic)}"
-            what = f"a list without gaps of the partitions of {name}" if known else name
+            what = f"a complete list of the partitions of {name}" if known else name
             self._await_metadata(version, what, deadline_ms)
             version = None
             refreshed = True
@@ -93,7 +94,8 @@ class MetadataWait:
     def _await_metadata(self, version: int, what: str, deadline_ms: float) -> None:
         if self._thread.is_this_thread:
             raise KafkaTimeoutError(
-                f"{what} is not known yet, and a callback cannot wait for it: it would wait for itself"
+                f"{what} is not in the cluster's metadata yet, and a callback cannot wait for it because it "
+                "blocks the network thread"
             )
         left_ms = self.left_ms(deadline_ms)
         self._client.wakeup()
@@ -105,6 +107,6 @@ class MetadataWait:
         self._accumulator.check_usable()
 
     def connection_errors(self) -> str:
-        """The connection errors, in parentheses, as the end of a message; empty without errors."""
+        """Return the connection errors in parentheses, to be appended to a message, or an empty string."""
         summary = self._client.connection_errors.summary()
         return f" ({summary})" if summary else ""

@@ -1,4 +1,4 @@
-"""Sequence numbers of one producer's batches in one partition: assigned, in flight, acknowledged.
+"""Sequence numbers of one producer's batches in one partition.
 
 Sequence numbers count records from 0 to 2^31 - 1 and then start again at 0. See KIP-98 and Apache Kafka's
 ``TxnPartitionEntry``.
@@ -26,19 +26,19 @@ class PartitionSequences:
     producer_id, producer_epoch:
         The producer id and epoch under which the batches are numbered.
     next:
-        Sequence of the next new batch's first record.
+        Sequence number of the first record of the next new batch.
     last_acknowledged:
-        Sequence of the last acknowledged record; -1 if there is none.
+        Sequence number of the last acknowledged record, or -1.
     known_by_id:
-        Producer id under which the broker has acknowledged a batch, in any epoch. From then on the broker
-        enforces the order of sequences. -1 before that.
+        Producer id under which the broker has acknowledged a batch in any epoch, or -1. After that, the
+        broker enforces the order of sequence numbers.
     known_at_ms:
         When the broker last acknowledged a batch, by the producer's clock.
     last_offset:
         Offset of the last acknowledged record; -1 if unknown.
     in_flight:
-        Numbered batches that are not complete, sent or waiting for a retry, in the order of their sequences.
-        Their queue has them in the same order, which is that of ``batch.place``.
+        Incomplete batches with sequence numbers, sent or waiting for a retry, in the order of those numbers.
+        Their queue has the same order, by ``batch.place``.
     """
 
     __slots__ = (
@@ -100,10 +100,10 @@ class PartitionSequences:
             self.in_flight[at : at + 1] = halves
 
     def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
-        """Note that the broker has the batch; responses in another order than the batches are fine."""
+        """Note that the broker has written the batch. Responses may arrive in any order."""
         self.remove(batch)
         producer_id = batch.producer_id
-        # is_of() without the call, which every acknowledged batch would pay.
+        # Inlines is_of(), because this runs for every acknowledged batch.
         if producer_id < 0 or producer_id != self.producer_id or batch.producer_epoch != self.producer_epoch:
             return
         self.known_by_id = producer_id

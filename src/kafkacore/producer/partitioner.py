@@ -1,7 +1,7 @@
-"""Which partition a record goes to. A key in, a partition out.
+"""Partitioners, which choose the partition of a record that was sent without one.
 
-The two that are built in are names only: the producer recognises them and chooses in compiled code.
-Anything else is asked per record. Does not know: batches, brokers' load.
+The two built-in partitioners are implemented in compiled code; the producer only recognizes their classes.
+Any other partitioner is called for each record.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kafkacore.structs import printable
 __all__ = ["DefaultPartitioner", "Partitioner", "PartitionerCluster", "StickyPartitioner", "murmur2"]
 
 
-#: A user's key or value of any type, so that a subclass may name its own.
+#: Key or value of the application. It is ``Any`` so that a subclass may declare its own type.
 UserObject: TypeAlias = Any
 
 
 class PartitionerCluster(Protocol):
-    """What a partitioner is given to look at; names are kafka-python's."""
+    """The metadata that a partitioner receives. Method names are those of kafka-python."""
 
     def topics(self) -> set[str]: ...
     def partitions_for_topic(self, topic: str, /) -> set[int] | None: ...
@@ -32,7 +32,7 @@ class PartitionerCluster(Protocol):
 
 
 class Partitioner(ABC):
-    """Derive from this for a choice of your own, and hand an instance to the producer's ``partitioner``."""
+    """Base class of custom partitioners. Pass an instance as the ``partitioner`` setting of the producer."""
 
     @abstractmethod
     def partition(
@@ -44,15 +44,18 @@ class Partitioner(ABC):
         serialized_value: bytes | bytearray | memoryview | None,
         cluster: PartitionerCluster,
     ) -> int:
-        """The partition for a record that was sent without one.
+        """Return the partition of a record.
 
-        What it raises is raised by ``send()``.
+        ``send()`` raises any exception of this method.
         """
 
 
 class DefaultPartitioner(Partitioner):
-    """Murmur2 of the key, as Java's; records without a key fill a batch's worth on one partition, then go
-    on to another, chosen at random among those that have a leader (KIP-480, KIP-794).
+    """The default partitioner, which is compatible with the Java client.
+
+    A record with a key goes to the partition of the key's murmur2 hash. Records without a key go to the same
+    partition until a batch is full, then to another one, which is chosen at random from those with a leader
+    (KIP-480, KIP-794).
     """
 
     def __init__(self) -> None:
@@ -81,7 +84,7 @@ class DefaultPartitioner(Partitioner):
             return sticky
 
     def on_new_batch(self, topic: str, cluster: PartitionerCluster, prev_partition: int) -> None:
-        """Leave ``prev_partition``, whose batch is full, if records without a key still go there."""
+        """Choose another partition for records without a key when the batch of ``prev_partition`` is full."""
         available = sorted(cluster.available_partitions_for_topic(topic) or ())
         with self._lock:
             if self._sticky.get(topic) == prev_partition and available:
@@ -90,12 +93,14 @@ class DefaultPartitioner(Partitioner):
 
 
 class StickyPartitioner(DefaultPartitioner):
-    """The same under the name that kafka-python gives it."""
+    """The default partitioner under its name in kafka-python."""
 
 
 class FunctionPartitioner(Partitioner):
-    """A function as kafka-python took them before 3.0: the key's bytes, all partitions and those that have a
-    leader in, a partition out.
+    """A partitioner that calls a function, as kafka-python supported before 3.0.
+
+    The function receives the bytes of the key, all partitions, and the partitions that have a leader. It
+    returns one of them.
     """
 
     def __init__(self, function: Callable[[UserObject, list[int], list[int]], int]) -> None:
@@ -116,7 +121,7 @@ class FunctionPartitioner(Partitioner):
 
 
 class ClusterForPartitioner:
-    """A cluster snapshot of the client's, with the method names that kafka-python's partitioners call."""
+    """The client's metadata with the method names that kafka-python's partitioners use."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

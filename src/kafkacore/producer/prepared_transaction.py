@@ -1,7 +1,7 @@
-"""A transaction that one producer has filled and another ends.
+"""A transaction that one producer has begun and another one ends.
 
-The idea is KIP-939's, without what brokers have for it: until it is ended the transaction is an open one like
-any other, with its time-out, and a new producer of its id aborts it.
+The idea is that of KIP-939, but brokers are not involved. Until it is ended, the transaction is an ordinary
+open one: the broker aborts it after its time-out, or when a new producer uses its transactional id.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class PreparedTransaction(NamedTuple):
-    """Whose transaction it is. No secret, and of no use to anybody once it has ended."""
+    """The identity of a prepared transaction. It is not a secret."""
 
     transactional_id: str
     producer_id: int

@@ -1,15 +1,12 @@
-"""What an error of a produce request says of the records: try again or not, in the log or not.
-
-An error in, a decision out. Does not know: batches, requests.
-"""
+"""Decide from the error of a produce request whether the records may be in the log."""
 
 from __future__ import annotations
 
 from kafkacore import errors
 from kafkacore.errors import KafkaError
 
-#: Answers by which the broker says that it refused the batch before writing it, whatever ``acks`` is.
-REFUSED = (
+#: Errors with which the broker rejects a batch before it is written, for any ``acks``.
+REJECTED = (
     errors.CorruptRecordError,
     errors.MessageSizeTooLargeError,
     errors.InvalidTopicError,
@@ -35,10 +32,10 @@ REFUSED = (
     errors.InvalidProducerIdMappingError,
     errors.ConcurrentTransactionsError,
 )
-#: The leader moved away, or its partition went: before writing with ``acks`` 0 and 1, but with
-#: ``acks="all"`` it may also have been while the written batch waited for its replicas, and then the new
-#: leader may have it.
-REFUSED_UNLESS_REPLICATING = (
+#: Errors of a broker that is not or no longer the leader. With ``acks`` 0 and 1 it has not written the batch.
+#: With ``acks="all"`` it may have lost leadership while the written batch waited for its replicas, and then
+#: the new leader may have the batch.
+REJECTED_UNLESS_REPLICATING = (
     errors.NotLeaderForPartitionError,
     errors.UnknownTopicOrPartitionError,
     errors.LeaderNotAvailableError,
@@ -48,17 +45,17 @@ REFUSED_UNLESS_REPLICATING = (
 
 
 def may_be_written(error: KafkaError, acks: int) -> bool:
-    """Whether a batch that was answered with ``error`` may be in the log all the same."""
-    if isinstance(error, REFUSED):
+    """Return whether a batch that failed with ``error`` may be in the log nevertheless."""
+    if isinstance(error, REJECTED):
         return False
-    return acks == -1 or not isinstance(error, REFUSED_UNLESS_REPLICATING)
+    return acks == -1 or not isinstance(error, REJECTED_UNLESS_REPLICATING)
 
 
 def produce_error(error: KafkaError, possibly_persisted: bool) -> KafkaError:
-    """``error``, saying so by its attribute and in its text."""
+    """Record in ``error`` and its notes whether the record may be in the log, and return it."""
     error.possibly_persisted = possibly_persisted
     error.add_note(
-        "The record may be in the log all the same: its outcome was not learnt."
+        "The record may be in the log nevertheless: its outcome is unknown."
         if possibly_persisted
         else "The record is not in the log."
     )

@@ -1,4 +1,4 @@
-"""Produce requests of sealed batches, and the outcome of each batch from the response.
+"""Build produce requests of sealed batches, and read the outcome of each batch from the response.
 
 See KIP-516 (topic ids since version 13), KIP-467 (errors of single records) and KIP-951 (leader hints).
 """
@@ -25,8 +25,8 @@ LAST_VERSION_BY_NAME = 12
 
 
 @dataclass(slots=True)
-class PartitionAnswer:
-    """The outcome of one batch: where the broker appended it, or why it did not."""
+class PartitionResponse:
+    """The outcome of one batch: its offset, or the error of the broker."""
 
     base_offset: int = -1
     log_append_time_ms: int = -1
@@ -34,7 +34,7 @@ class PartitionAnswer:
     record_errors: dict[int, KafkaError] | None = None
     #: Id and epoch of the current leader, if the broker is not the leader.
     leader: tuple[int, int] | None = None
-    #: First offset of the partition, -1 if unknown; set with an error.
+    #: First offset of the partition, or -1 if unknown. Only a response with an error has it.
     log_start_offset: int = -1
 
 
@@ -70,7 +70,7 @@ class BatchesResponse(ResponseMessage):
         self.throttle_time_ms = throttle_time_ms
 
     def encode(self, writer: Writer, version: int) -> None:
-        raise AssertionError("a producer writes no produce responses")
+        raise AssertionError("a producer never encodes a produce response")
 
     @classmethod
     def decode(cls, cursor: Cursor, version: int) -> Self:
@@ -93,7 +93,7 @@ class BatchesRequest(RequestMessage[BatchesResponse]):
     topics:
         Name, id and sealed batches of each topic.
     transactional_id:
-        Of the producer, if the batches belong to a transaction.
+        Transactional id of the producer, if the batches belong to a transaction.
     """
 
     __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
@@ -124,7 +124,7 @@ class BatchesRequest(RequestMessage[BatchesResponse]):
 
     @classmethod
     def decode(cls, cursor: Cursor, version: int) -> Self:
-        raise AssertionError("a producer reads no produce requests")
+        raise AssertionError("a producer never decodes a produce request")
 
 
 def produce_request(
@@ -135,12 +135,12 @@ def produce_request(
     transactional_id: str | None = None,
     max_version: int | None = None,
 ) -> tuple[BatchesRequest, int | None]:
-    """Return a request with sealed ``batches``, and its newest possible version, ``None`` for any.
+    """Return a request with sealed ``batches`` and the newest version that it supports, ``None`` for any.
 
     Parameters
     ----------
     max_version:
-        Upper limit of that version; ``None`` for none.
+        Upper limit of that version; ``None`` for no limit.
     """
     by_topic: dict[str, list[ProducerBatch]] = {}
     for batch in batches:
@@ -152,8 +152,10 @@ def produce_request(
     return request, LAST_VERSION_BY_NAME if max_version is None else min(max_version, LAST_VERSION_BY_NAME)
 
 
-def answers_of(response: BatchesResponse, sent: BatchesRequest) -> Mapping[tuple[str, int], PartitionAnswer]:
-    """Return topic and partition → outcome, and ignore topics that were not in the request."""
+def partition_responses(
+    response: BatchesResponse, sent: BatchesRequest
+) -> Mapping[tuple[str, int], PartitionResponse]:
+    """Return topic and partition → outcome. Topics that were not in the request are ignored."""
     detailed = response.detailed
     if detailed is None:
         acknowledged = response.acknowledged
@@ -163,25 +165,25 @@ def answers_of(response: BatchesResponse, sent: BatchesRequest) -> Mapping[tuple
         else:
             names = {topic: topic for topic, _, _ in sent.topics}
         return {
-            (names.get(topic, ""), partition): PartitionAnswer(base_offset, log_append_time_ms)
+            (names.get(topic, ""), partition): PartitionResponse(base_offset, log_append_time_ms)
             for topic, partition, base_offset, log_append_time_ms in acknowledged
         }
     name_of = {topic_id: topic for topic, topic_id, _ in sent.topics if topic_id != ZERO_UUID}
     return {
-        (topic.name or name_of.get(topic.topic_id, ""), partition.index): _answer_of(partition)
+        (topic.name or name_of.get(topic.topic_id, ""), partition.index): _partition_response(partition)
         for topic in detailed.responses
         for partition in topic.partition_responses
     }
 
 
 def leader_hints(
-    answers: Mapping[tuple[str, int], PartitionAnswer], response: BatchesResponse
+    responses: Mapping[tuple[str, int], PartitionResponse], response: BatchesResponse
 ) -> tuple[dict[TopicPartition, tuple[int, int]], list[Node]]:
     """Return partition → id and epoch of its new leader, and the new leaders' addresses (KIP-951)."""
     leaders = {
-        TopicPartition(*place): answer.leader
-        for place, answer in answers.items()
-        if answer.leader is not None
+        TopicPartition(topic, partition): result.leader
+        for (topic, partition), result in responses.items()
+        if result.leader is not None
     }
     if not leaders or response.detailed is None:
         return leaders, []
@@ -190,9 +192,9 @@ def leader_hints(
     return leaders, nodes
 
 
-def _answer_of(partition: ProduceResponse.PartitionProduceResponse) -> PartitionAnswer:
+def _partition_response(partition: ProduceResponse.PartitionProduceResponse) -> PartitionResponse:
     if not partition.error_code:
-        return PartitionAnswer(partition.base_offset, partition.log_append_time_ms)
+        return PartitionResponse(partition.base_offset, partition.log_append_time_ms)
     error_class = for_code(partition.error_code)
     error = error_class(partition.error_message or "")
     record_errors: dict[int, KafkaError] = {
@@ -200,11 +202,13 @@ def _answer_of(partition: ProduceResponse.PartitionProduceResponse) -> Partition
         for blamed in partition.record_errors
     }
     if record_errors:
-        # Applies to the other records, which are valid but fail with their batch.
-        error = InvalidRecordError(f"{len(record_errors)} other record(s) of the batch were refused: {error}")
+        # This error is for the other records, which are valid but fail with their batch.
+        error = InvalidRecordError(
+            f"{len(record_errors)} other record(s) of the batch were rejected: {error}"
+        )
     hint = partition.current_leader
     leader = (hint.leader_id, hint.leader_epoch) if hint.leader_id >= 0 else None
-    return PartitionAnswer(
+    return PartitionResponse(
         error=error,
         record_errors=record_errors,
         leader=leader,

@@ -17,9 +17,10 @@ NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 #: The last epoch of a producer id. The next bump needs a new producer id.
 LAST_EPOCH = 2**15 - 1
-#: Number of batches per producer and partition that a broker remembers; no more may be in flight.
+#: Number of batches that a broker remembers for a producer and partition. No more may be in flight.
 MAX_IN_FLIGHT = 5
-#: Brokers forget an idle producer, by default after a day (``producer.id.expiration.ms``).
+#: How long a broker is sure to remember an idle producer. By default it does so for a day
+#: (``producer.id.expiration.ms``).
 KNOWN_FOR_MS = 3_600_000.0
 
 
@@ -35,8 +36,8 @@ class ProducerIdState:
     sequences:
         Topic-partition → sequence numbers of its batches.
     unresolved:
-        Topic-partition → sequence after the last batch that was given up there. Whether the broker has that
-        batch is unknown until the broker responds to a later one.
+        Topic-partition → sequence number after the last batch that failed there without a response. Whether
+        the broker has written that batch is unknown until the broker responds to a later one.
     """
 
     __slots__ = ("producer_epoch", "producer_id", "sequences", "unresolved")
@@ -104,7 +105,7 @@ class ProducerIdState:
         if sequences is None:
             sequences = self.sequences[batch.topic_partition] = PartitionSequences()
         producer_id, producer_epoch = self.producer_id, self.producer_epoch
-        # is_of() without the call, which every batch would pay.
+        # Inlines is_of(), because this runs for every batch.
         if not sequences.in_flight and (
             sequences.producer_epoch != producer_epoch or sequences.producer_id != producer_id
         ):
@@ -112,22 +113,22 @@ class ProducerIdState:
         sequences.number(batch, is_transactional)
 
     def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
-        """Note that the broker has the batch, also one that was given up before the response.
+        """Note that the broker has written the batch, even if the batch failed before the response arrived.
 
         Parameters
         ----------
         base_offset:
-            -1 if unknown: the batch is a duplicate of an old one.
+            Offset of the first record. -1 if unknown, because the batch is a duplicate of an old one.
         """
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is not None:
             sequences.acknowledge(batch, base_offset, now_ms)
 
     def is_next(self, batch: ProducerBatch) -> bool:
-        """Return whether ``batch`` follows the last acknowledged or the last given-up batch.
+        """Return whether ``batch`` follows the last acknowledged or the last failed batch.
 
-        An OUT_OF_ORDER_SEQUENCE_NUMBER for such a batch means that the broker misses records that no retry
-        will bring. For any other batch, the missing records are in flight.
+        An OUT_OF_ORDER_SEQUENCE_NUMBER for such a batch means that records are missing that no retry will
+        bring. For any other batch, the missing records are in flight.
         """
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is None or batch.sequence_has_been_reset or not sequences.is_first(batch):
@@ -150,16 +151,16 @@ class ProducerIdState:
         given_up = self.unresolved.get(batch.topic_partition, NO_SEQUENCE)
         if given_up == NO_SEQUENCE or sequences.is_later(following, given_up):
             self.unresolved[batch.topic_partition] = following
-        logger.debug("whether the log has %s is open until a later batch is answered", batch)
+        logger.debug("%s failed: a later response will show whether it was written", batch)
         return True
 
     def take_back(self, batch: ProducerBatch) -> bool:
-        """Remove a failed batch that reached no broker, and reuse its sequence numbers for the next batch.
+        """Remove a failed batch that was not written, and reuse its sequence numbers for the next batch.
 
         Returns
         -------
         bool
-            ``False`` if that could leave a gap or a duplicate; nothing changes then.
+            ``False`` if that could leave a gap or a duplicate. Nothing changes then.
         """
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is None or batch.possibly_persisted or sequences.in_flight != [batch]:
@@ -177,12 +178,12 @@ class ProducerIdState:
     # ---- Partitions ----------------------------------------------------------------------------------------
 
     def resolve(self) -> list[TopicPartition]:
-        """Clear the unresolved partitions whose broker has acknowledged the given-up or a later batch.
+        """Clear the unresolved partitions whose broker has acknowledged the failed batch or a later one.
 
         Returns
         -------
         list of TopicPartition
-            Partitions that stay unresolved although no batch is in flight: no response will resolve them.
+            Partitions that stay unresolved although no batch is in flight. No response will resolve them.
         """
         unresolvable = []
         for topic_partition, following in list(self.unresolved.items()):
@@ -194,7 +195,7 @@ class ProducerIdState:
         return unresolvable
 
     def start_at_beginning(self, topic_partition: TopicPartition) -> None:
-        """Number the partition's batches from 0, under the current producer id and epoch."""
+        """Renumber the partition's batches from 0, under the current producer id and epoch."""
         sequences = self.sequences.get(topic_partition)
         if sequences is not None:
             sequences.start_at_beginning(self.producer_id, self.producer_epoch)

@@ -11,22 +11,22 @@ from kafkacore.structs import Node
 
 
 class ProducerManager(Protocol):
-    """What the Sender, the ControlChannel and the RecordAccumulator need of a manager.
+    """The interface of a manager to the Sender, the ControlChannel and the RecordAccumulator.
 
     IdempotenceManager and TransactionManager implement it.
 
     Attributes
     ----------
     abortable_error:
-        Why the records that wait now cannot be sent. The Sender takes it and fails them; later records may
-        succeed.
+        The error with which the Sender fails the waiting records. The Sender then resets it, and later
+        records may succeed.
     """
 
     abortable_error: KafkaError | None
 
     @property
     def error(self) -> KafkaError | None:
-        """The fatal error, which every later ``send()`` raises; ``None`` if there is none."""
+        """The fatal error, which every later ``send()`` raises, or ``None``."""
 
     @property
     def is_transactional(self) -> bool:
@@ -42,7 +42,7 @@ class ProducerManager(Protocol):
 
     @property
     def is_completing(self) -> bool:
-        """Whether every batch is ready to be sent at once because its transaction is ending."""
+        """Whether every batch has to be sent at once because its transaction is ending."""
 
     @property
     def has_work(self) -> bool:
@@ -60,12 +60,12 @@ class ProducerManager(Protocol):
         """Assign sequence numbers to a drained batch that has none."""
 
     def completed(self, batch: ProducerBatch, base_offset: int) -> None:
-        """Handle a batch that the broker has, even if it was given up before.
+        """Handle a batch that the broker has written, even if the batch has failed before.
 
         Parameters
         ----------
         base_offset:
-            -1 if unknown: the batch is a duplicate of an old one.
+            Offset of the first record. -1 if unknown, because the batch is a duplicate of an old one.
         """
 
     def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
@@ -74,11 +74,11 @@ class ProducerManager(Protocol):
         Parameters
         ----------
         log_start_offset:
-            Of the partition, -1 if the response does not have it.
+            First offset of the partition; -1 if the response does not have it.
         """
 
     def failed(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """Handle a batch that is given up: rejected for good, expired, or out of attempts."""
+        """Handle a batch that has failed: it was rejected, has expired, or has no retries left."""
 
     def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
         """Replace ``batch`` by ``halves``, which have its sequence numbers."""
@@ -86,10 +86,10 @@ class ProducerManager(Protocol):
     def reset_sequences(self) -> None:
         """Start every partition at sequence 0."""
 
-    # ---- Turns of the network thread -----------------------------------------------------------------------
+    # ---- Iterations of the network thread ------------------------------------------------------------------
 
     def begin_turn(self, now_ms: float, has_batches: bool) -> None:
-        """Do what the last responses require, at the start of a turn.
+        """Do what the last responses require, at the start of an iteration.
 
         Parameters
         ----------
@@ -98,31 +98,39 @@ class ProducerManager(Protocol):
         """
 
     def next_turn_ms(self, now_ms: float) -> float:
-        """Return the milliseconds until :meth:`begin_turn` is due, whatever happens meanwhile."""
+        """Return the milliseconds after which :meth:`begin_turn` must be called even if nothing happens."""
 
     def begin_close(self, now_ms: float) -> None:
-        """Start to close; :attr:`has_work` is true while the close has to wait."""
+        """Start to close. :attr:`has_work` is true while the close has to wait."""
 
     def close(self) -> None:
-        """Fail what is still waiting: nothing will be sent any more."""
+        """Fail all waiting calls and requests, because nothing will be sent any more."""
 
     # ---- Requests ------------------------------------------------------------------------------------------
 
     def next_request(self, now_ms: float) -> ControlRequest | None:
-        """Take the next request to send.
+        """Remove and return the next request to send.
 
-        The caller returns it by :meth:`requeue`, :meth:`retry` or :meth:`lookup_coordinator`, or calls its
+        The caller passes it to :meth:`requeue`, :meth:`retry` or :meth:`lookup_coordinator`, or calls its
         ``on_response``.
         """
 
     def requeue(self, request: ControlRequest) -> None:
-        """Return a request that could not be sent yet."""
+        """Queue a request again that could not be sent yet."""
 
     def retry(self, request: ControlRequest) -> None:
-        """Queue a request again, to be sent after a back-off."""
+        """Queue a request again for a retry after a back-off."""
 
     def coordinator(self, kind: str, key: str | None) -> Node | None:
-        """Return the coordinator of a ``"transaction"``'s or ``"group"``'s ``key``; ``None`` if unknown."""
+        """Return the coordinator of ``key``, or ``None`` if it is unknown.
+
+        Parameters
+        ----------
+        kind:
+            ``"transaction"`` or ``"group"``.
+        key:
+            Transactional id or group id.
+        """
 
     def lookup_coordinator(self, request: ControlRequest) -> None:
-        """Find the coordinator of ``request``, then send the request."""
+        """Look up the coordinator of ``request``, then send the request."""

@@ -1,7 +1,7 @@
-"""What waits to be sent, and when it is ready.
+"""Collect records in batches until the sender takes them.
 
-Batches of a partition leave in order. The BufferPool bounds their memory, which is given back when a batch's
-last request has ended.
+Batches of a partition are sent in order. The BufferPool limits their memory, which is released when the last
+request of a batch has ended.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ from kafkacore.structs import Compression, Node, TopicPartition
 
 logger = logging.getLogger("kafkacore.producer")
 
-#: How fast the expected compression ratio follows what is seen: up at once by so much, down by less.
+#: How fast the estimated compression ratio follows the observed one: it rises by at least the first step, and
+#: falls by at most the second.
 RATIO_STEP_UP = 0.05
 RATIO_STEP_DOWN = 0.005
-#: A batch takes at most this share's inverse of plain bytes for a byte on the wire, whatever its records
-#: compress to: all of it is memory.
+#: Lower limit of the estimated compression ratio. It limits the uncompressed size of a batch, and so its
+#: memory, to ``batch_size`` divided by this number.
 RATIO_FLOOR = 0.125
-#: Back-offs are spread by this share of themselves to both sides, so that producers do not come back in step.
+#: Relative jitter of back-offs, so that producers do not retry at the same time.
 BACKOFF_JITTER = 0.2
 
 
 class ClusterView(Protocol):
-    """What the accumulator asks of ``kafkacore.client.Cluster``."""
+    """The part of ``kafkacore.client.Cluster`` that the accumulator uses."""
 
     def leader_for(self, partition: TopicPartition, /) -> Node | None: ...
     def leader_epoch(self, partition: TopicPartition, /) -> int | None: ...
@@ -50,58 +51,58 @@ class ClusterView(Protocol):
 
 @dataclass
 class ReadyCheckResult:
-    """Which brokers there is something to send to."""
+    """The brokers that have data to be sent to them."""
 
     nodes: dict[int, Node] = field(default_factory=dict)
-    #: Milliseconds until something else becomes ready by itself; infinite if nothing does.
+    #: Milliseconds until the next batch becomes ready by time alone; infinite if none does.
     next_check_delay_ms: float = math.inf
     unknown_leader_topics: set[str] = field(default_factory=set)
 
 
 class RecordAccumulator:
-    """Apache Kafka's ``RecordAccumulator``.
+    """Queues of batches for all partitions, like Apache Kafka's ``RecordAccumulator``.
 
-    Records come in through :attr:`records` and :attr:`columns`, both of which are compiled. What happens once
-    per batch or less often is here.
+    Records are appended by :attr:`records` and :attr:`columns`, which are compiled. This class does what is
+    done at most once per batch.
 
     Parameters
     ----------
     clock:
-        Time of batches, waits and jitter.
+        Measures the age of batches and waits, and is the source of jitter.
     wakeup:
-        Wakes the sender; may be called from any thread.
+        Wakes the sender. It may be called from any thread.
     batch_size:
-        Bytes on the wire at which a batch is full.
+        Size in bytes, after compression, at which a batch is full.
     linger_ms:
         How long a batch waits for more records.
     buffer_memory:
-        Bytes that all batches together may hold.
+        Maximum bytes of all batches.
     compression, compression_level:
-        Of the batches.
+        Codec of the batches and its level.
     retry_backoff_ms, retry_backoff_max_ms:
-        Wait before the first retry, doubled with each further one up to the maximum (KIP-580).
+        Wait before the first retry, which doubles with each further retry up to the maximum (KIP-580).
     delivery_timeout_ms:
-        From a batch's first record to its failure at the latest (KIP-91).
+        Time after which a batch that is not acknowledged expires (KIP-91).
     max_request_size, max_block_ms:
-        Bytes of the largest record; milliseconds that ``append`` may wait for memory.
+        Maximum bytes of a record, and how long ``append`` waits for memory.
     adaptive_partitioning:
-        Records without a key go less often to a partition with more batches waiting (KIP-794).
+        Whether records without a key are sent less often to a partition with more waiting batches (KIP-794).
     partition_availability_timeout_ms:
-        They do not go to partitions of a broker that has taken no batch for longer, though it had some
-        waiting; 0 for never mind.
+        Time after which records without a key avoid the partitions of a broker that has waiting batches but
+        accepts none. 0 switches this off.
     ignore_keys:
-        Choose the partition of a record with a key as if it had none.
+        Whether to choose the partition of a record with a key as if it had none.
     idempotence:
-        Decides which batches may be drained, and assigns their sequence numbers.
+        Manager that decides which batches may be drained and assigns their sequence numbers.
 
     Attributes
     ----------
     records, columns:
-        Append single records, and many rows by one call.
+        Append single records, and many rows in one call.
     active:
-        Partitions that have batches, in the order in which they got their first.
+        Partitions with waiting batches, in the order in which they received the first one.
     incomplete:
-        Batches whose outcome is open.
+        Batches that are neither acknowledged nor failed.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class RecordAccumulator:
         idempotence: ProducerManager | None = None,
     ) -> None:
         self.sender_wakeup = SenderWakeup(wakeup)
-        # The batches that would make room may be lingering.
+        # When the pool is exhausted, lingering batches have to be sent now.
         self.pool = BufferPool(buffer_memory, clock, on_wait=self.sender_wakeup.wake)
         self.memory = BatchMemory(self.pool, clock, compression, compression_level)
         self.records = RecordAppender(
@@ -142,7 +143,7 @@ class RecordAccumulator:
         self.columns = ColumnAppender(self.records)
         self.active: dict[PartitionQueue, None] = self.records.active
         self.incomplete: dict[ProducerBatch, None] = self.records.incomplete
-        # The methods themselves: a call costs no more than theirs.
+        # Bound methods, so that a call has no overhead.
         self.append = self.records.append
         self.append_source = self.columns.append_source
         self.failed_source = self.columns.failed_source
@@ -154,30 +155,30 @@ class RecordAccumulator:
         self._retry_backoff_max_ms = retry_backoff_max_ms
         self._delivery_timeout_ms = delivery_timeout_ms
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        #: None of the batches that wait expires earlier.
+        #: No waiting batch expires before this time.
         self.no_expiry_before_ms = -math.inf
         self._unsealable: list[tuple[ProducerBatch, Exception]] = []
-        #: Nothing to follow without a time-out; without adaptivity Apache Kafka minds neither.
+        #: As in Apache Kafka, the time-out needs adaptive partitioning.
         self._availability_timeout_ms = partition_availability_timeout_ms if adaptive_partitioning else 0.0
         self._ready_nodes: tuple[int, ...] = ()
-        #: Node that has batches waiting and cannot take them → since when.
+        #: Node that has waiting batches but cannot accept them → since when.
         self._unable_since: dict[int, float] = {}
         self._unavailable_nodes: frozenset[int] = frozenset()
-        # Taken again by a finaliser that sends, should the garbage collector run it in here.
+        # Reentrant, because the garbage collector may run a finalizer that sends a record.
         self._lock = RLock()
         self._flushes = 0
 
     # ---- Topics ------------------------------------------------------------------------------------------
 
     def update_topic(self, topic: str, cluster: ClusterView) -> bool:
-        """Make the partitions that ``cluster`` lists for a topic the ones to send to.
+        """Use the partitions that ``cluster`` lists for a topic.
 
         Returns
         -------
         bool
-            ``False`` if the topic is not known, or if its list of partitions has gaps. Kafka numbers
-            partitions from 0 without gaps. With a gap the number of partitions is unknown, and so is the
-            partition of a key.
+            ``False`` if the topic is unknown, or if its list of partitions has gaps. Kafka numbers partitions
+            from 0 without gaps. With a gap the number of partitions is unknown, and so is the partition of a
+            key.
         """
         partitions = cluster.partitions_for_topic(topic)
         if not partitions or max(partitions) != len(partitions) - 1:
@@ -198,11 +199,11 @@ class RecordAccumulator:
             for number, leader in leaders.items()
             if leader is not None and leader.node_id not in self._unavailable_nodes
         )
-        # If all are slow, none is worse than another.
+        # If all brokers are unavailable, none of them is avoided.
         return able or available
 
     def update_cluster(self, cluster: ClusterView) -> None:
-        """Take over new metadata for all topics that have been sent to."""
+        """Apply new metadata to all topics in use."""
         for topic in self.records.topic_names():
             self.update_topic(topic, cluster)
 
@@ -213,16 +214,16 @@ class RecordAccumulator:
         return queue
 
     def topic_state(self, topic: str) -> TopicState | None:
-        """The state of a topic, ``None`` if it is not known."""
+        """Return the state of a topic, or ``None`` if the topic is unknown."""
         return self.records.topic_state(topic)
 
-    # ---- Of the sender -----------------------------------------------------------------------------------
+    # ---- Calls of the sender -----------------------------------------------------------------------------
 
     def ready(self, cluster: ClusterView, now_ms: float) -> ReadyCheckResult:
-        """Which nodes have data to be sent, and when to look again.
+        """Return the nodes that have data to be sent, and when to check again.
 
-        A partition's head batch is ready when it is full, has lingered, the pool is exhausted, a flush or
-        the close waits, or it has backed off after a failure; never while the partition is muted.
+        The first batch of a partition is ready when it is full, has lingered, the pool is exhausted, a flush
+        or a close waits, or it has backed off after a failure. A batch of a muted partition is never ready.
         """
         result = ReadyCheckResult()
         send_now = (
@@ -247,15 +248,16 @@ class RecordAccumulator:
     def drain(
         self, cluster: ClusterView, nodes: Iterable[Node], max_size: int, now_ms: float
     ) -> dict[int, list[ProducerBatch]]:
-        """Take sealed batches for ``nodes``: of each partition the first, up to ``max_size`` bytes per node.
+        """Take and seal the first batch of each partition led by ``nodes``, up to a size per node.
 
-        A first batch that is larger goes alone. Where a node's partitions do not all fit, the next call
-        goes on behind the last one, so that none starves.
+        Each node gets at most ``max_size`` bytes. A batch that is larger than that is taken alone. If the
+        partitions of a node do not all fit, the next call begins with the first one that was left out, so
+        that none starves.
         """
         queues = by_leader(self.active, cluster)
         able = list(nodes)
         if self._availability_timeout_ms > 0:
-            self._follow_availability({node.node_id for node in able}, cluster, now_ms)
+            self._update_availability({node.node_id for node in able}, cluster, now_ms)
         if self.idempotence is not None and not self.idempotence.may_send():
             return {}
         return {
@@ -264,9 +266,9 @@ class RecordAccumulator:
             if node.node_id in queues
         }
 
-    def _follow_availability(self, able: set[int], cluster: ClusterView, now_ms: float) -> None:
-        """Of the nodes that were ready, those not in ``able`` have no connection, or no room in it."""
-        # A node that nothing waits for any more is given another chance.
+    def _update_availability(self, able: set[int], cluster: ClusterView, now_ms: float) -> None:
+        """Note which ready nodes are not in ``able``: those without a connection that accepts requests."""
+        # A node without waiting batches is considered available again.
         unable = (node_id for node_id in self._ready_nodes if node_id not in able)
         self._unable_since = {node_id: self._unable_since.get(node_id, now_ms) for node_id in unable}
         unavailable = frozenset(
@@ -299,14 +301,14 @@ class RecordAccumulator:
             try:
                 size += self._seal(batch)
             except Exception as error:
-                logger.exception("%s cannot be sealed", batch)
+                logger.exception("failed to seal %s", batch)
                 self._unsealable.append((batch, error))
                 continue
             drained.append(batch)
         return drained
 
     def take_unsealable(self) -> list[tuple[ProducerBatch, Exception]]:
-        """Batches that the last drain took and that have no bytes to send: compressing them failed."""
+        """Return the batches of the last drain that could not be compressed, with their errors."""
         unsealable, self._unsealable = self._unsealable, []
         return unsealable
 
@@ -315,11 +317,11 @@ class RecordAccumulator:
         plain_size = batch.size_in_bytes
         size = len(batch.seal())
         if self._compression and not sealed_before:
-            self._learn_ratio(batch.topic_partition.topic, size / plain_size)
+            self._update_ratio(batch.topic_partition.topic, size / plain_size)
         return size
 
-    def _learn_ratio(self, topic: str, observed: float) -> None:
-        # Slowly down, quickly up: a batch that turns out too large costs a split.
+    def _update_ratio(self, topic: str, observed: float) -> None:
+        # The estimate rises faster than it falls, because a batch that turns out too large has to be split.
         expected = self.memory.ratios.get(topic, 1.0)
         if observed > expected:
             expected = max(expected + RATIO_STEP_UP, observed)
@@ -328,7 +330,7 @@ class RecordAccumulator:
         self.memory.ratios[topic] = min(max(expected, RATIO_FLOOR), 1.0)
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
-        """Put a batch back for another attempt, in the place that it had."""
+        """Put a batch back in its old place for a retry."""
         batch.attempts += 1
         batch.last_attempt_ms = now_ms
         backoff_ms = min(
@@ -338,8 +340,8 @@ class RecordAccumulator:
         self._put_back(batch)
 
     def split_and_reenqueue(self, batch: ProducerBatch) -> None:
-        """Put the two halves of a batch that the broker finds too large in its place; its memory is free."""
-        # The next batches shall not be as large.
+        """Replace a batch that is too large for the broker by two halves, and release its memory."""
+        # Makes the next batches smaller.
         self.memory.ratios[batch.topic_partition.topic] = 1.0
         halves = batch.split(self.memory.new_builder)
         if self.idempotence is not None:
@@ -358,7 +360,7 @@ class RecordAccumulator:
         self.no_expiry_before_ms = min(self.no_expiry_before_ms, self.deadline_ms(batch))
 
     def expired_batches(self, now_ms: float) -> list[ProducerBatch]:
-        """Take the waiting batches whose delivery time-out has passed, muted partitions' too."""
+        """Remove and return the waiting batches that have expired, including those of muted partitions."""
         expired: list[ProducerBatch] = []
         if now_ms < self.no_expiry_before_ms:
             return expired
@@ -367,23 +369,23 @@ class RecordAccumulator:
                 expired.append(queue.pop())
             self.records.forget_if_empty(queue)
         if not self.active:
-            # Until something waits again nobody asks which nodes can take it.
+            # No node has waiting batches any more.
             self._unable_since.clear()
-        # Those that are made from now on have all of their time before them.
+        # Batches that are created from now on expire later than that.
         self.no_expiry_before_ms = min(self.next_expiry_ms(), now_ms + self._delivery_timeout_ms)
         return expired
 
     def next_expiry_ms(self) -> float:
-        """When the first of the waiting batches expires."""
+        """Return the time at which the first waiting batch expires."""
         heads = (queue.head for queue in list(self.active))
         return min((self.deadline_ms(head) for head in heads if head is not None), default=math.inf)
 
     def deadline_ms(self, batch: ProducerBatch) -> float:
-        """When the batch expires."""
+        """Return the time at which the batch expires."""
         return batch.created_ms + self._delivery_timeout_ms
 
     def mute(self, topic_partition: TopicPartition, muted: bool) -> None:
-        """Hold the partition's batches back while one of them is on its way, or let them go again."""
+        """Mute a partition while one of its batches is in flight, or unmute it."""
         self._queues[topic_partition].muted = muted
 
     # ---- Flush and close ---------------------------------------------------------------------------------
@@ -393,36 +395,36 @@ class RecordAccumulator:
         return self._flushes > 0
 
     def begin_flush(self) -> None:
-        """Everything is ready from now on, until :meth:`await_flush_completion` returns."""
+        """Make all batches ready until :meth:`await_flush_completion` returns."""
         with self._lock:
             self._flushes += 1
         self.sender_wakeup.wake()
 
     def await_flush_completion(self, timeout_ms: float | None) -> None:
-        """Wait for all batches that there are now.
+        """Wait for all batches that exist now.
 
         Raises
         ------
         KafkaTimeoutError
-            Some are still open after ``timeout_ms``.
+            Some are neither acknowledged nor failed after ``timeout_ms``.
         """
         deadline_ms = math.inf if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
         try:
-            # The newest first: when it is done most others are, and need not be waited for one by one.
+            # Starts with the newest batch: when it is done, most others are done too and need no wait.
             for batch in reversed(list(self.incomplete)):
                 left_ms = None if timeout_ms is None else max(deadline_ms - self._clock.monotonic_ms(), 0.0)
                 if not batch.result.wait(left_ms):
                     raise KafkaTimeoutError(
-                        f"records are still on their way after {timeout_ms:.0f} ms of flush"
+                        f"flush() did not finish within {timeout_ms:.0f} ms: records are still being sent"
                     )
         finally:
             with self._lock:
                 self._flushes -= 1
 
     def abort(self, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
-        """Fail what is incomplete, and give back the memory of what was waiting.
+        """Fail all incomplete batches, and release the memory of those that are waiting.
 
-        Memory of a batch on its way stays taken until its request has ended.
+        The memory of a batch in flight is released when its request has ended.
         """
         for queue in list(self.active):
             while queue.head is not None:
@@ -432,7 +434,7 @@ class RecordAccumulator:
             self._fail(batch, error_of)
 
     def abort_undrained(self, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
-        """Fail the batches that have never been taken to be sent; those that are to go again stay."""
+        """Fail the batches that have never been drained. Batches that wait for a retry remain."""
         for queue in list(self.active):
             tried: list[ProducerBatch] = []
             while queue.head is not None:
@@ -446,24 +448,24 @@ class RecordAccumulator:
             self.records.forget_if_empty(queue)
 
     def close_for_appends(self) -> None:
-        """Refuse records from now on."""
+        """Reject further records."""
         self.records.close_for_appends()
 
     def fail_appends(self, error: KafkaError) -> None:
-        """Refuse records from now on, because of ``error``."""
+        """Reject further records with ``error``."""
         self.records.fail_appends(error)
 
     def check_usable(self) -> None:
-        """Raise an error if no record is taken any more: see :meth:`RecordAppender.check_usable`."""
+        """Raise an error if records are rejected: see :meth:`RecordAppender.check_usable`."""
         self.records.check_usable()
 
     @property
     def is_forked(self) -> bool:
-        """Whether this is a copy in a forked child."""
+        """Whether the producer was created by the parent of this process."""
         return self.records.is_forked
 
     def release(self, batch: ProducerBatch) -> None:
-        """Give the batch's memory back: its last request has ended. A second call does nothing."""
+        """Release the memory of a batch whose last request has ended. Further calls have no effect."""
         self.records.release(batch)
 
     def _fail(self, batch: ProducerBatch, error_of: Callable[[ProducerBatch], KafkaError]) -> None:

@@ -1,4 +1,4 @@
-"""Where an acknowledged record lies. Knows nothing; a noun of the producer's."""
+"""The metadata of an acknowledged record."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kafkacore.structs import TopicPartition
 
 
 class RecordMetadata(NamedTuple):
-    """What the broker said of one record; fields are kafka-python's.
+    """The position of an acknowledged record. Fields are those of kafka-python.
 
-    ``offset`` is -1 where the broker was not asked (``acks=0``). ``timestamp`` is in milliseconds since the
-    epoch: the broker's where the topic uses log append time, else the record's own. ``checksum`` is always
-    ``None`` (a batch has one, a record has not). Sizes are in bytes, -1 for none.
+    ``offset`` is -1 with ``acks=0``, because the broker does not report it. ``timestamp`` is in milliseconds
+    since the epoch: the broker's if the topic uses log append time, otherwise the record's own. ``checksum``
+    is always ``None``, because only batches have one. Sizes are in bytes, or -1 for ``None``.
     """
 
     topic: str

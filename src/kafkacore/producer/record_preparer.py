@@ -1,7 +1,7 @@
-"""What happens to records before they are appended, where ``send()`` cannot append at once.
+"""Prepare records for which the compiled ``send()`` is not enough.
 
-Interceptors, serializers and a partitioner of the user see each record, in this order. A topic that is not
-known yet is waited for.
+Interceptors, serializers and a custom partitioner are applied to each record, in this order. If a topic is
+unknown, the call waits for its metadata.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafkacore.record._source import RecordSource
 from kafkacore.settings import Config
 from kafkacore.structs import TopicPartition, printable
 
-#: Of one record.
+#: Headers of one record.
 Headers = list[tuple[str, bytes | None]]
 
 
@@ -37,15 +37,15 @@ class RecordPreparer:
     config:
         The producer's settings.
     accumulator:
-        Takes the records.
+        Receives the records.
     topics:
-        Waits for topics that are not known.
+        Waits for unknown topics.
     metadata:
-        Is shown to the user's partitioner.
+        Metadata for a custom partitioner.
     transactions:
-        Fails when a record does, ``None`` without a ``transactional_id``.
+        Fails the transaction when a record fails; ``None`` without a ``transactional_id``.
     clock:
-        Of futures that have failed before they got a batch.
+        Clock of futures that fail before their record is in a batch.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RecordPreparer:
         self._value_serializer = _serialize_function(config["value_serializer"])
         self._serializes = self._key_serializer is not None or self._value_serializer is not None
         partitioner = config["partitioner"]
-        # The built-in ones choose in compiled code.
+        # The built-in partitioners are implemented in compiled code.
         is_built_in = type(partitioner) in (type(None), DefaultPartitioner, StickyPartitioner)
         self._partitioner = None if is_built_in else partitioner
         interceptors = config["interceptors"]
@@ -75,7 +75,7 @@ class RecordPreparer:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing of the user's has to see the records."""
+        """Whether records need neither interceptors, serializers nor a custom partitioner."""
         return not self._serializes and self._partitioner is None and self._interceptors is None
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class RecordPreparer:
         partition: int | None,
         timestamp_ms: int | None,
     ) -> FutureRecordMetadata:
-        """Send a record that an interceptor, a serializer or a partitioner of the user has to see."""
+        """Send a record that an interceptor, a serializer or a custom partitioner has to process."""
         interceptors = self._interceptors
         if interceptors is None:
             return self._send_serialized(topic, value, key, headers, partition, timestamp_ms)
@@ -102,9 +102,9 @@ class RecordPreparer:
         try:
             future = self._send_serialized(*record)
         except Exception as error:
-            interceptors.refused(record, error)
+            interceptors.notify_failed(record, error)
             raise
-        interceptors.follow(future)
+        interceptors.notify_when_done(future)
         return future
 
     def _send_serialized(
@@ -142,7 +142,7 @@ class RecordPreparer:
         partition: int | None,
         timestamp_ms: int | None,
     ) -> FutureRecordMetadata:
-        """Send the first record to a topic, or one to a partition that is not known."""
+        """Send a record whose topic or partition is not known yet."""
         deadline_ms = self._topics.deadline_ms()
         try:
             cluster = self._topics.await_topic(topic, partition, deadline_ms)
@@ -152,8 +152,8 @@ class RecordPreparer:
         future = self._append(topic, value, key, headers, partition, timestamp_ms, left_ms)
         if future is None:
             raise ValueError(
-                f"topic {printable(topic)} has no partition {partition}, "
-                f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0"
+                f"topic {printable(topic)} has no partition {partition}: it has "
+                f"{len(cluster.partitions_for_topic(topic) or ())} partition(s), numbered from 0"
             )
         return future
 
@@ -181,7 +181,7 @@ class RecordPreparer:
         chosen = self._partitioner.partition(topic, key, serialized_key, value, serialized_value, cluster)
         if not isinstance(chosen, int):
             raise ValueError(
-                f"the partitioner chose {chosen!r} for topic {printable(topic)}, which is no partition"
+                f"the partitioner must return an int, but returned {chosen!r} for topic {printable(topic)}"
             )
         return chosen
 
@@ -196,7 +196,7 @@ class RecordPreparer:
         timestamps: Iterable[int | None] | None,
         partition: int | None,
     ) -> BatchFuture:
-        """See :meth:`KafkaProducer.send_batch`."""
+        """Send rows: see :meth:`KafkaProducer.send_batch`."""
         if self._interceptors is not None:
             return self._send_intercepted(topic, values, keys, headers, timestamps, partition)
         partitions: list[int | None] | None = None
@@ -218,7 +218,7 @@ class RecordPreparer:
         timestamps: Iterable[int | None] | None,
         partition: int | None,
     ) -> BatchFuture:
-        """Rows of which each is shown to the interceptors, before and after."""
+        """Send rows and call the interceptors for each of them."""
         interceptors = self._interceptors
         assert interceptors is not None
         _refuse_arrow(values, keys, headers, timestamps)
@@ -253,28 +253,28 @@ class RecordPreparer:
             future = getattr(error, "future", None)
             if future is None:
                 for record in records:
-                    interceptors.refused(record, error)
+                    interceptors.notify_failed(record, error)
             raise
         finally:
             if future is not None:
                 for row in range(len(future)):
-                    interceptors.follow(future[row])
+                    interceptors.notify_when_done(future[row])
         return future
 
     def check_takes_columns(self) -> None:
-        """Raise ``TypeError`` if serializers or interceptors have to see each record."""
+        """Raise ``TypeError`` if serializers or interceptors have to process each record."""
         if self._serializes or self._interceptors is not None:
             raise TypeError(
-                "send_arrow() sends columns as they are, and this producer has a key_serializer, a "
-                "value_serializer or interceptors: use a producer without, or send_batch()"
+                "send_arrow() sends columns unchanged, but this producer has a key_serializer, a "
+                "value_serializer or interceptors. Use send_batch(), or a producer without them."
             )
 
     def check_partitions(self, source: RecordSource) -> None:
-        """Raise ``TypeError`` if the user's partitioner has to choose for a row of ``source``."""
+        """Raise ``TypeError`` if a custom partitioner has to choose the partition of a row of ``source``."""
         if self._partitioner is not None and partition_range(source)[0] < 0:
             raise TypeError(
-                "this producer's partitioner has to see each row, which send_arrow() does not show it: give "
-                "the rows a column of partitions, or use send_batch()"
+                "send_arrow() cannot call this producer's partitioner. Add a column with the partition of "
+                "each row, or use send_batch()."
             )
 
     def _prepare_rows(
@@ -285,7 +285,7 @@ class RecordPreparer:
         headers: Iterable[Headers | None] | None,
         partitions: Iterable[int | None] | None,
     ) -> tuple[list[Any], list[Any], list[Headers], list[int | None] | None]:
-        """Columns as the user's serializers and partitioner make them, who are asked row by row."""
+        """Apply the serializers and the custom partitioner to each row, and return the resulting columns."""
         values = list(values)
         count = len(values)
         keys = [None] * count if keys is None else list(keys)
@@ -302,6 +302,7 @@ class RecordPreparer:
     def send_source(
         self, topic: str, source: RecordSource, partition: int | None, allow_empty: bool = False
     ) -> BatchFuture:
+        """Append the rows of ``source``, after a wait for metadata if the topic or a partition is unknown."""
         future = self._accumulator.append_source(topic, source, partition, None, allow_empty)
         if future is not None:
             return future
@@ -316,20 +317,22 @@ class RecordPreparer:
         future = self._accumulator.append_source(topic, source, partition, left_ms, allow_empty)
         if future is None:
             raise ValueError(
-                f"topic {printable(topic)} has no partition {highest}, "
-                f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0; no row was sent"
+                f"topic {printable(topic)} has no partition {highest}: it has "
+                f"{len(cluster.partitions_for_topic(topic) or ())} partition(s), numbered from 0. "
+                "No row was sent."
             )
         return future
 
     def _fail_transaction(self, error: KafkaError) -> None:
-        """A record has failed of which only its future tells: the transaction is not whole any more."""
+        """Fail the transaction because a record failed before it was in a batch."""
         if self._transactions is not None:
             self._transactions.fail_transaction(error)
 
 
 def _serialize_function(serializer: Any) -> Callable[[str, Headers, Any], Any] | None:
-    """``(topic, headers, data) → bytes`` of an object with a ``serialize`` method, or of a function of the
-    data.
+    """Return a function ``(topic, headers, data) → bytes``.
+
+    The serializer is an object with a ``serialize`` method, or a function of the data alone.
     """
     if serializer is None:
         return None
@@ -344,6 +347,6 @@ def _refuse_arrow(*columns: object) -> None:
         hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__") for column in columns
     ):
         raise TypeError(
-            "Arrow data are sent as they are, and this producer has an interceptor, a serializer or a "
-            "partitioner that has to see each row: pass lists, or use a producer without"
+            "Arrow data are sent unchanged, but this producer has an interceptor, a serializer or a "
+            "partitioner that processes each row. Pass lists, or use a producer without them."
         )

@@ -1,6 +1,6 @@
 """Send the accumulator's batches to the brokers and dispatch the responses.
 
-One ``run_once`` is one turn of the network thread: it sends produce requests and the manager's control
+``run_once`` is one iteration of the network thread. It sends produce requests and the manager's control
 requests, and passes responses to ``BatchCompletion``.
 """
 
@@ -25,9 +25,9 @@ from kafkacore.producer.batch_completion import BatchCompletion
 from kafkacore.producer.control_channel import ControlChannel
 from kafkacore.producer.produce_request import (
     BatchesRequest,
-    PartitionAnswer,
-    answers_of,
+    PartitionResponse,
     leader_hints,
+    partition_responses,
     produce_request,
 )
 from kafkacore.producer.producer_manager import ProducerManager
@@ -38,25 +38,25 @@ logger = logging.getLogger("kafkacore.producer")
 
 
 class Sender:
-    """Apache Kafka's ``Sender``.
+    """The work of the producer's network thread, like Apache Kafka's ``Sender``.
 
     Parameters
     ----------
     client, metadata, accumulator, clock:
-        The client's callbacks run inside its ``poll``, on the thread of ``run_once``. Each turn begins with
-        the accumulator's ProducerManager, if it has one.
+        The client runs callbacks inside its ``poll``, in the thread that calls ``run_once``. If the
+        accumulator has a ProducerManager, each iteration begins with it.
     acks:
         0, 1, or -1 for all in-sync replicas.
     retries:
-        How often a batch is retried at most.
+        Maximum number of retries of a batch.
     request_timeout_ms:
-        Also how long the leader waits for its replicas.
+        Time limit of a response. It is also how long the leader waits for its replicas.
     max_request_size:
-        Bytes of the batches of one request.
+        Maximum bytes of the batches in one request.
     guarantee_message_order:
-        Keep at most one batch of a partition in flight.
+        Whether to keep at most one batch of a partition in flight.
     retry_backoff_ms, retry_backoff_max_ms:
-        Wait before a request of the manager is retried, doubled each time up to the maximum.
+        Wait before a request of the manager is retried, which doubles with each retry up to the maximum.
     metrics:
         Counts requests and their outcomes.
     """
@@ -99,14 +99,14 @@ class Sender:
             metrics=self.metrics,
         )
         self._cluster: Cluster | None = None
-        #: Of those with something to be sent: they take no more before they have answered.
+        #: Nodes with batches to send that accept no further request until they have responded.
         self._busy_nodes: list[int] = []
 
-    # ---- One turn ----------------------------------------------------------------------------------------
+    # ---- One iteration -----------------------------------------------------------------------------------
 
     def run_once(self, now_ms: float) -> None:
-        """Send what is ready, fail what has expired, and wait in ``poll`` for the next thing to happen."""
-        self._accumulator.sender_wakeup.sender_looks()
+        """Send what is ready, fail what has expired, and wait in ``poll`` for the next event."""
+        self._accumulator.sender_wakeup.sender_runs()
         control_ms = math.inf
         if self._control is not None:
             self._settle(self._control.manager, now_ms)
@@ -127,19 +127,19 @@ class Sender:
         )
 
     def begin_close(self, now_ms: float) -> None:
-        """Start to close: an open transaction is aborted."""
+        """Start to close. An open transaction is aborted."""
         if self._idempotence is not None:
             self._idempotence.begin_close(now_ms)
 
     def abort(self) -> None:
-        """Fail every incomplete batch, because the close does not wait any longer."""
+        """Fail every incomplete batch at the end of a close."""
         if self._idempotence is not None:
             self._idempotence.close()
         closed = KafkaError("the producer was closed before this record was acknowledged")
         self._outcomes.abort(closed)
 
     def _settle(self, manager: ProducerManager, now_ms: float) -> None:
-        """Begin the manager's turn, and fail the batches that cannot be sent because of its errors."""
+        """Start the manager's iteration, and fail the batches that its errors affect."""
         manager.begin_turn(now_ms, bool(self._accumulator.active))
         if manager.error is not None:
             self._accumulator.fail_appends(manager.error)
@@ -154,7 +154,7 @@ class Sender:
                 self._outcomes.abort(error)
 
     def _send_producer_data(self, now_ms: float) -> float:
-        """Milliseconds for which there is nothing to do but wait for the network."""
+        """Send batches, and return for how many milliseconds only the network can bring new work."""
         cluster = self._current_cluster()
         outcomes = self._outcomes
         if not self._accumulator.active:
@@ -164,7 +164,7 @@ class Sender:
         ready = self._accumulator.ready(cluster, now_ms)
         wanted = list(ready.nodes)
         if ready.unknown_leader_topics:
-            self._ask_for_leaders(ready.unknown_leader_topics)
+            self._request_leaders(ready.unknown_leader_topics)
         not_ready_ms = math.inf
         for node in list(ready.nodes.values()):
             if not self._client.ready(node, now_ms):
@@ -178,13 +178,13 @@ class Sender:
                 outcomes.begin(batch)
         for batch, error in self._accumulator.take_unsealable():
             has_drained = True
-            outcomes.fail(batch, KafkaError(f"the batch could not be made: {error!r}"))
+            outcomes.fail(batch, KafkaError(f"failed to compress the batch: {error!r}"))
         outcomes.expire(now_ms)
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, cluster, now_ms)
         self._busy_nodes = [node_id for node_id in wanted if not self._client.has_room(node_id)]
         if has_drained and len(self._busy_nodes) < len(wanted):
-            # There may be more for one that takes it.
+            # A node that is not busy may have more batches.
             return 0.0
         return max(min(ready.next_check_delay_ms, not_ready_ms, outcomes.next_expiry_ms() - now_ms), 0.0)
 
@@ -195,7 +195,7 @@ class Sender:
             self._accumulator.update_cluster(cluster)
         return cluster
 
-    def _ask_for_leaders(self, topics: set[str]) -> None:
+    def _request_leaders(self, topics: set[str]) -> None:
         for topic in topics:
             self._metadata.add_topic(topic)
         self._metadata.request_update()
@@ -234,42 +234,47 @@ class Sender:
         try:
             self._client.send(client_request, now_ms)
         except Exception as error:
-            logger.exception("a produce request to node %d could not be made", node_id)
+            logger.exception("failed to send a produce request to node %d", node_id)
             for batch in batches:
-                self._outcomes.not_sent(
-                    batch, KafkaError(f"the produce request could not be made: {error!r}")
-                )
+                self._outcomes.not_sent(batch, KafkaError(f"failed to send the produce request: {error!r}"))
 
     def _handle_produce_response(
         self, batches: list[ProducerBatch], request: BatchesRequest, response: ClientResponse
     ) -> None:
-        """The request of ``batches`` has ended: answered, or never to be."""
+        """Handle the end of the request with ``batches``, with or without a response."""
         now_ms = self._clock.monotonic_ms()
-        answers: Mapping[tuple[str, int], PartitionAnswer] = {}
+        responses: Mapping[tuple[str, int], PartitionResponse] = {}
         missing: KafkaError | None = None
         if response.version_mismatch is not None:
             missing = UnsupportedVersionError(str(response.version_mismatch))
         elif response.disconnected:
             missing = (
-                RequestTimedOutError(f"no answer within {self._request_timeout_ms} ms, connection closed")
+                RequestTimedOutError(
+                    f"no response within request_timeout_ms={self._request_timeout_ms}; "
+                    "the connection was closed"
+                )
                 if response.timed_out
-                else NetworkExceptionError("the connection was closed before the answer came")
+                else NetworkExceptionError("the connection was closed before the response arrived")
             )
         elif response.message is not None:
-            answers = answers_of(response.message, request)
-            leaders, nodes = leader_hints(answers, response.message)
+            responses = partition_responses(response.message, request)
+            leaders, nodes = leader_hints(responses, response.message)
             if leaders:
                 self._metadata.update_partition_leadership(leaders, nodes)
         for batch in batches:
             if missing is None and self._acks == 0:
-                answer = PartitionAnswer()
+                partition_response = PartitionResponse()
             elif missing is None:
-                answer = answers.get(batch.topic_partition) or PartitionAnswer(
-                    error=UnknownError("the broker's answer leaves the partition out")
+                partition_response = responses.get(batch.topic_partition) or PartitionResponse(
+                    error=UnknownError("the produce response does not contain the partition")
                 )
             else:
-                # Each its own: whether a batch may be in the log is said in its error.
-                answer = PartitionAnswer(error=type(missing)(*missing.args))
-            if answer.error is not None and answer.error.invalid_metadata and not batch.done:
+                # Each batch gets its own error object, which records whether the batch may be in the log.
+                partition_response = PartitionResponse(error=type(missing)(*missing.args))
+            if (
+                partition_response.error is not None
+                and partition_response.error.invalid_metadata
+                and not batch.done
+            ):
                 self._metadata.request_update()
-            self._outcomes.handle(batch, answer, now_ms)
+            self._outcomes.handle(batch, partition_response, now_ms)

@@ -1,7 +1,7 @@
-"""What the Sender reports of its work, batch by batch, and the metrics of a producer.
+"""The metrics of a producer, and the interface by which the Sender reports events.
 
-Names and meanings are kafka-python's; ``-total``, ``batch-split-…``,
-``buffer…`` and ``waiting-threads`` are Apache Kafka's.
+Names and meanings are those of kafka-python. ``-total``, ``batch-split-…``, ``buffer…`` and
+``waiting-threads`` are those of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from kafkacore.producer._buffer_pool import BufferPool
 
 
 class SenderMetrics(Protocol):
-    """What the Sender calls on the network thread."""
+    """Events that the Sender reports on the network thread."""
 
     def sent(self, batches: Sequence[ProducerBatch], now_ms: float) -> None:
-        """A request with ``batches`` is about to be sent."""
+        """Count a request with ``batches`` that is about to be sent."""
 
     def acknowledged(self, batch: ProducerBatch) -> None:
-        """The records of ``batch`` are in the log, or nobody was to be asked (``acks=0``)."""
+        """Count a batch that was acknowledged, or sent with ``acks=0``."""
 
     def retried(self, batch: ProducerBatch) -> None:
-        """``batch`` is to be sent again."""
+        """Count a batch that is going to be retried."""
 
     def split(self, batch: ProducerBatch) -> None:
-        """``batch`` is too large for its broker, and its halves are to be sent."""
+        """Count a batch that is too large for the broker and is split in two."""
 
     def failed(self, batch: ProducerBatch) -> None:
-        """The records of ``batch`` are given up."""
+        """Count a batch that has failed."""
 
 
 class NoSenderMetrics:
-    """Counts nothing."""
+    """Implementation of ``SenderMetrics`` that counts nothing."""
 
     def sent(self, batches: Sequence[ProducerBatch], now_ms: float) -> None: ...
     def acknowledged(self, batch: ProducerBatch) -> None: ...
@@ -46,27 +46,27 @@ class NoSenderMetrics:
 
 
 class ProducerMetrics:
-    """Of one producer, all batches together and by topic.
+    """The metrics of one producer, in total and per topic.
 
     Parameters
     ----------
     metrics:
-        Where they are registered.
+        Registry of the metrics.
     clock:
-        When what the sender tells without a time has happened.
+        Clock for events that the Sender reports without a time.
     pool:
-        Whose memory the producer's records are in.
+        The producer's buffer memory.
     incomplete:
-        Batches whose outcome is open.
+        Batches that are neither acknowledged nor failed.
     metadata_age_ms:
-        Monotonic milliseconds in; how old the metadata are then, out.
+        Function that returns the age of the metadata at a monotonic time, both in milliseconds.
     prefix:
-        Of the groups' names.
+        Prefix of the names of the metric groups.
 
     Attributes
     ----------
     batches:
-        Counts what the Sender reports.
+        Counts the events that the Sender reports.
     """
 
     def __init__(
@@ -105,19 +105,22 @@ class ProducerMetrics:
         size, queued, largest = self._batch_size, sensor("queue-time"), sensor("record-size")
         splits = sensor("batch-split")
         for name, description, measure in (
-            ("batch-size-avg", "Average bytes of a batch sent.", size.average),
-            ("batch-size-max", "Bytes of the largest batch sent.", size.largest),
+            ("batch-size-avg", "Average size of a sent batch, in bytes.", size.average),
+            ("batch-size-max", "Size of the largest sent batch, in bytes.", size.largest),
             ("byte-rate", "Bytes of batches sent per second.", size.rate),
-            ("byte-total", "Bytes of batches sent.", size.sum),
-            ("compression-rate-avg", "Average compressed size of a batch through its plain size.",
+            ("byte-total", "Total bytes of sent batches.", size.sum),
+            ("compression-rate-avg", "Average of compressed size divided by uncompressed size of batches.",
              self._compression.average),
-            ("record-queue-time-avg", "Average ms that a batch waited to be sent.", queued.average),
-            ("record-queue-time-max", "Longest ms that a batch waited to be sent.", queued.largest),
-            ("record-size-avg", "Average over the batches of their largest record's bytes.", largest.average),
-            ("record-size-max", "Bytes of the largest record.", largest.largest),
-            ("batch-split-rate", "Batches too large for their broker per second.",
+            ("record-queue-time-avg", "Average time that a batch waited to be sent, in milliseconds.",
+             queued.average),
+            ("record-queue-time-max", "Longest time that a batch waited to be sent, in milliseconds.",
+             queued.largest),
+            ("record-size-avg", "Average size of the largest record of a batch, in bytes.", largest.average),
+            ("record-size-max", "Size of the largest record, in bytes.", largest.largest),
+            ("batch-split-rate", "Batches split per second because they were too large for the broker.",
              splits.occurrence_rate),
-            ("batch-split-total", "Batches too large for their broker.", splits.occurrences),
+            ("batch-split-total", "Total batches split because they were too large for the broker.",
+             splits.occurrences),
         ):  # fmt: skip
             self._metrics.add(name, self._group, description, measure)
 
@@ -126,15 +129,15 @@ class ProducerMetrics:
         records, retries, errors = self._metrics.sensor("records-per-request"), self._retries, self._errors
         for name, description, measure in (
             ("record-send-rate", "Records sent per second.", records.rate),
-            ("record-send-total", "Records sent.", records.sum),
-            ("records-per-request-avg", "Average number of records of a request.", records.average),
-            ("record-retry-rate", "Records sent again per second.", retries.rate),
-            ("record-retry-total", "Records sent again.", retries.sum),
-            ("record-error-rate", "Records given up per second.", errors.rate),
-            ("record-error-total", "Records given up.", errors.sum),
+            ("record-send-total", "Total records sent.", records.sum),
+            ("records-per-request-avg", "Average number of records in a request.", records.average),
+            ("record-retry-rate", "Records retried per second.", retries.rate),
+            ("record-retry-total", "Total records retried.", retries.sum),
+            ("record-error-rate", "Records that failed per second.", errors.rate),
+            ("record-error-total", "Total records that failed.", errors.sum),
             (
                 "record-acknowledged-total",
-                "Records acknowledged.",
+                "Total records acknowledged.",
                 lambda now_ms: batches.acknowledged_count,
             ),
         ):
@@ -145,15 +148,19 @@ class ProducerMetrics:
     ) -> None:
         waits = self._metrics.sensor("bufferpool-wait-time")
         for name, description, measure in (
-            ("buffer-total-bytes", "buffer_memory.", lambda now_ms: pool.total_bytes),
-            ("buffer-available-bytes", "Of that, bytes that are free.", lambda now_ms: pool.available_bytes),
-            ("waiting-threads", "Threads that wait for memory.", lambda now_ms: pool.queued),
-            ("bufferpool-wait-ratio", "Share of the time for which threads waited for memory.",
+            ("buffer-total-bytes", "Size of the buffer memory in bytes, as set by buffer_memory.",
+             lambda now_ms: pool.total_bytes),
+            ("buffer-available-bytes", "Free bytes of the buffer memory.",
+             lambda now_ms: pool.available_bytes),
+            ("waiting-threads", "Threads that are waiting for buffer memory.", lambda now_ms: pool.queued),
+            ("bufferpool-wait-ratio", "Fraction of time that threads waited for buffer memory.",
              lambda now_ms: waits.rate(now_ms) / 1000.0),
-            ("bufferpool-wait-time-ns-total", "Nanoseconds that threads have waited for memory.",
+            ("bufferpool-wait-time-ns-total",
+             "Total time that threads have waited for buffer memory, in nanoseconds.",
              lambda now_ms: pool.waited_ms * 1e6),
-            ("batches-incomplete", "Batches whose outcome is open.", lambda now_ms: len(incomplete)),
-            ("metadata-age", "Seconds since the cluster's metadata came.",
+            ("batches-incomplete", "Batches that are neither acknowledged nor failed.",
+             lambda now_ms: len(incomplete)),
+            ("metadata-age", "Seconds since the metadata of the cluster was last updated.",
              lambda now_ms: metadata_age_ms(now_ms) / 1000.0),
         ):  # fmt: skip
             self._metrics.add(name, self._group, description, measure)
@@ -170,15 +177,15 @@ class ProducerMetrics:
         )
         for name, description, measure in (
             ("record-send-rate", "Records sent per second", found.records.rate),
-            ("record-send-total", "Records sent", found.records.sum),
-            ("byte-rate", "Bytes sent per second", found.size.rate),
-            ("byte-total", "Bytes sent", found.size.sum),
-            ("compression-rate", "Average compressed size through plain size",
+            ("record-send-total", "Total records sent", found.records.sum),
+            ("byte-rate", "Bytes of batches sent per second", found.size.rate),
+            ("byte-total", "Total bytes of batches sent", found.size.sum),
+            ("compression-rate", "Average of compressed size divided by uncompressed size of batches",
              found.compression.average),
-            ("record-retry-rate", "Records sent again per second", found.retries.rate),
-            ("record-retry-total", "Records sent again", found.retries.sum),
-            ("record-error-rate", "Records given up per second", found.errors.rate),
-            ("record-error-total", "Records given up", found.errors.sum),
+            ("record-retry-rate", "Records retried per second", found.retries.rate),
+            ("record-retry-total", "Total records retried", found.retries.sum),
+            ("record-error-rate", "Records that failed per second", found.errors.rate),
+            ("record-error-total", "Total records that failed", found.errors.sum),
         ):  # fmt: skip
-            self._metrics.add(name, group, f"{description}, of topic {topic}.", measure)
+            self._metrics.add(name, group, f"{description}, for topic {topic}.", measure)
         return found

@@ -1,6 +1,6 @@
-"""The producer's network thread: turns the Sender over until it is told to end, and ends in bounded time.
+"""The producer's network thread, which runs the Sender until it is closed, and stops in bounded time.
 
-Does not know: the KafkaProducer (which can therefore be collected while this runs), what a turn does.
+The thread has no reference to the KafkaProducer, so that an unused producer can be garbage-collected.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from kafkacore.producer.sender import Sender
 
 logger = logging.getLogger("kafkacore.producer")
 
-#: How long the interpreter's exit waits for records of producers that were not closed.
+#: How long the exit of the interpreter waits for records of producers that were not closed.
 EXIT_TIMEOUT_S = 5.0
-#: A turn that failed by a bug of ours is not repeated at once.
+#: Pause after an iteration that failed with an unexpected exception.
 PAUSE_AFTER_FAILURE_MS = 100.0
 
-#: Threads of this process that have not ended.
+#: Threads of this process that are running.
 _running: set[SenderThread] = set()
 
 
 class SenderThread(threading.Thread):
-    """``kafka-producer-network-thread | <client_id>``.
+    """The thread ``kafka-producer-network-thread | <client_id>``.
 
-    A daemon, so that the interpreter does not wait for a producer that nobody closes; what is on its way
-    then gets :data:`EXIT_TIMEOUT_S`.
+    It is a daemon thread, so that the interpreter does not wait forever for a producer that is never closed.
+    At exit, its records get :data:`EXIT_TIMEOUT_S`.
     """
 
     def __init__(
@@ -70,27 +70,27 @@ class SenderThread(threading.Thread):
         return threading.get_ident() == self.ident
 
     def initiate_close(self) -> None:
-        """Take no more records, send those that there are, and end. Returns at once."""
+        """Reject further records, send the remaining ones, and stop. The call returns at once."""
         self._accumulator.close_for_appends()
         self._closing = True
         self._client.wakeup()
 
     def force_close(self) -> None:
-        """Fail the records that there are, and end. Returns at once."""
+        """Fail the remaining records and stop. The call returns at once."""
         self._forced = True
         self.initiate_close()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for the end, as ``Thread.join``; but an interrupt leaves the thread as it is.
+        """Wait until the thread has ended, like ``Thread.join``, but tolerate interrupts.
 
-        Python's own takes a thread for ended whose join a signal's handler has broken off (bpo-45274), and
-        hears of a signal only after the wait if it came just before.
+        If a signal handler interrupts ``Thread.join``, Python considers the thread to have ended (bpo-45274).
+        And a signal that arrives just before the wait is handled only after it.
         """
         timeout_ms = None if timeout is None else timeout * 1000
         with self._ended:
             has_ended = self._clock.wait_for(self._ended, lambda: self._has_ended, timeout_ms)
         if has_ended:
-            # What is left of it takes no time.
+            # The thread is about to return, so this does not block.
             super().join()
 
     def run(self) -> None:
@@ -101,7 +101,8 @@ class SenderThread(threading.Thread):
             while self.sender.has_work and not self._forced:
                 self._turn()
         finally:
-            # The connections first: until they are closed the sockets may hold batches' memory.
+            # The connections are closed first, because their sockets may still refer to the memory of
+            # batches.
             self._accumulator.close_for_appends()
             try:
                 self._client.close()
@@ -119,13 +120,13 @@ class SenderThread(threading.Thread):
             self.sender.run_once(self._clock.monotonic_ms())
         except Exception:
             logger.exception("uncaught error in %s", self.name)
-            # A close does not wait for what does not work.
+            # A close does not wait for a sender that fails.
             self._forced = self._closing
             self._clock.sleep_ms(PAUSE_AFTER_FAILURE_MS)
 
 
 def close_all_at_exit() -> None:
-    """End what still runs when the interpreter ends."""
+    """Close all producers that are still open when the interpreter exits."""
     running = [thread for thread in list(_running) if not thread._accumulator.is_forked]
     for thread in running:
         if not thread.closing:
@@ -137,7 +138,7 @@ def close_all_at_exit() -> None:
         deadline_ms = now_ms + EXIT_TIMEOUT_S * 1000 if deadline_ms is None else deadline_ms
         thread.join(max(deadline_ms - now_ms, 0.0) / 1000)
         if thread.is_alive():
-            logger.error("the interpreter ends with records of %s unacknowledged", thread.name)
+            logger.error("records of %s were not acknowledged before the interpreter exited", thread.name)
             thread.force_close()
             thread.join(1.0)
 

@@ -1,6 +1,6 @@
 """The manager of a transactional producer: the state of its transaction and the requests to coordinators.
 
-Application threads begin and end transactions; the network thread sends the requests and handles their
+Application threads begin and end transactions. The network thread sends the requests and handles their
 responses. See Apache Kafka 4.3's ``TransactionManager`` (KIP-98, 360, 447, 654, 890).
 """
 
@@ -72,13 +72,13 @@ FATAL_OF_BATCH = (
 
 
 class Batches(Protocol):
-    """What the manager needs of the RecordAccumulator."""
+    """The part of the RecordAccumulator that the manager uses."""
 
     @property
     def records(self) -> RecordAppender: ...
     @property
     def sender_wakeup(self) -> SenderWakeup: ...
-    #: Partitions with waiting batches, and batches that are not complete.
+    #: Partitions with waiting batches, and incomplete batches.
     @property
     def active(self) -> Mapping[PartitionQueue, None]: ...
     @property
@@ -106,9 +106,9 @@ class TransactionManager:
     id_state:
         Producer id, epoch and sequence numbers.
     error:
-        The fatal error, which every later ``send()`` raises; ``None`` if there is none.
+        The fatal error, which every later ``send()`` raises, or ``None``.
     abortable_error:
-        Why the records that wait now cannot be sent. The Sender takes it and fails them.
+        The error with which the Sender fails the waiting records. The Sender then resets it.
     is_version_2:
         Whether the current transaction uses version 2 of the protocol (KIP-890): a produce request adds its
         partitions to the transaction, and every transaction has its own epoch.
@@ -139,7 +139,7 @@ class TransactionManager:
         self._max_block_ms = max_block_ms
         self._batches: Batches | None = None
         self._state = TransactionState(transactional_id)
-        #: The user's call whose outcome no caller has seen yet.
+        #: The user's last call, until its outcome has been returned to a caller.
         self._pending: PendingCall | None = None
         self._requests: list[tuple[int, int, TransactionalRequest]] = []
         self._numbers = itertools.count()
@@ -148,12 +148,12 @@ class TransactionManager:
         self._epoch_bump_required = False
         #: Whether the coordinator has, or may have, started the transaction.
         self._started = False
-        #: Partitions to be added to the transaction, in a request, added.
+        #: Partitions of the transaction: not yet requested, requested, and added.
         self._new_partitions: dict[TopicPartition, None] = {}
         self._pending_partitions: set[TopicPartition] = set()
         self._partitions: set[TopicPartition] = set()
         self._is_late_to_close = False
-        #: Whether begin_turn() has something to do now, and when it has at the latest.
+        #: Whether begin_turn() has something to do now, and the time by which it must be called.
         self._wants_turn = False
         self._turn_due_ms = math.inf
         self._now_ms = 0.0
@@ -173,13 +173,13 @@ class TransactionManager:
         self._batches = batches
         batches.records.transactions = self
 
-    # ---- Calls of the user's -------------------------------------------------------------------------------
+    # ---- Calls of the user ---------------------------------------------------------------------------------
 
-    # A call that waits only registers the operation, in one step; the network thread performs it. So Ctrl-C
-    # cannot interrupt an operation halfway.
+    # A call that waits only registers the operation, in one step, and the network thread performs it. Ctrl-C
+    # can therefore not interrupt an operation halfway.
 
     def init_transactions(self) -> TransactionalRequestResult:
-        """Request a producer id; the coordinator aborts an open transaction of this transactional id."""
+        """Request a producer id. The coordinator aborts an open transaction of this transactional id."""
         return self._begin_or_resume("init_transactions()", State.UNINITIALIZED, self._begin_initialization)
 
     def begin_transaction(self) -> None:
@@ -222,7 +222,7 @@ class TransactionManager:
         with self.lock:
             self._refuse_outside("send()")
             if self.is_version_2:
-                # The first produce request adds it at the coordinator.
+                # The first produce request adds the partition at the coordinator.
                 self._started = True
                 self._partitions.add(topic_partition)
             elif topic_partition not in self._partitions and topic_partition not in self._pending_partitions:
@@ -247,14 +247,14 @@ class TransactionManager:
         pending = self._pending
         if pending is not None and not pending.result.is_acknowledged:
             raise IllegalStateError(
-                f"{operation} cannot be called now, for {pending.result.operation} has not returned: call "
-                "that again, it takes up what it began"
+                f"{operation} cannot be called now, because {pending.result.operation} has not finished: "
+                f"call {pending.result.operation} again to wait for it"
             )
 
     def _begin_or_resume(
         self, operation: str, source: State, begin: Callable[[TransactionalRequestResult], None]
     ) -> TransactionalRequestResult:
-        """Return the result of the same call if its outcome was not seen yet; else begin the call.
+        """Return the result of the same call if its outcome was not returned yet; else begin the call.
 
         Parameters
         ----------
@@ -305,7 +305,7 @@ class TransactionManager:
         self._begin_end(result, is_commit=False)
 
     def _changed_meanwhile(self, target: State, result: TransactionalRequestResult) -> bool:
-        """Fail the call if an error or a close came after it was accepted."""
+        """Fail the call if an error or a close occurred after it was accepted, and return whether it did."""
         if self._state.may_become(target):
             return False
         result.fail(self._state.error or KafkaError("the producer was closed"))
@@ -313,7 +313,7 @@ class TransactionManager:
 
     def _begin_end(self, result: TransactionalRequestResult, *, is_commit: bool) -> None:
         self._add_new_partitions()
-        # Uses the version with which the transaction began.
+        # EndTxn uses the protocol version with which the transaction began.
         self._enqueue(EndTxn(self, result, is_commit=is_commit))
         self._update_version(is_first=False)
 
@@ -340,16 +340,16 @@ class TransactionManager:
             del self.id_state.unresolved[topic_partition]
             self.fail_abortably_if_possible(
                 KafkaError(
-                    f"whether records for {topic_partition} are in the log was not learnt, and they cannot "
-                    "be sent again"
+                    f"cannot tell whether records for {topic_partition} were written: they failed without "
+                    "a response and cannot be retried"
                 )
             )
 
     def _aborted_error(self) -> KafkaError:
         reason = self._state.error
         if reason is None:
-            return TransactionAbortedError("the transaction was aborted before this was sent")
-        error = TransactionAbortedError(f"the transaction has failed before this was sent: {reason}")
+            return TransactionAbortedError("the transaction was aborted before this record was sent")
+        error = TransactionAbortedError(f"the transaction failed before this record was sent: {reason}")
         error.__cause__ = reason
         return error
 
@@ -368,7 +368,7 @@ class TransactionManager:
                 if is_obsolete:
                     request.result.fail(self._state.error or self._aborted_error())
                 elif end is not None and not self._started:
-                    logger.debug("a transaction without records and offsets ends here")
+                    logger.debug("the transaction has no records or offsets and ends without a request")
                     self._complete_transaction(end)
                 else:
                     return request
@@ -379,11 +379,11 @@ class TransactionManager:
         return self._batches is not None and bool(self._batches.incomplete)
 
     def _is_obsolete(self, request: TransactionalRequest) -> bool:
-        """Whether the request is of no use in the current state."""
+        """Return whether the current state has made the request unnecessary."""
         if self._state.current is State.ABORTABLE_ERROR:
             return not isinstance(request, FindCoordinator)
         if self._state.current is State.ABORTING_TRANSACTION:
-            # An abort needs nothing of a group's coordinator, and must not wait for it.
+            # An abort does not need the coordinator of a group, and must not wait for it.
             return (
                 isinstance(request, TxnOffsetCommit) or getattr(request, "kind", TRANSACTION) != TRANSACTION
             )
@@ -446,10 +446,10 @@ class TransactionManager:
         self.id_state.reset_sequences()
 
     def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
-        """Return whether a rejected batch may be sent again if it has attempts and time left.
+        """Return whether a rejected batch may be retried if it has attempts and time left.
 
-        An error that only a new epoch can clear fails the transaction. A producer without transactions would
-        bump its epoch.
+        Some errors can only be resolved by a new epoch. They fail the transaction, where a producer without
+        transactions would bump its epoch.
         """
         state = self.id_state
         sequences = state.sequences.get(batch.topic_partition)
@@ -475,12 +475,12 @@ class TransactionManager:
                 self._wants_turn = True
 
     def _take_back(self, batch: ProducerBatch, error: KafkaError) -> bool:
-        """Remove a failed batch whose sequence numbers the next one can reuse; ``False`` if none can."""
+        """Remove a failed batch so that its sequence numbers can be reused. Return whether that succeeded."""
         sequences = self.id_state.sequences.get(batch.topic_partition)
         if sequences is None or not batch.has_sequence:
             return False
         if isinstance(error, UnknownProducerIdError):
-            # The broker has no state for the other batches either: all restart at 0.
+            # The broker has no state for the other batches either, so all restart at sequence 0.
             sequences.forget()
             return True
         return self.id_state.take_back(batch)
@@ -490,8 +490,8 @@ class TransactionManager:
             self.fail_fatally(error)
             return
         if error.retriable or isinstance(error, InvalidTxnStateError):
-            # The batch has no retries or time left, so the caller must not retry on this error.
-            exhausted = TransactionAbortableError(f"a record of the transaction has failed for good: {error}")
+            # The batch has no retries or time left. A retriable error would mislead the caller into a retry.
+            exhausted = TransactionAbortableError(f"a record of the transaction failed: {error}")
             exhausted.__cause__ = error
             error = exhausted
         if self._bumps_from_here:
@@ -515,22 +515,22 @@ class TransactionManager:
 
     def fenced_error(self) -> KafkaError:
         return ProducerFencedError(
-            f"a producer with the same transactional_id={self.transactional_id!r} was started after this "
-            "one, or this one's transaction took longer than transaction_timeout_ms"
+            f"another producer with transactional_id={self.transactional_id!r} has started, or the "
+            "transaction took longer than transaction_timeout_ms"
         )
 
     def fail_abortably(self, error: KafkaError) -> None:
-        """Fail the transaction, which the user can only abort; ignored while it is being aborted."""
+        """Fail the transaction, so that the user can only abort it. Ignored while it is being aborted."""
         if self._state.current in (State.ABORTING_TRANSACTION, State.FATAL_ERROR):
-            logger.debug("the transaction ends already: %s", error)
+            logger.debug("ignored an error, because the transaction is already ending: %s", error)
         elif self._state.may_become(State.ABORTABLE_ERROR):
-            logger.info("the transaction has failed and is to be aborted: %s", error)
+            logger.info("the transaction failed and must be aborted: %s", error)
             self._become(State.ABORTABLE_ERROR, error)
         else:
             self.fail_fatally(error)
 
     def fail_abortably_if_possible(self, error: KafkaError) -> None:
-        """Fail the transaction if the epoch can be bumped, else the producer."""
+        """Fail the transaction if the epoch can be bumped; otherwise fail the producer."""
         if not self._has_epochs:
             self.fail_fatally(error)
             return
@@ -539,11 +539,11 @@ class TransactionManager:
         self.fail_abortably(error)
 
     def fail_fatally(self, error: KafkaError) -> None:
-        """Fail the producer, which the user can only close."""
+        """Fail the producer, so that the user can only close it."""
         if self._state.current is State.FATAL_ERROR:
             return
         self._become(State.FATAL_ERROR, error)
-        logger.error("the producer cannot go on: %s", error)
+        logger.error("fatal error, the producer must be closed: %s", error)
         self.error = error
         self._fail_waiting(error)
 
@@ -557,7 +557,7 @@ class TransactionManager:
     # ---- Responses -----------------------------------------------------------------------------------------
 
     def coordinator_answered(self, node_id: int) -> None:
-        """Note whether the transaction coordinator bumps epochs."""
+        """Note whether the transaction coordinator can bump epochs."""
         versions = self._api_versions.get(node_id)
         known = None if versions is None else versions.supported_range(ApiKey.INIT_PRODUCER_ID)
         if known is not None:
@@ -576,7 +576,7 @@ class TransactionManager:
         self._become(State.READY)
 
     def forget_initialization(self, error: KafkaError) -> None:
-        """Allow another ``init_transactions()``: an administrator may grant the missing rights."""
+        """Allow another ``init_transactions()``, because an administrator may grant the missing rights."""
         self._become(State.ABORTABLE_ERROR, error)
         self._become(State.UNINITIALIZED)
         self._fail_waiting(error)
@@ -597,7 +597,7 @@ class TransactionManager:
         self._enqueue(commit)
 
     def ended(self, end: EndTxn, producer_id: int, producer_epoch: int) -> None:
-        """Complete a transaction; version 2 of the protocol brings the epoch of the next one."""
+        """Complete a transaction. With version 2 of the protocol, the response has the next epoch."""
         if producer_id >= 0:
             self._set_producer_id_and_epoch(producer_id, producer_epoch)
             self.reset_sequences()
@@ -609,12 +609,12 @@ class TransactionManager:
         self._pending_partitions.clear()
         self._partitions.clear()
         if self.producer_id < 0:
-            # The abort of a failed initialization.
+            # This was the abort of a failed initialization.
             self._become(State.READY)
             self._become(State.UNINITIALIZED)
             end.result.done()
         elif self._epoch_bump_required:
-            # The caller waits until the new epoch is there.
+            # The caller waits until the new epoch has been assigned.
             self._epoch_bump_required = False
             self._become(State.INITIALIZING)
             self._enqueue(InitProducerId(self, end.result, is_epoch_bump=True))
@@ -623,22 +623,30 @@ class TransactionManager:
             end.result.done()
 
     def _set_producer_id_and_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        logger.info("%r is producer %d with epoch %d", self.transactional_id, producer_id, producer_epoch)
+        logger.info(
+            "transactional_id=%r: producer id %d, epoch %d",
+            self.transactional_id,
+            producer_id,
+            producer_epoch,
+        )
         self.id_state.set_producer_id_and_epoch(producer_id, producer_epoch)
 
     # ---- Close ---------------------------------------------------------------------------------------------
 
     def begin_close(self, now_ms: float) -> None:
-        """Abort an open transaction; :attr:`has_work` stays true for at most ``max_block_ms``."""
+        """Abort an open transaction. :attr:`has_work` stays true for at most ``max_block_ms``."""
         with self.lock:
             self._turn_due_ms = now_ms + self._max_block_ms
             self._begin_pending()
             if self._state.may_become(State.ABORTING_TRANSACTION):
-                logger.info("%r is closed in a transaction, which is aborted", self.transactional_id)
+                logger.info(
+                    "transactional_id=%r: aborting the open transaction, because the producer is closed",
+                    self.transactional_id,
+                )
                 self._begin_abort(self.new_result("close()"))
 
     def close(self) -> None:
-        """Fail every call and request that still waits."""
+        """Fail every waiting call and request."""
         closed = KafkaError("the producer was closed")
         with self.lock:
             if self._state.current is not State.FATAL_ERROR:
@@ -652,7 +660,7 @@ class TransactionManager:
         self._state.become(target, error)
         # The network thread has to act on the new state at once.
         self._wants_turn = True
-        logger.debug("transactional_id=%r is %s", self.transactional_id, target.value)
+        logger.debug("transactional_id=%r is now %s", self.transactional_id, target.value)
         if was_open:
             self._close_open_batches()
 
@@ -679,7 +687,7 @@ class TransactionManager:
         Parameters
         ----------
         is_first:
-            There was no transaction before. Otherwise the first one of version 2 needs a new epoch.
+            Whether this is before the first transaction. Otherwise a switch to version 2 needs a new epoch.
         """
         before = self.is_version_2
         self.is_version_2 = self._api_versions.finalized_features.get(FEATURE, 0) >= VERSION_2
@@ -700,11 +708,14 @@ class TransactionManager:
             idle: Collection[State] = (State.UNINITIALIZED, State.READY)
             if self._requests or self._has_open_batches or self._state.current not in idle:
                 self._state.raise_error()
-                raise IllegalStateError(f"transactional_id={self.transactional_id!r} is in use")
+                raise IllegalStateError(
+                    f"transactional_id={self.transactional_id!r} cannot be changed now: a transaction or "
+                    "a request is in progress"
+                )
             self._reset(transactional_id)
 
     def prepare(self) -> PreparedTransaction:
-        """Release the open transaction, so that another producer can end it.
+        """Detach the open transaction, so that another producer can end it.
 
         Every record must be acknowledged.
 
@@ -720,7 +731,9 @@ class TransactionManager:
             if self._state.current is not State.IN_TRANSACTION:
                 self._state.refuse("prepare_transaction()")
             if self._requests or self._new_partitions or self._has_open_batches:
-                raise IllegalStateError("prepare_transaction() comes after flush(): records are on their way")
+                raise IllegalStateError(
+                    "call flush() before prepare_transaction(): records are still being sent"
+                )
             prepared = PreparedTransaction(self.transactional_id, self.producer_id, self.producer_epoch)
             self._reset(self.transactional_id)
             return prepared

@@ -1,8 +1,8 @@
-"""What a transactional producer asks its coordinators: one class per request, with what each answer means.
+"""The requests of a transactional producer to its coordinators, and the handling of their responses.
 
-Requests in Apache Kafka's order of importance; an answer either completes what a caller waits for, is tried
-again, or fails the transaction (abortable) or the producer (fatal). Source: the handlers of Apache Kafka
-4.3's ``TransactionManager`` (KIP-98, 360, 447, 890). Does not know: states, batches, connections.
+A response completes the operation, is retried, or fails the transaction (abortable error) or the producer
+(fatal error). The rules are those of the handlers in Apache Kafka 4.3's ``TransactionManager`` (KIP-98, 360,
+447, 890).
 """
 
 from __future__ import annotations
@@ -36,36 +36,40 @@ if TYPE_CHECKING:
 
 TRANSACTION = "transaction"
 GROUP = "group"
-#: Kinds of coordinators as FindCoordinator numbers them.
+#: Coordinator type → its number in FindCoordinator.
 KEY_TYPES = {GROUP: find_coordinator.GROUP, TRANSACTION: find_coordinator.TRANSACTION}
-#: Later versions are for brokers among themselves, and need their rights.
+#: Later versions are for requests between brokers, and need the right to send those.
 ADD_PARTITIONS_MAX_VERSION = 3
-#: Version 6 is of two-phase commits, and not stable.
+#: Version 6 is for two-phase commit and is not stable.
 INIT_PRODUCER_ID_MAX_VERSION = 5
-#: The last versions that mean a transaction of version 1 (KIP-890); newer ones add to it what is not in it.
+#: The last versions for version 1 of the transaction protocol (KIP-890). Later versions implicitly add
+#: partitions and offsets to the transaction.
 END_TXN_MAX_VERSION_V1 = 4
 TXN_OFFSET_COMMIT_MAX_VERSION_V1 = 4
-#: The transaction before is mostly still being completed, which takes few milliseconds: asked again after 1,
-#: 2, 4 ... milliseconds, up to what Apache Kafka's producer always waits.
+#: CONCURRENT_TRANSACTIONS mostly means that the previous transaction is still being completed, which takes a
+#: few milliseconds. The request is retried after 1, 2, 4 ... milliseconds, up to the fixed back-off of Apache
+#: Kafka's producer.
 FIRST_CONCURRENT_BACKOFF_MS = 1.0
 CONCURRENT_BACKOFF_MS = 20.0
 
 MOVED = (errors.CoordinatorNotAvailableError, errors.NotCoordinatorError)
 FENCED = (errors.InvalidProducerEpochError, errors.ProducerFencedError)
-#: Answers of a broker that has coordinators of groups alone.
+#: Errors of a broker that has group coordinators but no transaction coordinators.
 NO_SUCH_COORDINATOR = (errors.InvalidRequestError, errors.UnsupportedVersionError)
 NO_TRANSACTIONS = (
-    "this broker has no transactions, which transactional_id needs: Apache Kafka has them, kafkacore's "
-    "embedded broker does not"
+    "transactional_id needs a broker that supports transactions: Apache Kafka does, kafkacore's embedded "
+    "broker does not"
+)
+
+#: Explanation of INVALID_TXN_STATE in response to the end of a transaction.
+ENDED_ALREADY = (
+    "the broker has already aborted the transaction, probably because it took longer than "
+    "transaction_timeout_ms"
 )
 
 
-#: What INVALID_TXN_STATE means for who wants to end a transaction that has begun.
-ENDED_ALREADY = "the broker has aborted the transaction already, mostly since it took transaction_timeout_ms"
-
-
 class Priority(IntEnum):
-    """The lower goes first; nothing passes the end of a transaction but what has to be done before it."""
+    """Order of requests, lowest first. The end of a transaction is sent after all others."""
 
     FIND_COORDINATOR = 0
     INIT_PRODUCER_ID = 1
@@ -74,26 +78,26 @@ class Priority(IntEnum):
 
 
 class TransactionalRequest(ControlRequest):
-    """One request with its answer's meaning.
+    """A request of a transaction with the handling of its response.
 
     Parameters
     ----------
     manager:
-        What an answer changes.
+        Manager whose state the response changes.
     message:
-        What is asked.
+        The request message.
     result:
-        What a caller waits for.
+        The result for which a caller waits.
     """
 
     priority: Priority = Priority.ADD_PARTITIONS_OR_OFFSETS
-    #: Of the answer, those that end the producer as they are.
+    #: Errors that fail the producer.
     fatal_errors: ClassVar[tuple[type[KafkaError], ...]] = (
         errors.TransactionalIdAuthorizationFailedError,
         errors.InvalidTxnStateError,
         errors.InvalidProducerIdMappingError,
     )
-    #: Those after which aborting helps.
+    #: Errors that fail the transaction.
     abortable_errors: ClassVar[tuple[type[KafkaError], ...]] = (
         errors.TransactionAbortableError,
         errors.GroupAuthorizationFailedError,
@@ -128,27 +132,27 @@ class TransactionalRequest(ControlRequest):
 
     @abstractmethod
     def handle(self, message: Any) -> None:
-        """Work in what the coordinator answered, under the manager's lock."""
+        """Handle the response of the coordinator. The caller holds the manager's lock."""
 
     def version_error(self, mismatch: errors.UnsupportedVersionError) -> KafkaError:
-        """What to say where the broker does not know the request, or not as it is meant."""
+        """Return the error for a broker that does not support the request in a suitable version."""
         return mismatch
 
-    # ---- What may become of it -----------------------------------------------------------------------------
+    # ---- Outcomes ------------------------------------------------------------------------------------------
 
     def retry(self, error: KafkaError) -> None:
         self.backoff_ms = None
-        if isinstance(error, errors.ConcurrentTransactionsError) and self.waits_for_the_one_before:
+        if isinstance(error, errors.ConcurrentTransactionsError) and self.waits_for_previous_transaction:
             self.backoff_ms = min(FIRST_CONCURRENT_BACKOFF_MS * 2**self.attempts, CONCURRENT_BACKOFF_MS)
         self.manager.retry(self)
 
     @property
-    def waits_for_the_one_before(self) -> bool:
-        """Whether another transaction can only be the one before, of the same producer."""
+    def waits_for_previous_transaction(self) -> bool:
+        """Whether CONCURRENT_TRANSACTIONS can only refer to the previous transaction of this producer."""
         return True
 
     def retry_elsewhere(self) -> None:
-        """Try again once it is known where the coordinator is now."""
+        """Look up the coordinator, then retry the request."""
         self.mark_retry()
         self.manager.lookup_coordinator(self)
 
@@ -161,13 +165,13 @@ class TransactionalRequest(ControlRequest):
         self.manager.fail_abortably(error)
 
     def handle_error(self, error: KafkaError) -> None:
-        """What most requests do with an error."""
+        """Handle an error in the way that most requests share."""
         if isinstance(error, MOVED):
             self.retry_elsewhere()
         elif error.retriable:
             self.retry(error)
         elif isinstance(error, FENCED):
-            # Brokers before 2.8 say INVALID_PRODUCER_EPOCH here and mean the same.
+            # Brokers before 2.8 return INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED.
             self.fatal(self.manager.fenced_error())
         elif isinstance(error, self.fatal_errors):
             self.fatal(error)
@@ -181,21 +185,21 @@ class TransactionalRequest(ControlRequest):
 
 
 def error_of(code: int, request: ControlRequest, detail: str | None = None) -> KafkaError | None:
-    """The error of an answer, with what was asked; ``None`` for none."""
+    """Return the error of a response, with the name of the request, or ``None`` for code 0."""
     if not code:
         return None
     return for_code(code)(
-        f"answer to {request_class_of(request.message).NAME}" + (f": {detail}" if detail else "")
+        f"response to {request_class_of(request.message).NAME}" + (f": {detail}" if detail else "")
     )
 
 
 def no_transactions(reason: object) -> errors.UnsupportedVersionError:
-    """What to say of a broker that does not know the first things of transactions."""
+    """Return the error for a broker that does not support transactions."""
     return errors.UnsupportedVersionError(f"{NO_TRANSACTIONS} ({reason})")
 
 
 class FindCoordinator(TransactionalRequest):
-    """Which broker coordinates the transactional id, or a group."""
+    """Finds the coordinator of the transactional id or of a group."""
 
     priority = Priority.FIND_COORDINATOR
     fatal_errors = (errors.TransactionalIdAuthorizationFailedError,)
@@ -214,15 +218,17 @@ class FindCoordinator(TransactionalRequest):
         if message.coordinators:
             entry = next((each for each in message.coordinators if each.key == self.of_key), None)
             if entry is None:
-                self.fatal(errors.UnknownError(f"the answer to FindCoordinator leaves {self.of_key!r} out"))
+                self.fatal(
+                    errors.UnknownError(f"the FindCoordinator response does not contain {self.of_key!r}")
+                )
                 return
             found = entry
         error = error_of(found.error_code, self, found.error_message)
         if error is None and not is_address(found.node_id, found.host, found.port):
             self.fatal(
                 errors.MalformedMessageError(
-                    f"FindCoordinator names node {found.node_id} at {found.host!r}:{found.port} "
-                    f"for {self.of_key!r}"
+                    f"the FindCoordinator response has an invalid node for {self.of_key!r}: "
+                    f"id {found.node_id}, address {found.host!r}:{found.port}"
                 )
             )
         elif error is None:
@@ -231,7 +237,7 @@ class FindCoordinator(TransactionalRequest):
             )
             self.result.done()
         elif error.retriable:
-            # Not to be looked up: it is what looks up.
+            # This request is the lookup itself, so it is only retried.
             self.retry(error)
         elif self.kind == TRANSACTION and isinstance(error, NO_SUCH_COORDINATOR):
             self.fatal(no_transactions(error))
@@ -240,12 +246,14 @@ class FindCoordinator(TransactionalRequest):
 
 
 class InitProducerId(TransactionalRequest):
-    """A producer id and epoch for the transactional id; fences who had them before, ends what he left open.
+    """Requests a producer id and epoch for the transactional id.
+
+    The coordinator fences the previous producer and aborts its open transaction.
 
     Parameters
     ----------
     is_epoch_bump:
-        Not the first one, but to go on after an aborted transaction with the next epoch (KIP-360).
+        Whether this requests the next epoch after an aborted transaction (KIP-360).
     """
 
     priority = Priority.INIT_PRODUCER_ID
@@ -272,7 +280,7 @@ class InitProducerId(TransactionalRequest):
         if error is None and min(message.producer_id, message.producer_epoch) < 0:
             self.fatal(
                 errors.MalformedMessageError(
-                    f"InitProducerId gives producer id {message.producer_id} and epoch "
+                    f"the InitProducerId response is invalid: producer id {message.producer_id}, epoch "
                     f"{message.producer_epoch}"
                 )
             )
@@ -289,7 +297,7 @@ class InitProducerId(TransactionalRequest):
 
 
 class AddPartitionsToTxn(TransactionalRequest):
-    """Partitions that the transaction writes to, before anything is written there (version 1)."""
+    """Adds partitions to the transaction before records are written to them (version 1 of the protocol)."""
 
     def __init__(self, manager: TransactionManager, partitions: Iterable[TopicPartition]) -> None:
         self.partitions = frozenset(partitions)
@@ -317,28 +325,30 @@ class AddPartitionsToTxn(TransactionalRequest):
             error = error_of(code, self, f"partition {partition}")
             if error is None:
                 continue
-            if isinstance(error, errors.TopicAuthorizationFailedError) or not self._ends_it(error):
+            if isinstance(error, errors.TopicAuthorizationFailedError) or not self._concerns_transaction(
+                error
+            ):
                 refused[partition] = error
                 continue
             self.handle_error(error)
             return
         if unanswered and not refused:
-            self.retry(errors.UnknownError("the response to AddPartitionsToTxn leaves partitions out"))
+            self.retry(errors.UnknownError("the AddPartitionsToTxn response does not contain all partitions"))
             return
         self.manager.partitions_answered(self.partitions, added=not refused)
         if not refused:
             self.result.done()
             return
-        # One that says why before one that was only not attempted for it.
+        # OPERATION_NOT_ATTEMPTED is only the consequence of another partition's error, so report that one.
         first = min(refused.values(), key=lambda error: isinstance(error, errors.OperationNotAttemptedError))
         self.abortable(first)
 
     @property
-    def waits_for_the_one_before(self) -> bool:
+    def waits_for_previous_transaction(self) -> bool:
         return not self.manager.has_partitions
 
-    def _ends_it(self, error: KafkaError) -> bool:
-        """Whether the error says something of the transaction and not only of its partition."""
+    def _concerns_transaction(self, error: KafkaError) -> bool:
+        """Return whether the error concerns the transaction and not only its partition."""
         of_transaction: tuple[type[KafkaError], ...] = (
             *FENCED, *self.fatal_errors, errors.UnknownProducerIdError, errors.TransactionAbortableError,
         )  # fmt: skip
@@ -352,7 +362,7 @@ class AddPartitionsToTxn(TransactionalRequest):
 
 
 class AddOffsetsToTxn(TransactionalRequest):
-    """The group whose offsets the transaction commits, before they are (version 1)."""
+    """Adds a group to the transaction before its offsets are committed (version 1 of the protocol)."""
 
     def __init__(
         self,
@@ -376,12 +386,15 @@ class AddOffsetsToTxn(TransactionalRequest):
         if error is not None:
             self.handle_error(error)
             return
-        # The caller waits on, for the offsets themselves.
+        # The caller continues to wait for the commit of the offsets.
         self.manager.group_added(TxnOffsetCommit(self.manager, self.result, self.offsets, self.group))
 
 
 class TxnOffsetCommit(TransactionalRequest):
-    """Offsets that become the group's with the commit (KIP-447: fenced by the group's generation too)."""
+    """Commits offsets of a group as part of the transaction.
+
+    The coordinator checks the generation and the member id of the group (KIP-447).
+    """
 
     fatal_errors = (
         errors.TransactionalIdAuthorizationFailedError,
@@ -422,12 +435,14 @@ class TxnOffsetCommit(TransactionalRequest):
         again: KafkaError | None = None
         for topic in message.topics:
             for partition in topic.partitions:
-                place = TopicPartition(topic.name, partition.partition_index)
-                if place not in self.uncommitted:
+                topic_partition = TopicPartition(topic.name, partition.partition_index)
+                if topic_partition not in self.uncommitted:
                     continue
-                error = error_of(partition.error_code, self, f"group {self.group.group_id!r}, {place}")
+                error = error_of(
+                    partition.error_code, self, f"group {self.group.group_id!r}, {topic_partition}"
+                )
                 if error is None:
-                    self.uncommitted.discard(place)
+                    self.uncommitted.discard(topic_partition)
                 elif isinstance(error, (*MOVED, errors.RequestTimedOutError)):
                     has_moved = True
                 elif error.retriable:
@@ -440,13 +455,15 @@ class TxnOffsetCommit(TransactionalRequest):
         elif has_moved:
             self.retry_elsewhere()
         else:
-            self.retry(again or errors.UnknownError("the answer leaves partitions out"))
+            self.retry(
+                again or errors.UnknownError("the TxnOffsetCommit response does not contain all partitions")
+            )
 
     def _refused(self, error: KafkaError) -> None:
         if isinstance(error, errors.UnknownMemberIdError | errors.IllegalGenerationError):
             failed = errors.CommitFailedError(
-                "the group has gone on without this consumer, whose offsets the transaction cannot commit: "
-                f"{error}"
+                "the transaction cannot commit these offsets, because the consumer was removed from its "
+                f"group: {error}"
             )
             failed.__cause__ = error
             self.abortable(failed)
@@ -457,7 +474,7 @@ class TxnOffsetCommit(TransactionalRequest):
 
 
 class EndTxn(TransactionalRequest):
-    """Commit or abort."""
+    """Commits or aborts the transaction."""
 
     priority = Priority.END_TXN
 
@@ -481,14 +498,14 @@ class EndTxn(TransactionalRequest):
         if error is None:
             self.manager.ended(self, message.producer_id, message.producer_epoch)
         elif isinstance(error, errors.TransactionAbortableError) and not self.is_commit:
-            # Nothing comes after an abort that could help.
+            # The abort itself failed, so aborting again would not help.
             self.fatal(error)
         else:
             self.handle_error(error)
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Topic → numbers of its partitions, ascending."""
+    """Return topic → sorted partition numbers."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)

@@ -1,6 +1,6 @@
-"""What a call waits for that the network thread has to do: completed there once, waited for here.
+"""The result of an operation that the network thread performs while a caller waits.
 
-Source: Apache Kafka's ``TransactionalRequestResult``. Does not know: what is done.
+This is ``TransactionalRequestResult`` of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class TransactionalRequestResult:
     Parameters
     ----------
     operation:
-        The user's call, as ``commit_transaction()``.
+        The user's call, such as ``commit_transaction()``.
     clock:
-        Of the wait.
+        Measures the wait.
 
     Attributes
     ----------
     is_acknowledged:
-        Whether a caller has learnt the outcome. Until then the same call takes it up again.
+        Whether the outcome was returned to a caller. Until then, the same call resumes the wait.
     """
 
     def __init__(self, operation: str, clock: Clock) -> None:
@@ -36,15 +36,15 @@ class TransactionalRequestResult:
         self.is_completed = False
         self.error: KafkaError | None = None
         self._clock = clock
-        # Of an RLock, so that Ctrl-C in a wait leaves it as Clock.wait_for says.
+        # Uses an RLock, because ``Clock.wait_for`` requires it to handle Ctrl-C.
         self._completed = Condition(RLock())
 
     def done(self) -> None:
-        """It went well; nothing after the first outcome."""
+        """Complete the result with success. Ignored if it is complete."""
         self._complete(None)
 
     def fail(self, error: KafkaError) -> None:
-        """It did not; nothing after the first outcome."""
+        """Complete the result with an error. Ignored if it is complete."""
         self._complete(error)
 
     def _complete(self, error: KafkaError | None) -> None:
@@ -60,15 +60,16 @@ class TransactionalRequestResult:
         Raises
         ------
         KafkaTimeoutError
-            There is none after ``timeout_ms``. It goes on; the same call again waits for it again.
+            The operation has not finished after ``timeout_ms``. It continues, and the same call waits for it
+            again.
         KafkaError
-            Why it failed.
+            The error with which the operation failed.
         """
         with self._completed:
             if not self._clock.wait_for(self._completed, lambda: self.is_completed, timeout_ms):
                 raise KafkaTimeoutError(
-                    f"{self.operation} has not finished after max_block_ms={timeout_ms:g}; call it again: "
-                    "it takes up what it began"
+                    f"{self.operation} has not finished after max_block_ms={timeout_ms:g}; call it again to "
+                    "wait for it"
                 )
         self.is_acknowledged = True
         if self.error is not None:
@@ -77,7 +78,7 @@ class TransactionalRequestResult:
 
 @dataclass(slots=True)
 class PendingCall:
-    """What a user's call asked for, until he has seen its end."""
+    """A call of the user whose outcome has not been returned yet."""
 
     result: TransactionalRequestResult
     begin: Callable[[TransactionalRequestResult], None]

@@ -1,7 +1,6 @@
-"""Where a transactional producer stands, and what it may do from there: calls in, a state or a sentence out.
+"""The states of a transactional producer and the transitions between them.
 
-Source: Apache Kafka 4.3's ``TransactionManager.State`` (KIP-98, 360). Does not know: requests, batches,
-threads.
+They are those of Apache Kafka 4.3's ``TransactionManager.State`` (KIP-98, 360).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from kafkacore.errors import IllegalStateError, KafkaError
 
 
 class State(Enum):
-    """Of a transactional producer."""
+    """State of a transactional producer. The value is its description in messages."""
 
     UNINITIALIZED = "uninitialized"
     INITIALIZING = "initializing"
@@ -21,10 +20,10 @@ class State(Enum):
     COMMITTING_TRANSACTION = "committing"
     ABORTING_TRANSACTION = "aborting"
     ABORTABLE_ERROR = "in a transaction that has failed"
-    FATAL_ERROR = "at its end"
+    FATAL_ERROR = "in a fatal error state"
 
 
-#: State → those that lead to it. FATAL_ERROR can come from anywhere, and nothing comes after it.
+#: State → the states from which it can be reached. FATAL_ERROR is reached from any state and is final.
 REACHED_FROM: dict[State, frozenset[State]] = {
     State.UNINITIALIZED: frozenset({State.READY, State.ABORTABLE_ERROR}),
     State.INITIALIZING: frozenset(
@@ -40,7 +39,7 @@ REACHED_FROM: dict[State, frozenset[State]] = {
     State.FATAL_ERROR: frozenset(State),
 }
 
-#: What a user has to do first who called something that the state does not allow.
+#: State → advice for a user whose call is not allowed in that state.
 WHAT_TO_DO = {
     State.UNINITIALIZED: "call init_transactions() first",
     State.INITIALIZING: "init_transactions() has not finished; call it again until it returns",
@@ -55,7 +54,7 @@ WHAT_TO_DO = {
         "the transaction is being aborted; call abort_transaction() again until it returns"
     ),
     State.ABORTABLE_ERROR: "the transaction has failed; call abort_transaction() first",
-    State.FATAL_ERROR: "this producer cannot go on; close it",
+    State.FATAL_ERROR: "the producer has failed; close it",
 }
 
 
@@ -65,7 +64,7 @@ class TransactionState:
     Attributes
     ----------
     error:
-        Of the two error states, what led there first; ``None`` in the others.
+        In an error state, the first error that led to it; otherwise ``None``.
     """
 
     def __init__(self, transactional_id: str) -> None:
@@ -94,12 +93,13 @@ class TransactionState:
         return self.current in REACHED_FROM[target]
 
     def become(self, target: State, error: KafkaError | None = None) -> None:
-        """Change by our own doing; one that is not in the table is a bug of ours.
+        """Change the state. The transition must be in the table.
 
         Parameters
         ----------
         error:
-            Why, for an error state. The first one stays: what follows is mostly its consequence.
+            Reason for an error state. The first reason is kept, because later ones are mostly its
+            consequences.
         """
         assert self.may_become(target), f"{self.current.name} cannot become {target.name}"
         if target not in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
@@ -110,33 +110,33 @@ class TransactionState:
         self.current = target
 
     def check(self, operation: str, target: State) -> None:
-        """Refuse a user's call that would need to change to ``target`` and may not.
+        """Reject a user's call if it needs a transition to ``target`` that is not allowed.
 
         Raises
         ------
         IllegalStateError
-            With a sentence that says what to do first.
+            The transition is not allowed. The message says what to do first.
         """
         if not self.may_become(target):
             self.refuse(operation)
 
     def refuse(self, operation: str) -> None:
-        """Raise the error of a call that this state does not allow."""
+        """Raise the error of a call that is not allowed in this state."""
         what_to_do = WHAT_TO_DO[self.current]
         if self.current is State.READY and operation == "init_transactions()":
-            what_to_do = "it has been called already; go on with begin_transaction()"
+            what_to_do = "it has been called already; call begin_transaction() next"
         raise IllegalStateError(
-            f"{operation} cannot be called now, for transactional_id={self._transactional_id!r} is "
+            f"{operation} cannot be called now, because transactional_id={self._transactional_id!r} is "
             f"{self.current.value}: {what_to_do}"
         )
 
     def raise_error(self) -> None:
-        """In an error state, raise its error: a new one of the same class, with what to do.
+        """In an error state, raise a new error of the same class that says what to do.
 
         Raises
         ------
         KafkaError
-            Of the class of :attr:`error`, which is its cause.
+            An error of the class of :attr:`error`, which is its cause.
         """
         error = self.error
         if error is None or not self.has_error:
@@ -144,12 +144,12 @@ class TransactionState:
         if self.current is State.ABORTABLE_ERROR:
             what_to_do = "the transaction has failed; call abort_transaction(), then begin it again"
         else:
-            what_to_do = "this producer cannot go on; close it"
+            what_to_do = "the producer has failed; close it"
         raise same_class(error, f"{what_to_do} ({error})") from error
 
 
 def same_class(error: KafkaError, text: str) -> KafkaError:
-    """A new error of the class of ``error``, since raising one twice mixes up its tracebacks."""
+    """Return a new error of the class of ``error``. Raising one object twice would mix up its tracebacks."""
     copy = type(error)(text)
     copy.possibly_persisted = error.possibly_persisted
     return copy

@@ -225,7 +225,7 @@ def test_partitioner_of_the_users_is_asked_row_by_row(our_broker: EmbeddedBroker
 
 def test_rows_for_a_partition_that_there_is_not_are_refused(producer: KafkaProducer) -> None:
     topic = "kp-columns"
-    with pytest.raises(ValueError, match=r"no partition 5, but 1, counted from 0; no row was sent"):
+    with pytest.raises(ValueError, match=r"no partition 5: it has 1 partition.* No row was sent"):
         producer.send_batch(topic, [b"v"], partition=5)
     table = pyarrow.table({"value": [b"v", b"w"], "partition": [0, 3]})
     with pytest.raises(ValueError, match="no partition 3"):

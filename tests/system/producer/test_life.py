@@ -98,7 +98,7 @@ def test_every_use_in_a_forked_process_is_refused_by_a_sentence(our_broker: Embe
     assert heard.keys() == CALLS.keys()
     for sentence in heard.values():
         assert "before fork()" in sentence
-        assert "make a new one in the child" in sentence
+        assert "create a new one in the child" in sentence
     assert values_of(our_broker.bootstrap_servers, "life-fork") == [b"first", b"last"]
 
 

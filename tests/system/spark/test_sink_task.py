@@ -162,7 +162,7 @@ def test_record_among_mixed_topics_is_named_by_its_row_of_the_frame(write, make_
 
 
 def test_name_that_is_no_topics_is_refused(write):
-    with pytest.raises(RecordWriteError, match="is not a name"):
+    with pytest.raises(RecordWriteError, match="is not a valid name"):
         write({"topic": ["no good"], "value": [b"1"], "partition": [0]})
 
 

@@ -70,7 +70,7 @@ def test_nothing_is_prepared_outside_a_transaction(manager):
 @pytest.mark.parametrize("method", ["change_transactional_id", "resume"])
 def test_producer_inside_a_transaction_takes_no_other(manager, method):
     manager.resume(OPEN)
-    with pytest.raises(IllegalStateError, match="in use"):
+    with pytest.raises(IllegalStateError, match="cannot be changed now"):
         getattr(manager, method)("query-4" if method == "change_transactional_id" else OPEN)
 
 

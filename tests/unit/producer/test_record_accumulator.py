@@ -301,7 +301,7 @@ def test_record_larger_than_the_buffer_is_refused() -> None:
 
 def test_sender_is_woken_for_a_new_batch_that_is_due_before_it_wakes_by_itself() -> None:
     harness = Harness()
-    harness.accumulator.sender_wakeup.sender_looks()
+    harness.accumulator.sender_wakeup.sender_runs()
     harness.accumulator.sender_wakeup.sender_sleeps(harness.now + 100)
     harness.append()
     assert harness.wakeups == 1
@@ -309,7 +309,7 @@ def test_sender_is_woken_for_a_new_batch_that_is_due_before_it_wakes_by_itself()
 
 def test_sender_that_wakes_in_time_by_itself_is_left_alone() -> None:
     harness = Harness()
-    harness.accumulator.sender_wakeup.sender_looks()
+    harness.accumulator.sender_wakeup.sender_runs()
     harness.accumulator.sender_wakeup.sender_sleeps(harness.now + 5)
     harness.append()
     harness.append()
@@ -328,7 +328,7 @@ def test_sender_is_woken_once_until_it_looks() -> None:
     for partition in (0, 1, 2):
         harness.append(partition)
     assert harness.wakeups == 1
-    harness.accumulator.sender_wakeup.sender_looks()
+    harness.accumulator.sender_wakeup.sender_runs()
     harness.fill()
     assert harness.wakeups == 2
 
@@ -338,7 +338,7 @@ def test_sender_is_not_woken_for_a_node_that_takes_nothing_before_it_has_answere
     harness.append(0)
     harness.append(2)
     harness.ready()
-    harness.accumulator.sender_wakeup.sender_looks()
+    harness.accumulator.sender_wakeup.sender_runs()
     harness.accumulator.sender_wakeup.sender_sleeps(harness.now + 100, [1])
     woken = harness.wakeups
     harness.fill(0)
@@ -622,7 +622,7 @@ def test_interrupted_wakeup_is_made_up_for() -> None:
     with pytest.raises(KeyboardInterrupt):
         accumulator.append("t", VALUE, None, None, 0, None)
     assert len(woken) == 1
-    accumulator.sender_wakeup.sender_looks()
+    accumulator.sender_wakeup.sender_runs()
     accumulator.append("t", VALUE, None, None, 1, None)
     assert len(woken) == 2
 

@@ -164,7 +164,7 @@ def test_compressed_batches_hold_the_rows_too(compression: Compression) -> None:
 @pytest.mark.parametrize(
     ("columns", "error", "sentence"),
     [
-        (([b"v", b"x" * (2 << 20)],), MessageSizeTooLargeError, "row 1 takes .* max_request_size"),
+        (([b"v", b"x" * (2 << 20)],), MessageSizeTooLargeError, "row 1 has .* max_request_size"),
         (([b"v", None],), ValueError, "row 1 has neither a key nor a value"),
         (([b"v", None], [b"k", None]), ValueError, "row 1 has neither a key nor a value"),
         (([b"v", b"v"], None, None, [0, -1]), ValueError, "timestamp of row 1"),

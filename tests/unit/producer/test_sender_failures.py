@@ -152,7 +152,7 @@ def test_record_that_was_refused_until_its_time_was_up_says_how_it_was_refused()
     assert outcome(refused) is KafkaTimeoutError
     said = str(refused.exception)
     assert said.startswith("1 record(s) for t-0 expired: "), said
-    assert said.endswith("; the last one ended with [Error 56] KAFKA_STORAGE_ERROR: the disk is full"), said
+    assert said.endswith("; last error: [Error 56] KAFKA_STORAGE_ERROR: the disk is full"), said
 
 
 def test_record_that_waited_in_vain_has_no_answer_of_an_earlier_one_in_its_error() -> None:

@@ -231,7 +231,7 @@ def test_a_producer_that_was_fenced_learns_so_whatever_the_broker_calls_it(case:
     harness, result = case.answered()
     assert harness.state is State.FATAL_ERROR
     hears(result, ProducerFencedError)
-    with pytest.raises(ProducerFencedError, match="same transactional_id='pay' was started"):
+    with pytest.raises(ProducerFencedError, match="another producer with transactional_id='pay' has started"):
         harness.send()
 
 
@@ -489,7 +489,7 @@ def test_a_request_that_the_broker_does_not_know_is_fatal(prepare: Callable[[int
     hears(result, errors.UnsupportedVersionError)
     is_about_transactions = prepare in (find_transaction, find_group, initialization)
     assert isinstance(harness.manager.error, errors.UnsupportedVersionError)
-    assert ("has no transactions" in str(harness.manager.error)) is is_about_transactions
+    assert ("supports transactions" in str(harness.manager.error)) is is_about_transactions
 
 
 def test_epochs_are_known_to_be_had_also_while_the_coordinator_is_away() -> None:
@@ -562,7 +562,7 @@ def test_coordinator_with_an_impossible_address_is_fatal(host: str, port: int) -
         message.coordinators[0].host, message.coordinators[0].port = host, port
 
     answer_with(harness, change)
-    with pytest.raises(errors.MalformedMessageError, match=f":{port} for"):
+    with pytest.raises(errors.MalformedMessageError, match=f":{port}$"):
         result.wait(0)
 
 
@@ -571,6 +571,6 @@ def test_producer_id_or_epoch_below_zero_is_fatal(given: dict[str, int]) -> None
     harness, result = initialization(2)
     harness.expect(InitProducerIdRequest)
     harness.answer(**given)
-    with pytest.raises(errors.MalformedMessageError, match="InitProducerId gives"):
+    with pytest.raises(errors.MalformedMessageError, match="InitProducerId response is invalid"):
         result.wait(0)
     harness.expect_nothing()

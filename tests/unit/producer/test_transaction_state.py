@@ -59,7 +59,7 @@ def test_a_call_that_is_not_allowed_says_what_to_do(source: State) -> None:
 
 
 def test_a_second_init_transactions_is_told_to_go_on() -> None:
-    with pytest.raises(IllegalStateError, match="has been called already; go on with begin_transaction"):
+    with pytest.raises(IllegalStateError, match="has been called already; call begin_transaction"):
         in_state(State.READY).refuse("init_transactions()")
 
 

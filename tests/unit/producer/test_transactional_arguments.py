@@ -33,7 +33,7 @@ def test_a_group_without_a_name_is_refused() -> None:
 
 
 def test_a_generation_without_its_member_is_refused() -> None:
-    with pytest.raises(ValueError, match="generation 3 needs the member's id"):
+    with pytest.raises(ValueError, match="generation 3 must have a member id"):
         checked_group(ConsumerGroupMetadata("readers", 3))
 
 
