@@ -1,7 +1,6 @@
-"""Bytes: a bounds-checked reader, a growing writer, Kafka's varints, CRC-32C.
+"""Kafka's primitive types: a bounds-checked reader, a growing writer, varints and CRC-32C.
 
-Buffers in, primitive types out, and the reverse. Does not know: messages, records, sockets.
-Cython callers find the readers on raw memory in ``primitives.pxd``.
+Cython modules use the functions of ``primitives.pxd``, which work on raw memory.
 """
 
 from kafkacore.wire._crc32c import crc32c

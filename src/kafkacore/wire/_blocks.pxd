@@ -1,4 +1,4 @@
-"""Memory blocks that are kept for reuse, for Cython callers; see the module."""
+"""Declare the reusable memory blocks for Cython callers."""
 
 cdef void *block_alloc(size_t size) noexcept nogil
 cdef void *block_realloc(void *block, size_t used, size_t size) noexcept nogil

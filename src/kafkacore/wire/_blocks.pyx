@@ -1,10 +1,12 @@
-"""Memory blocks that are kept for reuse: a size in, a block out, and back when it is done with.
+"""Memory blocks that are reused instead of returned to the system.
 
-What is large goes back to the system when it is freed, and the kernel zeroes the next one page by page: for
-records of a hundred bytes that costs more than copying them. So received frames, batches on their way and
-columns have their memory from here. At most 32 MiB of the process lie idle; larger ones are never
-kept, but come in huge pages where the kernel has them (a third of what reading frames of 48 MiB cost was page
-faults). Blocks are aligned to 64 bytes, as Arrow asks for. Does not know what a block is for.
+The C library returns large blocks to the system when they are freed, and the kernel zeroes the pages of the
+next one. For records of a hundred bytes that costs more than copying them. Received frames, batches being
+built and columns therefore use these blocks.
+
+The process keeps at most 32 MiB of idle blocks. A block larger than that is never kept. Blocks of 16 MiB or
+more use huge pages where the kernel has them: a third of the time to read frames of 48 MiB was page faults.
+Blocks are aligned to 64 bytes, as Arrow recommends.
 """
 
 cdef extern from "blocks_impl.h":
@@ -23,40 +25,40 @@ cdef extern from "blocks_impl.h":
 
 
 cdef void *block_alloc(size_t size) noexcept nogil:
-    """At least ``size`` bytes, or NULL when there is no memory."""
+    """Allocate at least ``size`` bytes. Returns NULL when out of memory."""
     return kc_block_alloc(size)
 
 
 cdef void *block_realloc(void *block, size_t used, size_t size) noexcept nogil:
-    """A block of at least ``size`` bytes that begins with the first ``used`` of ``block``, which may be NULL.
+    """Return a block of at least ``size`` bytes that starts with the first ``used`` bytes of ``block``.
 
-    When there is no memory NULL, and ``block`` is as it was.
+    ``block`` may be NULL. When out of memory, return NULL and leave ``block`` unchanged.
     """
     return kc_block_realloc(block, used, size)
 
 
 cdef void block_free(void *block) noexcept nogil:
-    """Give a block back. NULL is allowed."""
+    """Free a block. NULL is allowed."""
     kc_block_free(block)
 
 
 cdef size_t block_capacity(const void *block) noexcept nogil:
-    """Bytes of the block: what was asked for, or more."""
+    """Return the size of the block in bytes, which is at least the requested size."""
     return kc_block_capacity(block)
 
 
 def statistics() -> dict:
-    """What there is of blocks in this process.
+    """Return the number and size of the blocks in this process.
 
     Returns
     -------
     dict
-        ``used_blocks``, ``used_bytes`` (handed out), ``idle_blocks``, ``idle_bytes`` (kept for reuse).
+        ``used_blocks`` and ``used_bytes`` (allocated), ``idle_blocks`` and ``idle_bytes`` (kept for reuse).
     """
     return kc_block_state()
 
 
 def trim() -> None:
-    """Give all idle blocks back to the system."""
+    """Return all idle blocks to the system."""
     with nogil:
         kc_block_trim()

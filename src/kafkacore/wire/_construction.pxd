@@ -1,3 +1,3 @@
-"""Refusing to make half an object, for Cython callers; see the module."""
+"""Prevent Python code from creating an uninitialized object of a compiled class."""
 
 cdef int made_only_by(type cls, str maker) except -1

@@ -1,7 +1,7 @@
-"""What keeps Python from making half an object of a compiled class.
+"""Prevent Python code from creating an uninitialized object of a compiled class.
 
-Compiled code makes objects by ``cls.__new__(cls)``, which calls the type's slot, and fills them in. The same
-expression in Python would give an object full of null pointers.
+Compiled code creates objects by ``cls.__new__(cls)``, which calls the type's slot, and then sets the fields.
+From Python the same expression would return an object full of null pointers.
 """
 
 cdef extern from *:
@@ -13,9 +13,9 @@ cdef extern from *:
 
 
 cdef int made_only_by(type cls, str maker) except -1:
-    """Have ``cls.__new__`` refuse Python callers; ``__init__`` must refuse too.
+    """Make ``cls.__new__`` raise for Python callers; ``__init__`` must raise too.
 
-    Compiled code is not affected: it does not look the attribute up.
+    Compiled code is not affected, because it does not look up the attribute.
     """
     def __new__(cls, *args, **kwargs):
         raise TypeError(f"a {cls.__name__} is made by {maker} only")

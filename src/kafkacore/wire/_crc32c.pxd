@@ -1,4 +1,4 @@
-"""CRC-32C for Cython callers: a C function that needs no GIL."""
+"""Declare CRC-32C for Cython callers, as a C function that needs no GIL."""
 
 from libc.stdint cimport uint8_t, uint32_t
 

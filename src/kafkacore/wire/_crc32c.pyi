@@ -1,21 +1,21 @@
 from typing_extensions import Buffer
 
 def crc32c(buffer: Buffer, value: int = 0) -> int:
-    """CRC-32C of a contiguous buffer.
+    """Return the CRC-32C of a contiguous buffer.
 
     Parameters
     ----------
     buffer:
         Any object with a contiguous buffer.
     value:
-        The checksum of the bytes before these; 0 if there are none.
+        The checksum of the preceding bytes; 0 if there are none.
     """
 
 def implementations() -> tuple[str, ...]:
-    """Names of the implementations that this machine can run, the one in use first."""
+    """Return the names of the implementations that this machine can run, the one in use first."""
 
 def crc32c_with(implementation: str, buffer: Buffer, value: int = 0) -> int:
-    """CRC-32C by the named implementation, for tests and measurements.
+    """Return the CRC-32C computed by the named implementation, for tests and measurements.
 
     Raises
     ------

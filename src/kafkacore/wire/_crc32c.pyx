@@ -1,6 +1,6 @@
-"""CRC-32C (Castagnoli): a buffer in, its checksum out. Does not know what the bytes are.
+"""CRC-32C (Castagnoli), the checksum of Kafka's record batches.
 
-The work is done by crc32c_impl.c, by the processor's instruction where there is one. The module has an
+crc32c_impl.c computes it, with the processor's instruction where there is one. The name of this module has an
 underscore because `kafkacore.wire.crc32c` is the function.
 """
 
@@ -16,8 +16,8 @@ cdef extern from "crc32c_impl.h":
     const char *kc_crc32c_name(int index) noexcept nogil
     kc_crc32c_function kc_crc32c_implementation(int index) noexcept nogil
 
-# Up to here the GIL is kept: the checksum takes a microsecond or less, giving the lock up and taking it back
-# half of that.
+# Smaller buffers keep the GIL: the checksum takes a microsecond or less, and releasing and reacquiring the
+# GIL takes half of that.
 cdef enum:
     RELEASE_GIL_ABOVE = 16 * 1024
 
@@ -31,7 +31,7 @@ cdef uint32_t crc32c_of(uint32_t value, const uint8_t *data, size_t length) noex
 cdef uint32_t _run(kc_crc32c_function function, object buffer, uint32_t value) except? 0:
     cdef Py_buffer view
     cdef uint32_t result
-    # A small bytes object, whose checksum costs less than its buffer would.
+    # For a small bytes object, getting the buffer would take longer than the checksum.
     if PyBytes_CheckExact(buffer) and PyBytes_GET_SIZE(buffer) <= RELEASE_GIL_ABOVE:
         return function(value, <const uint8_t *> PyBytes_AS_STRING(buffer), <size_t> PyBytes_GET_SIZE(buffer))
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
@@ -46,23 +46,23 @@ cdef uint32_t _run(kc_crc32c_function function, object buffer, uint32_t value) e
     return result
 
 
-# Not binding: a plain builtin, which the interpreter calls by its shortest way.
+# Without binding this is a plain builtin, which the interpreter calls fastest.
 @cython.binding(False)
 def crc32c(buffer, uint32_t value=0) -> int:
-    """CRC-32C of a contiguous buffer.
+    """Return the CRC-32C of a contiguous buffer.
 
     Parameters
     ----------
     buffer:
         Any object with a contiguous buffer.
     value:
-        The checksum of the bytes before these; 0 if there are none.
+        The checksum of the preceding bytes; 0 if there are none.
     """
     return _run(kc_crc32c, buffer, value)
 
 
 def implementations() -> tuple:
-    """Names of the implementations that this machine can run, the one in use first."""
+    """Return the names of the implementations that this machine can run, the one in use first."""
     found = []
     cdef int index = 0
     while kc_crc32c_name(index) != NULL:
@@ -72,7 +72,7 @@ def implementations() -> tuple:
 
 
 def crc32c_with(str implementation, buffer, uint32_t value=0) -> int:
-    """CRC-32C by the named implementation, for tests and measurements.
+    """Return the CRC-32C computed by the named implementation, for tests and measurements.
 
     Raises
     ------

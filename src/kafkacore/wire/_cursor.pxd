@@ -1,4 +1,4 @@
-"""Cursor for Cython callers."""
+"""Declare Cursor for Cython callers."""
 
 from cpython.buffer cimport Py_buffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -7,11 +7,11 @@ cdef class Cursor:
     cdef const uint8_t *start
     cdef const uint8_t *pos
     cdef const uint8_t *end
-    # All bytes of the buffer, for the views that are handed out; `origin` is where they begin.
+    # The whole buffer, from which returned views are sliced; `origin` is its start.
     cdef object memory
     cdef const uint8_t *origin
     cdef Py_buffer view
-    # What all arrays together may have, and how much of that is left
+    # Limit on the elements of all arrays together, and how many of them are left
     cdef Py_ssize_t most_elements
     cdef Py_ssize_t elements_left
 

@@ -5,7 +5,7 @@ from typing_extensions import Buffer
 
 @final
 class Cursor:
-    """Reads primitive types from ``buffer[start:end]``, moving forward.
+    """A reader that moves forward through ``buffer[start:end]``.
 
     Parameters
     ----------
@@ -17,24 +17,27 @@ class Cursor:
     Raises
     ------
     kafkacore.errors.MalformedMessageError
-        By every read that the bytes left cannot satisfy, or whose bytes break the encoding.
+        A read method found too few bytes or an invalid encoding.
     ValueError
-        ``start`` and ``end`` do not lie in the buffer.
+        ``start`` or ``end`` is outside the buffer.
     """
 
     position: int
     def __new__(cls, buffer: Buffer, start: int = 0, end: int | None = None) -> Self: ...
     def limit_elements(self, most: int) -> int:
-        """Refuse arrays and tagged fields that from here on have more than ``most`` elements together.
+        """Limit the arrays and tagged fields read from here on to ``most`` elements in total.
 
-        What takes two bytes here may become an object of a hundred.
+        An element of two bytes may become an object of a hundred bytes.
         """
     def count_elements(self, count: int) -> int:
-        """Count so many more, of what else takes a while to be read, against :meth:`limit_elements`."""
+        """Count ``count`` more elements against :meth:`limit_elements`.
+
+        Readers of other data that takes long to read call this too.
+        """
     def remaining(self) -> int:
-        """Bytes left."""
+        """Return the number of bytes left."""
     def read_bool(self) -> bool:
-        """One byte; anything but 0 is true."""
+        """Read one byte; any value but 0 is true."""
     def read_int8(self) -> int: ...
     def read_int16(self) -> int: ...
     def read_int32(self) -> int: ...
@@ -43,31 +46,32 @@ class Cursor:
     def read_uint32(self) -> int: ...
     def read_float64(self) -> float: ...
     def read_uuid(self) -> UUID:
-        """16 bytes as a :class:`uuid.UUID`."""
+        """Read 16 bytes as a :class:`uuid.UUID`."""
     def read_unsigned_varint(self) -> int: ...
     def read_varint(self) -> int:
-        """Zigzag, 32 bits."""
+        """Read a zigzag-encoded integer of up to 32 bits."""
     def read_varlong(self) -> int:
-        """Zigzag, 64 bits."""
+        """Read a zigzag-encoded integer of up to 64 bits."""
     def read_bytes(self, size: int) -> memoryview:
-        """The next ``size`` bytes as a read-only memoryview of the buffer; no copy."""
+        """Return the next ``size`` bytes as a read-only memoryview of the buffer, without a copy."""
     def read_string(self, size: int) -> str:
-        """The next ``size`` bytes, decoded as UTF-8."""
+        """Decode the next ``size`` bytes as UTF-8."""
     def skip(self, size: int) -> int:
-        """Move on by ``size`` bytes."""
+        """Skip ``size`` bytes."""
     def read_length(self, compact: bool, short_length: bool = False) -> int:
-        """A length that the bytes left can hold, or -1 for null.
+        """Read a length and check that as many bytes are left; -1 means null.
 
-        ``compact``: an unsigned varint of length + 1 (flexible versions); else an int16 if ``short_length``
-        (strings), else an int32 (bytes). A string has at most 32,767 bytes in either form, as in Kafka.
+        If ``compact``, the length is an unsigned varint of length + 1, as in flexible versions. Otherwise it
+        is an int16 if ``short_length`` (strings) and an int32 if not (bytes). As in Kafka, a string has at
+        most 32,767 bytes in both encodings.
         """
     def read_nullable_string(self, compact: bool) -> str | None:
-        """A string after its length (see `read_length`), or None."""
+        """Read a length (see `read_length`) and a string; None for null."""
     def read_nullable_bytes(self, compact: bool) -> memoryview | None:
-        """A memoryview of bytes after their length (see `read_length`), or None."""
+        """Read a length (see `read_length`) and bytes, as a memoryview; None for null."""
     def read_array_length(self, compact: bool, min_element_size: int = 1) -> int:
-        """The count of an array's elements, or -1 for null.
+        """Read the number of elements of an array; -1 means null.
 
-        A count is refused if the bytes left cannot hold that many elements of ``min_element_size`` bytes (at
-        least 1), so that memory may be taken from what this returns.
+        Raises if the bytes left cannot hold that many elements of ``min_element_size`` bytes (at least 1). A
+        caller may therefore allocate memory for the returned number of elements.
         """

@@ -1,8 +1,8 @@
-"""A bounds-checked reader over one buffer: bytes in, Kafka's primitive types out.
+"""A bounds-checked reader of Kafka's primitive types.
 
-Nothing is copied: bytes are handed out as views of the buffer, which keep it alive. The bytes come
-from outside, so every read checks them first and raises `MalformedMessageError` with the position; no size or
-count is believed before the bytes left could hold it. Does not know: messages, versions, records, sockets.
+Bytes are returned as views of the buffer and keep it alive; they are not copied. The buffer is untrusted
+input: every read checks the bytes that are left and raises `MalformedMessageError` with the position. A size
+or count larger than the bytes left is rejected before memory is allocated for it.
 """
 
 cimport cython
@@ -24,11 +24,11 @@ cdef extern from *:
     Py_ssize_t PY_SSIZE_T_MAX
 
 
-# Its Py_buffer would be cleared by the collector without being released.
+# The garbage collector would clear the Py_buffer without releasing it.
 @cython.no_gc
 @cython.final
 cdef class Cursor:
-    """Reads primitive types from ``buffer[start:end]``, moving forward.
+    """A reader that moves forward through ``buffer[start:end]``.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ cdef class Cursor:
     Raises
     ------
     kafkacore.errors.MalformedMessageError
-        By every read that the bytes left cannot satisfy, or whose bytes break the encoding.
+        A read method found too few bytes or an invalid encoding.
     ValueError
-        ``start`` and ``end`` do not lie in the buffer.
+        ``start`` or ``end`` is outside the buffer.
     """
 
     def __cinit__(self, buffer, Py_ssize_t start=0, end=None):
@@ -50,7 +50,7 @@ cdef class Cursor:
         PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
         stop = self.view.len if end is None else <Py_ssize_t> end
         if start < 0 or stop < start or stop > self.view.len:
-            raise ValueError(f"range {start}:{stop} of a buffer of {self.view.len} bytes")
+            raise ValueError(f"range {start}:{stop} is outside a buffer of {self.view.len} bytes")
         memory = memoryview(buffer)
         if memory.ndim != 1 or memory.itemsize != 1 or memory.format != "B":
             memory = memory.cast("B")
@@ -69,36 +69,38 @@ cdef class Cursor:
 
     cdef int need(self, Py_ssize_t size) except -1:
         if size < 0:
-            self.refuse(f"size {size} < 0")
+            self.refuse(f"negative size {size}")
         if size > self.end - self.pos:
             self.refuse(f"{size} bytes needed, {self.end - self.pos} left")
         return 0
 
     @property
     def position(self) -> int:
-        """Bytes from the start of the buffer (not of the range)."""
+        """Bytes from the start of the buffer, not of the range."""
         return self.pos - self.origin
 
     @position.setter
     def position(self, Py_ssize_t value):
         if value < self.start - self.origin or value > self.end - self.origin:
-            raise ValueError(f"position {value} outside {self.start - self.origin}..{self.end - self.origin}")
+            raise ValueError(
+                f"position {value} is outside {self.start - self.origin}..{self.end - self.origin}"
+            )
         self.pos = self.origin + value
 
     cpdef int limit_elements(self, Py_ssize_t most) except -1:
-        """Refuse arrays and tagged fields that from here on have more than ``most`` elements together.
+        """Limit the arrays and tagged fields read from here on to ``most`` elements in total.
 
-        What takes two bytes here may become an object of a hundred.
+        An element of two bytes may become an object of a hundred bytes.
         """
         self.most_elements = self.elements_left = most
         return 0
 
     cpdef Py_ssize_t remaining(self) noexcept:
-        """Bytes left."""
+        """Return the number of bytes left."""
         return self.end - self.pos
 
     cpdef bint read_bool(self) except *:
-        """One byte; anything but 0 is true."""
+        """Read one byte; any value but 0 is true."""
         return self.read_int8() != 0
 
     cpdef int read_int8(self) except? -1:
@@ -138,7 +140,7 @@ cdef class Cursor:
         return value
 
     cpdef object read_uuid(self):
-        """16 bytes as a :class:`uuid.UUID`."""
+        """Read 16 bytes as a :class:`uuid.UUID`."""
         self.need(16)
         cdef bytes raw = self.pos[:16]
         self.pos += 16
@@ -147,32 +149,32 @@ cdef class Cursor:
     cpdef uint32_t read_unsigned_varint(self) except? 0:
         cdef uint32_t value = 0
         if primitives.read_unsigned_varint(&self.pos, self.end, &value) < 0:
-            self.refuse("varint cut short or over 32 bits")
+            self.refuse("varint is incomplete or longer than 32 bits")
         return value
 
     cpdef int read_varint(self) except? -1:
-        """Zigzag, 32 bits."""
+        """Read a zigzag-encoded integer of up to 32 bits."""
         cdef int32_t value = 0
         if primitives.read_varint(&self.pos, self.end, &value) < 0:
-            self.refuse("varint cut short or over 32 bits")
+            self.refuse("varint is incomplete or longer than 32 bits")
         return value
 
     cpdef int64_t read_varlong(self) except? -1:
-        """Zigzag, 64 bits."""
+        """Read a zigzag-encoded integer of up to 64 bits."""
         cdef int64_t value = 0
         if primitives.read_varlong(&self.pos, self.end, &value) < 0:
-            self.refuse("varlong cut short or over 64 bits")
+            self.refuse("varlong is incomplete or longer than 64 bits")
         return value
 
     cpdef object read_bytes(self, Py_ssize_t size):
-        """The next ``size`` bytes as a read-only memoryview of the buffer; no copy."""
+        """Return the next ``size`` bytes as a read-only memoryview of the buffer, without a copy."""
         self.need(size)
         cdef Py_ssize_t at = self.pos - self.origin
         self.pos += size
         return self.memory[at:at + size]
 
     cpdef str read_string(self, Py_ssize_t size):
-        """The next ``size`` bytes, decoded as UTF-8."""
+        """Decode the next ``size`` bytes as UTF-8."""
         self.need(size)
         try:
             text = PyUnicode_DecodeUTF8(<const char *> self.pos, size, NULL)
@@ -182,17 +184,18 @@ cdef class Cursor:
         return text
 
     cpdef int skip(self, Py_ssize_t size) except -1:
-        """Move on by ``size`` bytes."""
+        """Skip ``size`` bytes."""
         self.need(size)
         self.pos += size
         return 0
 
-    # ---- What a message is made of: a length, then that much --------------------------------------------
+    # ---- Values with a length in front ------------------------------------------------------------------
     cpdef Py_ssize_t read_length(self, bint compact, bint short_length=False) except? -1:
-        """A length that the bytes left can hold, or -1 for null.
+        """Read a length and check that as many bytes are left; -1 means null.
 
-        ``compact``: an unsigned varint of length + 1 (flexible versions); else an int16 if ``short_length``
-        (strings), else an int32 (bytes). A string has at most 32,767 bytes in either form, as in Kafka.
+        If ``compact``, the length is an unsigned varint of length + 1, as in flexible versions. Otherwise it
+        is an int16 if ``short_length`` (strings) and an int32 if not (bytes). As in Kafka, a string has at
+        most 32,767 bytes in both encodings.
         """
         cdef Py_ssize_t size
         cdef const uint8_t *before = self.pos
@@ -205,28 +208,28 @@ cdef class Cursor:
         if size < -1 or size > self.end - self.pos or (short_length and size > MAX_INT16):
             left = self.end - self.pos
             self.pos = before
-            self.refuse(f"length {size} with {left} bytes left")
+            self.refuse(f"invalid length {size}, {left} bytes left")
         return size
 
     cpdef str read_nullable_string(self, bint compact):
-        """A string after its length (see `read_length`), or None."""
+        """Read a length (see `read_length`) and a string; None for null."""
         cdef Py_ssize_t size = self.read_length(compact, True)
         if size < 0:
             return None
         return self.read_string(size)
 
     cpdef object read_nullable_bytes(self, bint compact):
-        """A memoryview of bytes after their length (see `read_length`), or None."""
+        """Read a length (see `read_length`) and bytes, as a memoryview; None for null."""
         cdef Py_ssize_t size = self.read_length(compact, False)
         if size < 0:
             return None
         return self.read_bytes(size)
 
     cpdef Py_ssize_t read_array_length(self, bint compact, Py_ssize_t min_element_size=1) except? -1:
-        """The count of an array's elements, or -1 for null.
+        """Read the number of elements of an array; -1 means null.
 
-        A count is refused if the bytes left cannot hold that many elements of ``min_element_size`` bytes (at
-        least 1), so that memory may be taken from what this returns.
+        Raises if the bytes left cannot hold that many elements of ``min_element_size`` bytes (at least 1). A
+        caller may therefore allocate memory for the returned number of elements.
         """
         cdef Py_ssize_t count
         cdef const uint8_t *before = self.pos
@@ -237,17 +240,22 @@ cdef class Cursor:
         if count < -1 or count > (self.end - self.pos) // max(min_element_size, 1):
             left = self.end - self.pos
             self.pos = before
-            self.refuse(f"array of {count} elements of at least {min_element_size} bytes, {left} bytes left")
+            self.refuse(
+                f"invalid array of {count} elements of at least {min_element_size} bytes, {left} bytes left"
+            )
         self.count_elements(count)
         return count
 
     cpdef int count_elements(self, Py_ssize_t count) except -1:
-        """Count so many more, of what else takes a while to be read, against :meth:`limit_elements`."""
+        """Count ``count`` more elements against :meth:`limit_elements`.
+
+        Readers of other data that takes long to read call this too.
+        """
         if count > self.elements_left:
             elements = self.most_elements - self.elements_left + count
             self.refuse(
-                f"its arrays and tags have {elements} elements or more, it may have {self.most_elements}, "
-                "ask for less at a time;"
+                f"arrays and tagged fields have at least {elements} elements, the limit is "
+                f"{self.most_elements} (use smaller requests)"
             )
         if count > 0:
             self.elements_left -= count

@@ -1,6 +1,6 @@
-"""Make one memory allocation of the calling thread fail, for tests of what follows.
+"""Make one memory allocation of the calling thread fail, to test how the code handles it.
 
-Replaces Python's allocators while it is in use, so it costs nothing otherwise.
+Python's allocators are replaced only during the call. Code outside of it runs at full speed.
 """
 
 from libc.stdint cimport int64_t
@@ -15,33 +15,33 @@ cdef bint _in_use = False
 
 
 def call_with_failure(function, int64_t number, *, bint objects=False):
-    """Call ``function`` while its allocation number ``number`` fails; the first is 1.
+    """Call ``function`` and make its allocation number ``number`` fail, counted from 1.
 
     Parameters
     ----------
     function:
         Called without arguments. Its exceptions propagate. Allocations of other threads are not counted.
     objects:
-        Whether Python's objects are counted too. Otherwise only the memory of compiled modules is, and the
-        little that Python takes in the same way.
+        Whether to count the allocations of Python objects too. Otherwise only the raw memory of compiled
+        modules is counted, and the little raw memory that Python itself allocates.
 
     Returns
     -------
     bool
-        Whether that allocation took place, and so failed, although ``function`` has returned.
+        Whether the allocation was reached, and so failed, although ``function`` returned.
 
     Raises
     ------
     RuntimeError
-        Another call is in progress. It would take the failing allocators for the real ones.
+        Another call is in progress. A second call would save the failing allocators as the real ones.
     """
     global _in_use
     cdef int domains = KC_DOMAINS if objects else 1
     cdef int64_t left
     if number < 1:
-        raise ValueError(f"allocations are counted from 1, not from {number}")
+        raise ValueError(f"the allocation number must be at least 1, not {number}")
     if _in_use:
-        raise RuntimeError("call_with_failure is in use by another call; wait until it has returned")
+        raise RuntimeError("another call_with_failure is in progress; wait until it has returned")
     _in_use = True
     kc_fail_allocation(number, domains)
     try:

@@ -1,4 +1,4 @@
-"""FileSlice for Cython callers."""
+"""Declare FileSlice for Cython callers."""
 
 from libc.stdint cimport int64_t
 

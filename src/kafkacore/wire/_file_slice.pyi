@@ -5,17 +5,17 @@ class _Holder(Protocol):
 
 @final
 class FileSlice:
-    """Bytes of a file from a position on. They must not change.
+    """A range of bytes of a file. The bytes must not change.
 
     Parameters
     ----------
     fd:
-        Of the file; stays its owner's.
+        File descriptor. The slice does not close it.
     position, size:
-        Where the bytes are, and how many, at least one.
+        Position of the first byte, and the number of bytes, at least 1.
     holder:
-        Keeps ``fd`` open until its ``release_hold()`` is called, once: by :meth:`release`, or when nobody has
-        the slice any more.
+        Keeps ``fd`` open until its ``release_hold()`` is called. That happens once: by :meth:`release`, or
+        when the slice is garbage-collected.
     """
 
     fd: int
@@ -25,6 +25,9 @@ class FileSlice:
     def __len__(self) -> int: ...
     def __bytes__(self) -> bytes: ...
     def release(self) -> None:
-        """The bytes have been sent, or will not be."""
+        """Release the file: the bytes have been sent, or will not be sent."""
     def read(self) -> bytes:
-        """The bytes, or fewer if the file has become shorter: for those who cannot send from a file."""
+        """Return the bytes, or fewer if the file has become shorter.
+
+        For callers that cannot send from a file.
+        """

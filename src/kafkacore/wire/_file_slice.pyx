@@ -1,7 +1,4 @@
-"""A piece of a frame that lies in a file, and goes to a socket without passing through this process.
-
-Does not know: what is in the file, who sends it.
-"""
+"""A part of a frame that is sent from a file without being copied into this process."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -11,22 +8,22 @@ import os
 
 @cython.final
 cdef class FileSlice:
-    """Bytes of a file from a position on. They must not change.
+    """A range of bytes of a file. The bytes must not change.
 
     Parameters
     ----------
     fd:
-        Of the file; stays its owner's.
+        File descriptor. The slice does not close it.
     position, size:
-        Where the bytes are, and how many, at least one.
+        Position of the first byte, and the number of bytes, at least 1.
     holder:
-        Keeps ``fd`` open until its ``release_hold()`` is called, once: by :meth:`release`, or when nobody has
-        the slice any more.
+        Keeps ``fd`` open until its ``release_hold()`` is called. That happens once: by :meth:`release`, or
+        when the slice is garbage-collected.
     """
 
     def __cinit__(self, int fd, int64_t position, Py_ssize_t size, holder):
         if size < 1 or position < 0:
-            raise ValueError(f"{size} bytes from {position} on are no part of a file")
+            raise ValueError(f"invalid file slice: {size} bytes from position {position}")
         self.fd = fd
         self.position = position
         self.size = size
@@ -39,17 +36,20 @@ cdef class FileSlice:
         return self.size
 
     def __repr__(self):
-        return f"FileSlice({self.size} bytes from {self.position} on of descriptor {self.fd})"
+        return f"FileSlice({self.size} bytes from position {self.position} of descriptor {self.fd})"
 
     def release(self):
-        """The bytes have been sent, or will not be."""
+        """Release the file: the bytes have been sent, or will not be sent."""
         holder, self.holder = self.holder, None
         if holder is not None:
             self.fd = -1
             holder.release_hold()
 
     def read(self):
-        """The bytes, or fewer if the file has become shorter: for those who cannot send from a file."""
+        """Return the bytes, or fewer if the file has become shorter.
+
+        For callers that cannot send from a file.
+        """
         return os.pread(self.fd, self.size, self.position)
 
     def __bytes__(self):

@@ -1,4 +1,4 @@
-"""Making way for a thread that waits for the interpreter's lock, for Cython callers; see the module."""
+"""Let a busy thread hand the GIL to a waiting thread without the interpreter's switch interval."""
 
 cdef void gil_handoff_request() noexcept nogil
 cdef void gil_handoff_received() noexcept

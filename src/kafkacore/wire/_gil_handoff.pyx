@@ -1,8 +1,8 @@
-"""Making way for a thread that waits for the interpreter's lock: who waits says so, who is busy looks.
+"""Let a busy thread hand the GIL to a waiting thread without the interpreter's switch interval.
 
-A thread that wants the lock of a busy one has it after 5 ms (``sys.getswitchinterval``), in which a loop of
-``send()`` appends megabytes; the producer's network thread wants it for some microseconds, hundreds of times
-a second. So it says that it waits, and ``send()`` lets it go first. Does not know: what either does.
+A waiting thread gets the GIL of a busy one after 5 ms (``sys.getswitchinterval``), in which a loop of
+``send()`` appends megabytes. The producer's network thread needs the GIL for some microseconds, hundreds of
+times a second. So it announces that it is waiting, and ``send()`` yields to it.
 """
 
 cdef extern from "gil_handoff_impl.h" nogil:
@@ -18,17 +18,17 @@ if kc_gil_handoff_watch_forks() < 0:
 
 
 cdef void gil_handoff_request() noexcept nogil:
-    """The last word of a block without the lock: the thread is about to wait for it."""
+    """Announce that the thread is about to wait for the GIL; called at the end of a ``nogil`` block."""
     kc_gil_handoff_request()
 
 
 cdef void gil_handoff_received() noexcept:
-    """The first word after such a block."""
+    """Withdraw the announcement; called first after the ``nogil`` block."""
     kc_gil_handoff_received()
 
 
 cdef int gil_handoff_yield() except -1:
-    """Let a thread that waits go first; called where any other thread may run."""
+    """Yield to a waiting thread. Call this only where any other thread may run."""
     if kc_gil_handoff_is_requested():
         with nogil:
             kc_gil_handoff_wait()
@@ -36,5 +36,5 @@ cdef int gil_handoff_yield() except -1:
 
 
 def waiting():
-    """Whether a thread has said that it waits."""
+    """Return whether a thread has announced that it is waiting."""
     return bool(kc_gil_handoff_is_requested())

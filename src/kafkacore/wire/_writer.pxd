@@ -1,9 +1,10 @@
-"""Writer for Cython callers."""
+"""Declare Writer for Cython callers."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef class Writer:
-    # The piece being written: `data[:size]` of `capacity` bytes. Pieces before it are in `sealed`.
+    # The piece being written is `data[:size]`, with `capacity` bytes allocated. `sealed` has the pieces
+    # before it.
     cdef uint8_t *data
     cdef Py_ssize_t size
     cdef Py_ssize_t capacity

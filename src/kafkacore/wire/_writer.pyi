@@ -7,24 +7,25 @@ from kafkacore.wire._file_slice import FileSlice
 
 @final
 class Writer:
-    """Writes primitive types, growing as needed.
+    """A writer to a buffer that grows as needed.
 
     Parameters
     ----------
     capacity:
-        Bytes to begin with.
+        Initial capacity in bytes.
 
     Raises
     ------
     OverflowError
-        By a write whose value does not fit its type.
+        A write method got a value that does not fit its type.
     """
+
     def __new__(cls, capacity: int = 256) -> Self: ...
     @property
     def size_in_bytes(self) -> int:
-        """Bytes written so far, pieces included."""
+        """Bytes written so far, including pieces."""
     def pieces(self) -> list[bytes | memoryview]:
-        """What was written, in order, as buffers for ``writev``. Writing may go on afterwards."""
+        """Return the written bytes as a list of buffers for ``writev``. More can be written afterwards."""
     def write_bool(self, value: bool) -> int: ...
     def write_int8(self, value: int) -> int: ...
     def write_int16(self, value: int) -> int: ...
@@ -34,25 +35,29 @@ class Writer:
     def write_uint32(self, value: int) -> int: ...
     def write_float64(self, value: float) -> int: ...
     def write_uuid(self, value: UUID) -> int:
-        """A :class:`uuid.UUID` as 16 bytes."""
+        """Write a :class:`uuid.UUID` as 16 bytes."""
     def write_unsigned_varint(self, value: int) -> int: ...
     def write_varint(self, value: int) -> int:
-        """Zigzag, 32 bits."""
+        """Write a zigzag-encoded integer of up to 32 bits."""
     def write_varlong(self, value: int) -> int:
-        """Zigzag, 64 bits."""
+        """Write a zigzag-encoded integer of up to 64 bits."""
     def write_buffer(self, buffer: Buffer) -> int:
-        """A copy of the bytes of ``buffer``; no length."""
+        """Copy the bytes of ``buffer``, without a length."""
     def write_piece(self, buffer: Buffer | FileSlice) -> int:
-        """``buffer``, or part of a file, itself, by reference, as the next piece; no length. It must not
-        change.
+        """Add a buffer or a :class:`FileSlice` by reference as the next piece, without a length.
+
+        It must not change afterwards.
         """
     def write_string(self, value: str) -> int:
-        """The UTF-8 bytes of ``value``; no length."""
+        """Write the UTF-8 bytes of ``value``, without a length."""
     def write_length(self, size: int, compact: bool, short_length: bool = False) -> int:
-        """A length, -1 for null; as ``Cursor.read_length`` reads it. A string has at most 32,767 bytes."""
+        """Write a length as ``Cursor.read_length`` reads it; -1 means null.
+
+        A string has at most 32,767 bytes.
+        """
     def write_nullable_string(self, value: str | None, compact: bool) -> int:
-        """A string after its length, or null."""
+        """Write the length of a string and its UTF-8 bytes; None is written as null."""
     def write_nullable_bytes(self, value: Buffer | None, compact: bool) -> int:
-        """A copy of the bytes of ``value`` after their length, or null."""
+        """Write the length of ``value`` and a copy of its bytes; None is written as null."""
     def write_array_length(self, count: int, compact: bool) -> int:
-        """The count of an array's elements, -1 for null."""
+        """Write the number of elements of an array; -1 means null."""

@@ -1,8 +1,7 @@
-"""A growing buffer that Kafka's primitive types are written to: values in, a list of pieces for `writev` out.
+"""A growing buffer to which Kafka's primitive types are written.
 
-Small values are gathered in memory of the writer's own; a large buffer (record batches) becomes a piece
-of its own, by reference, so that it is never copied on its way to the socket.
-Does not know: messages, versions, sockets.
+Small values are gathered in the writer's own memory. A large buffer (record batches) becomes a piece of its
+own, by reference, so that it is never copied on its way to the socket.
 """
 
 cimport cython
@@ -23,17 +22,17 @@ cdef enum:
 
 @cython.final
 cdef class Writer:
-    """Writes primitive types, growing as needed.
+    """A writer to a buffer that grows as needed.
 
     Parameters
     ----------
     capacity:
-        Bytes to begin with.
+        Initial capacity in bytes.
 
     Raises
     ------
     OverflowError
-        By a write whose value does not fit its type.
+        A write method got a value that does not fit its type.
     """
 
     def __cinit__(self, Py_ssize_t capacity=256):
@@ -47,7 +46,7 @@ cdef class Writer:
         PyMem_Free(self.data)
 
     cdef uint8_t *reserve(self, Py_ssize_t size) except NULL:
-        """Room for ``size`` bytes at the end, already counted as written."""
+        """Return a pointer to ``size`` more bytes at the end, which already count as written."""
         cdef Py_ssize_t capacity
         cdef void *grown
         if size > self.capacity - self.size:
@@ -73,11 +72,11 @@ cdef class Writer:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes written so far, pieces included."""
+        """Bytes written so far, including pieces."""
         return self.sealed_size + self.size
 
     def pieces(self) -> list:
-        """What was written, in order, as buffers for ``writev``. Writing may go on afterwards."""
+        """Return the written bytes as a list of buffers for ``writev``. More can be written afterwards."""
         self.seal()
         return list(self.sealed)
 
@@ -113,7 +112,7 @@ cdef class Writer:
         return self.write_int64(bits)
 
     cpdef int write_uuid(self, value) except -1:
-        """A :class:`uuid.UUID` as 16 bytes."""
+        """Write a :class:`uuid.UUID` as 16 bytes."""
         cdef bytes raw = value.bytes
         assert len(raw) == 16
         return self.copy_in(PyBytes_AS_STRING(raw), 16)
@@ -124,17 +123,17 @@ cdef class Writer:
         return 0
 
     cpdef int write_varint(self, int32_t value) except -1:
-        """Zigzag, 32 bits."""
+        """Write a zigzag-encoded integer of up to 32 bits."""
         return self.write_unsigned_varint(<uint32_t> primitives.zigzag(value))
 
     cpdef int write_varlong(self, int64_t value) except -1:
-        """Zigzag, 64 bits."""
+        """Write a zigzag-encoded integer of up to 64 bits."""
         cdef uint8_t *at = self.reserve(primitives.MAX_VARLONG_SIZE)
         self.size -= primitives.MAX_VARLONG_SIZE - (primitives.store_varlong(at, value) - at)
         return 0
 
     cpdef int write_buffer(self, buffer) except -1:
-        """A copy of the bytes of ``buffer``; no length."""
+        """Copy the bytes of ``buffer``, without a length."""
         cdef Py_buffer view
         PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
         try:
@@ -143,8 +142,9 @@ cdef class Writer:
             PyBuffer_Release(&view)
 
     cpdef int write_piece(self, buffer) except -1:
-        """``buffer``, or part of a file, itself, by reference, as the next piece; no length. It must not
-        change.
+        """Add a buffer or a :class:`FileSlice` by reference as the next piece, without a length.
+
+        It must not change afterwards.
         """
         cdef Py_ssize_t size
         if isinstance(buffer, FileSlice):
@@ -158,16 +158,20 @@ cdef class Writer:
         return 0
 
     cpdef int write_string(self, str value) except -1:
-        """The UTF-8 bytes of ``value``; no length."""
+        """Write the UTF-8 bytes of ``value``, without a length."""
         cdef Py_ssize_t size
         cdef const char *text = PyUnicode_AsUTF8AndSize(value, &size)
         return self.copy_in(text, size)
 
-    # ---- What a message is made of: a length, then that much --------------------------------------------
+    # ---- Values with a length in front ------------------------------------------------------------------
     cpdef int write_length(self, Py_ssize_t size, bint compact, bint short_length=False) except -1:
-        """A length, -1 for null; as ``Cursor.read_length`` reads it. A string has at most 32,767 bytes."""
+        """Write a length as ``Cursor.read_length`` reads it; -1 means null.
+
+        A string has at most 32,767 bytes.
+        """
         if size < -1 or size > (MAX_INT16 if short_length else MAX_INT32):
-            raise OverflowError(f"length {size} does not fit its field")
+            most = MAX_INT16 if short_length else MAX_INT32
+            raise OverflowError(f"length {size} does not fit its field; the maximum is {most}")
         if compact:
             return self.write_unsigned_varint(<uint32_t> (size + 1))
         if short_length:
@@ -175,7 +179,7 @@ cdef class Writer:
         return self.write_int32(<int32_t> size)
 
     cpdef int write_nullable_string(self, str value, bint compact) except -1:
-        """A string after its length, or null."""
+        """Write the length of a string and its UTF-8 bytes; None is written as null."""
         cdef Py_ssize_t size
         cdef const char *text
         if value is None:
@@ -185,7 +189,7 @@ cdef class Writer:
         return self.copy_in(text, size)
 
     cpdef int write_nullable_bytes(self, value, bint compact) except -1:
-        """A copy of the bytes of ``value`` after their length, or null."""
+        """Write the length of ``value`` and a copy of its bytes; None is written as null."""
         cdef Py_buffer view
         if value is None:
             return self.write_length(-1, compact, False)
@@ -197,5 +201,5 @@ cdef class Writer:
             PyBuffer_Release(&view)
 
     cpdef int write_array_length(self, Py_ssize_t count, bint compact) except -1:
-        """The count of an array's elements, -1 for null."""
+        """Write the number of elements of an array; -1 means null."""
         return self.write_length(count, compact, False)

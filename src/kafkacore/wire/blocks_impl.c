@@ -10,21 +10,22 @@
 
 enum {
     ALIGNMENT = 64,
-    /* Smaller ones the allocator itself keeps for reuse. */
+    /* The allocator itself keeps smaller blocks for reuse. */
     SMALLEST_KEPT = 32 * 1024,
     SMALLEST_KEPT_LOG2 = 15,
-    /* Four sizes to a power of two: at most a quarter more than was asked for, and that part stays untouched. */
+    /* Four size classes per power of two: a block is at most a quarter larger than requested, and that part
+     * stays untouched. */
     STEPS = 4,
     CLASS_COUNT = 10 * STEPS + 1,
     NOT_KEPT = -1,
     HUGE_PAGE = 2 * 1024 * 1024,
-    /* Of smaller ones the last huge page would be a good part. */
+    /* For smaller blocks, rounding to whole huge pages would leave out a large part. */
     SMALLEST_HUGE = 8 * HUGE_PAGE,
 };
-/* All that may lie idle in the process. */
+/* Maximum bytes of idle blocks in the process. */
 static const size_t MAX_IDLE_BYTES = (size_t)32 << 20;
 
-/* In front of each block; as long as the alignment, so that the block is aligned too. */
+/* Precedes each block. It is as long as the alignment, so that the block is aligned too. */
 typedef struct header {
     size_t capacity;
     struct header *next;
@@ -40,8 +41,8 @@ static size_t idle_blocks, idle_bytes;
 static size_t used_blocks, used_bytes;
 static char taken;
 
-/* Nobody ever waits for the lock: who finds it taken (or a fork finds it taken for ever) goes to the
- * allocator. */
+/* No thread waits for the lock. A thread that finds it taken, for example a fork in which it stays taken
+ * forever, uses the allocator instead. */
 static int try_lock(void) { return !__atomic_test_and_set(&taken, __ATOMIC_ACQUIRE); }
 
 static void unlock(void) { __atomic_clear(&taken, __ATOMIC_RELEASE); }
@@ -51,7 +52,7 @@ static size_t size_of_class(int size_class) {
     return base + base / STEPS * (size_class % STEPS);
 }
 
-/* The smallest class that holds `size`; NOT_KEPT for what is too small or too large. */
+/* Return the smallest class that holds `size`, or NOT_KEPT if the size is too small or too large. */
 static int class_of(size_t size) {
 #ifdef KAFKACORE_NO_BLOCK_REUSE
     (void)size;
@@ -65,8 +66,8 @@ static int class_of(size_t size) {
 #endif
 }
 
-/* What is too large to be kept comes from the kernel again and again: in pages of 2 MiB, where it has some, it is
- * not asked for each 4 KiB of it. */
+/* Blocks that are too large to be kept are allocated again and again. With huge pages the kernel has one page
+ * fault per 2 MiB instead of one per 4 KiB. */
 static void ask_for_huge_pages(void *raw, size_t size) {
 #ifdef MADV_HUGEPAGE
     uintptr_t begin = ((uintptr_t)raw + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
@@ -123,7 +124,7 @@ void kc_block_free(void *pointer) {
     if (block->size_class != NOT_KEPT && try_lock()) {
         int keep = block->capacity <= MAX_IDLE_BYTES - idle_bytes;
         if (keep) {
-            /* The last one in is the first one out: its lines are in the processor's cache. */
+            /* Last in, first out: the most recent block is still in the processor's cache. */
             block->next = idle[block->size_class];
             idle[block->size_class] = block;
             idle_blocks++;

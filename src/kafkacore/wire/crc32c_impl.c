@@ -1,10 +1,9 @@
-/* CRC-32C in four ways: tables (anywhere), the crc32 instruction of x86-64 (SSE4.2, folded by PCLMULQDQ where there
- * is one), carry-less multiplication of 64 bytes at a time (AVX-512 with VPCLMULQDQ), the crc32c instruction of ARMv8.
- * The choice is made at run time, so that one build runs everywhere.
+/* CRC-32C in four implementations: tables (any machine); the crc32 instruction of x86-64 (SSE4.2), folded by
+ * PCLMULQDQ if available; carry-less multiplication of 64 bytes at a time (AVX-512 with VPCLMULQDQ); and the
+ * crc32c instruction of ARMv8. The implementation is selected at run time, so that one build runs everywhere.
  *
- * All polynomials are "reflected": bit 31 of a 32-bit word is x^0. Inside this file a running checksum is the plain
- * remainder; the complement on the way in and out is done by the entry points.
- */
+ * All polynomials are "reflected": bit 31 of a 32-bit word is x^0. Inside this file a running checksum is the
+ * plain remainder; the entry points complement it on the way in and out. */
 #include "crc32c_impl.h"
 
 #include <string.h>
@@ -66,14 +65,14 @@ static void add(const char *name, kc_crc32c_function function) {
 #define SSE42 __attribute__((target("sse4.2")))
 #define SSE42_PCLMUL __attribute__((target("sse4.2,pclmul")))
 
-/* The instruction takes 3 cycles and one can start in every cycle, so three streams keep it busy. The streams of one
- * step are LARGE or SMALL bytes each; their remainders are joined by a carry-less multiplication. */
+/* The instruction takes 3 cycles and one can start in every cycle, so three streams keep it busy. The streams
+ * of one step are LARGE or SMALL bytes each; a carry-less multiplication joins their remainders. */
 #define LARGE 4096
 #define SMALL 256
 
 static uint32_t shift_by_large, shift_by_two_large, shift_by_small, shift_by_two_small;
 
-/* x^exponent modulo the polynomial. */
+/* Return x^exponent modulo the polynomial. */
 static uint32_t power_of_x(uint32_t exponent) {
     uint32_t remainder = 0x80000000u;
     while (exponent--)
@@ -111,8 +110,9 @@ SSE42 static uint32_t crc32c_sse42(uint32_t crc, const uint8_t *data, size_t len
     return ~crc32c_sse42_raw(~crc, data, length);
 }
 
-/* The remainder as it stands after as many zero bytes as `factor` was made for. The product of two reflected 32-bit
- * words is short of one bit, and the instruction that reduces it multiplies by x^32: hence the 33 in `factor`. */
+/* Return the remainder after appending as many zero bytes as `factor` was computed for. The product of two
+ * reflected 32-bit words is one bit short, and the instruction that reduces it multiplies by x^32: hence the
+ * 33 in `factor`. */
 SSE42_PCLMUL static inline uint32_t shifted(uint32_t remainder, uint32_t factor) {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)remainder), _mm_cvtsi32_si128((int)factor), 0);
     return (uint32_t)_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
@@ -138,17 +138,17 @@ SSE42_PCLMUL static uint32_t crc32c_sse42_pclmul(uint32_t crc, const uint8_t *da
     return ~crc32c_sse42_raw(crc, data, length);
 }
 
-/* 64 bytes at a time: the message is a polynomial, and a part of it may be replaced by anything that leaves the same
- * remainder where it stands. Each 128 bits are multiplied by what x^distance leaves and added to the 128 bits that are
- * `distance` further on, until 128 bits are left. Their two halves have factors of their own, 64 powers apart; the
- * product of two reflected 64-bit words is short of one bit, hence the - 1. */
+/* Fold 64 bytes at a time. The message is a polynomial, and any part of it may be replaced by one that leaves
+ * the same remainder at its place. Each 128 bits are multiplied by the remainder of x^distance and added to
+ * the 128 bits that are `distance` further on, until 128 bits are left. Their two halves have separate
+ * factors, 64 powers apart. The product of two reflected 64-bit words is one bit short, hence the - 1. */
 #if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 9)
 #define HAS_WIDE_FOLD 1
 #define WIDE __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2")))
-#define LANES 4 /* of 64 bytes: as many multiplications as are under way at once */
+#define LANES 4 /* of 64 bytes: the number of multiplications that run at once */
 #define FOLD_ABOVE 256
 
-/* Factors of the first and of the second half, by the distance in units of 128 bits. */
+/* Factors of the first and the second half, indexed by the distance in units of 128 bits. */
 static uint64_t fold_factors[4 * LANES + 1][2];
 
 static void fill_fold_factors(void) {
@@ -167,7 +167,7 @@ WIDE static inline __m512i factors_of(uint32_t distance) {
     return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)fold_factors[distance]));
 }
 
-/* The remainder of 64 bytes, of which each 16 have another distance to the last. */
+/* Return the remainder of 64 bytes. Each 16 bytes have another distance to the last. */
 WIDE static inline uint32_t remainder_of(__m512i part) {
     const __m512i factors =
         _mm512_set_epi64(0, 0, (int64_t)fold_factors[1][1], (int64_t)fold_factors[1][0], (int64_t)fold_factors[2][1],
@@ -233,12 +233,13 @@ static void add_machine(void) {
 #endif
 static int has_crc_instructions(void) { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
 #elif defined(__APPLE__)
-static int has_crc_instructions(void) { return 1; } /* every 64-bit Mac has them */
+static int has_crc_instructions(void) { return 1; } /* every 64-bit ARM Mac has them */
 #else
 static int has_crc_instructions(void) { return 0; }
 #endif
 
-/* Inline assembly and not arm_acle.h, whose intrinsics some compilers hide without a command line option. */
+/* Inline assembly is used because some compilers hide the intrinsics of arm_acle.h without a command line
+ * option. */
 static inline uint32_t step8(uint32_t crc, uint64_t value) {
     __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(value));
     return crc;

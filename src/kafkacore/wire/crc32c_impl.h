@@ -7,13 +7,13 @@
 
 typedef uint32_t (*kc_crc32c_function)(uint32_t crc, const uint8_t *data, size_t length);
 
-/* Fills the tables and picks the fastest implementation of this machine. Call once, before anything else. */
+/* Fill the tables and select the fastest implementation on this machine. Call this before any other function. */
 void kc_crc32c_init(void);
 
-/* The checksum of the bytes so far is `crc` (0 for none); returns it with `data` appended. */
+/* Return the checksum of some bytes followed by `data`. `crc` is the checksum of those bytes, 0 for none. */
 uint32_t kc_crc32c(uint32_t crc, const uint8_t *data, size_t length);
 
-/* The implementations that this machine can run, fastest first: index 0.. until NULL. */
+/* The implementations that this machine can run, fastest first. The index starts at 0; NULL marks the end. */
 const char *kc_crc32c_name(int index);
 kc_crc32c_function kc_crc32c_implementation(int index);
 

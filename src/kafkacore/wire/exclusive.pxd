@@ -1,7 +1,7 @@
-"""Keep a second call out of an object whose memory is in use: another thread's, or one from a callback."""
+"""Reject a second call to an object whose memory is in use, from another thread or from a callback."""
 
 cdef inline int check_unused(bint in_use, object owner) except -1:
-    """Raise if ``owner`` is in use."""
+    """Raise RuntimeError if ``owner`` is in use."""
     if in_use:
         raise RuntimeError(
             f"this {type(owner).__name__} is in use by another call; give each thread its own"

@@ -7,8 +7,8 @@ static __thread int64_t kc_until_failure; /* 0 in a thread that does not count *
 
 static int kc_fails(void) { return kc_until_failure > 0 && --kc_until_failure == 0; }
 
-/* Each domain has functions of its own and keeps the context of the allocator it replaces. A thread without the GIL may
- * read the table while it changes: the function and the context still match. */
+/* Each domain has its own functions and keeps the context of the allocator it replaces. A thread without the
+ * GIL may read the table while it changes: the function and the context still match. */
 #define KC_FAILING(domain)                                                        \
     static void *kc_malloc_##domain(void *context, size_t size) {                 \
         return kc_fails() ? NULL : kc_real[domain].malloc(context, size);         \

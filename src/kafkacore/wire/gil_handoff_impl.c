@@ -6,14 +6,14 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nobody is waited for longer: the one who wants the lock may have no processor to run on, and then the
-   interpreter's own rule, which is slower, has to do. */
+/* Maximum wait. The waiting thread may have no processor to run on; then the interpreter's slower switch
+ * interval has to do. */
 #define KC_LONGEST_WAIT_NS 200000
 
 static atomic_int waiting;
 static atomic_uint taken;
 
-/* The threads that waited are not in the child. */
+/* The waiting threads do not exist in the child process. */
 static void forget_waiting(void) { atomic_store(&waiting, 0); }
 
 int kc_gil_handoff_watch_forks(void) { return -pthread_atfork(NULL, NULL, forget_waiting); }

@@ -1,13 +1,14 @@
 #ifndef KAFKACORE_WIRE_GIL_IMPL_H
 #define KAFKACORE_WIRE_GIL_IMPL_H
 
-/* Who waits for the interpreter's lock, and who makes way; see gil.pyx. Any thread, no lock of their own. */
+/* Announce that a thread is waiting for the GIL, and yield to it; see _gil_handoff.pyx. Lock-free; any thread
+ * may call these functions. */
 
 int kc_gil_handoff_watch_forks(void);
 void kc_gil_handoff_request(void);
 void kc_gil_handoff_received(void);
 int kc_gil_handoff_is_requested(void);
-/* Called without the lock: returns when one of those who waited has had it, or after a while. */
+/* Wait until a waiting thread has had the GIL, or for 0.2 ms at most. Call this without the GIL. */
 void kc_gil_handoff_wait(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The allocator of everything compiled, for C files: see memory.pxd. No function here needs the GIL. */
+/* The allocator of all compiled modules, for C files; see memory.pxd. No function here needs the GIL. */
 #ifndef KAFKACORE_MEMORY_H
 #define KAFKACORE_MEMORY_H
 

@@ -1,6 +1,7 @@
-"""The allocator of everything compiled: Python's raw one, which needs no GIL and which tests can make fail.
+"""The allocator of all compiled modules: Python's raw allocator.
 
-The names are those of the C library. Memory from here must be freed from here, in C too (``memory.h``).
+It needs no GIL, and tests can make it fail. The functions have the names of the C library. Memory allocated
+here must be freed here, also by C code (``memory.h``).
 """
 
 cdef extern from "Python.h" nogil:

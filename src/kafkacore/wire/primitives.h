@@ -1,9 +1,8 @@
 /* Kafka's primitive types in memory: integers in network byte order and varints (Kafka's ByteUtils).
  *
- * A `read` function takes a position, which it moves, and the end of what may be read. It returns 0, or -1 and leaves the
- * position alone; it never reads at or past the end. A `load` or `store` function is unchecked: its caller has made sure
- * that the bytes are there.
- */
+ * A `read` function gets a position, which it advances, and the end of the readable bytes. It returns 0, or
+ * -1 without moving the position, and never reads at or past the end. A `load` or `store` function does no
+ * checks: its caller has made sure that the bytes are there. */
 #ifndef KAFKACORE_PRIMITIVES_H
 #define KAFKACORE_PRIMITIVES_H
 
@@ -90,8 +89,8 @@ static inline int64_t kc_unzigzag(uint64_t raw) { return (int64_t)((raw >> 1) ^ 
 /* ---- Varints: seven bits a byte, the lowest first. A varint has up to 5 bytes, a varlong up to 10 ---- */
 enum { KC_MAX_VARINT_SIZE = 5, KC_MAX_VARLONG_SIZE = 10 };
 
-/* Strict: bits beyond the 32nd or 64th are refused; ByteUtils drops them. `last` is the largest value of byte number
- * `max`. Every caller passes constants. */
+/* Bits beyond the 32nd or 64th are rejected; ByteUtils drops them. `last` is the largest valid value of byte
+ * number `max`. Every caller passes constants. */
 static inline __attribute__((always_inline)) int kc_read_base128(const uint8_t **pos, const uint8_t *end, int max,
                                                                  uint8_t last, uint64_t *out) {
     const uint8_t *at = *pos;
@@ -135,10 +134,10 @@ static inline int kc_read_varlong(const uint8_t **pos, const uint8_t *end, int64
     return 0;
 }
 
-enum { KC_SHORT_VARINT_SIZE = 3 }; /* up to two million, or a million with a sign */
+enum { KC_SHORT_VARINT_SIZE = 3 }; /* up to 2,097,151 unsigned, or about a million in either sign */
 
-/* An unsigned varint of up to KC_SHORT_VARINT_SIZE bytes, without a loop. Returns the position after it, or NULL if it is
- * longer. */
+/* Read an unsigned varint of up to KC_SHORT_VARINT_SIZE bytes without a loop. Returns the position after it,
+ * or NULL if the varint is longer. */
 static inline const uint8_t *kc_load_short_varint(const uint8_t *at, uint32_t *out) {
     uint32_t value = at[0];
     if (value >= 0x80) {
@@ -154,7 +153,7 @@ static inline const uint8_t *kc_load_short_varint(const uint8_t *at, uint32_t *o
     return at + 1;
 }
 
-/* Write 1 to 10 bytes (1 to 5 for a value of 32 bits) and return the position after them. */
+/* Write 1 to 10 bytes (1 to 5 for a 32-bit value) and return the position after them. */
 static inline uint8_t *kc_store_unsigned_varlong(uint8_t *at, uint64_t value) {
     if (value < 0x80) {
         *at = (uint8_t)value;
@@ -171,12 +170,12 @@ static inline uint8_t *kc_store_unsigned_varlong(uint8_t *at, uint64_t value) {
     return at;
 }
 
-/* A signed number; a varint and a varlong of the same value are the same bytes. */
+/* Write a signed number. A varint and a varlong of the same value have the same bytes. */
 static inline uint8_t *kc_store_varlong(uint8_t *at, int64_t value) {
     return kc_store_unsigned_varlong(at, kc_zigzag(value));
 }
 
-/* Nine bits in 64 are as good as one in seven, up to 64 bits. */
+/* Compute ceil(bits / 7) without a division by 7: (9 * bits + 64) / 64 is the same for up to 64 bits. */
 static inline int kc_size_of_unsigned_varlong(uint64_t value) {
     return ((64 - __builtin_clzll(value | 1)) * 9 + 64) / 64;
 }

@@ -1,4 +1,4 @@
-"""Readers and writers of Kafka's primitive types on raw memory; primitives.h describes them.
+"""Functions that read and write Kafka's primitive types in raw memory; primitives.h describes them.
 
 They are inlined into every module that cimports them.
 """

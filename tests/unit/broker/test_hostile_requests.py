@@ -158,7 +158,7 @@ def test_request_of_very_many_names_is_refused_before_they_are_read(hostile: Bro
     payload = metadata_of(MAX_ELEMENTS + 1)
     tracemalloc.start()
     try:
-        with pytest.raises(MalformedMessageError, match="100001 elements or more"):
+        with pytest.raises(MalformedMessageError, match="at least 100001 elements"):
             hostile.apis.handle(hostile.context, memoryview(payload), lambda *_: None)
         assert tracemalloc.get_traced_memory()[1] < LARGEST_ALLOCATION
     finally:
@@ -176,7 +176,7 @@ def test_request_of_very_many_tagged_fields_is_refused_before_they_are_read(host
     body = encoded(MetadataRequest(topics=[]))
     assert body[-1] == 0
     payload = b"".join([body[:-1], *count.pieces(), *writer.pieces()])
-    with pytest.raises(MalformedMessageError, match="100001 elements or more"):
+    with pytest.raises(MalformedMessageError, match="at least 100001 elements"):
         hostile.apis.handle(hostile.context, memoryview(payload), lambda *_: None)
 
 
@@ -184,7 +184,7 @@ def test_elements_of_all_arrays_of_a_request_are_counted_together(hostile: Broke
     topic = ListOffsetsRequest.ListOffsetsTopic(
         name="t", partitions=[ListOffsetsRequest.ListOffsetsPartition(timestamp=-1)] * (MAX_ELEMENTS // 2)
     )
-    with pytest.raises(MalformedMessageError, match=f"may have {MAX_ELEMENTS}, ask for less"):
+    with pytest.raises(MalformedMessageError, match=f"the limit is {MAX_ELEMENTS} .use smaller"):
         hostile.apis.handle(
             hostile.context, memoryview(encoded(ListOffsetsRequest(topics=[topic, topic]))), lambda *_: None
         )

@@ -182,7 +182,7 @@ def test_arrays_together_have_no_more_elements_than_they_may() -> None:
     cursor = Cursor(b"\x03\x00\x04\x02" + bytes(8))
     cursor.limit_elements(5)
     assert [cursor.read_array_length(True) for _ in range(3)] == [2, -1, 3]
-    with pytest.raises(MalformedMessageError, match="have 6 elements or more, it may have 5"):
+    with pytest.raises(MalformedMessageError, match="have at least 6 elements, the limit is 5"):
         cursor.read_array_length(True)
     cursor.limit_elements(1)
     cursor.position = 3
