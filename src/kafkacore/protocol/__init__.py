@@ -1,13 +1,12 @@
-"""Kafka's messages: declarations of every API, code generated from them, and the headers round a message.
+"""Kafka's requests and responses: declarations of every API, code generated from them, and message headers.
 
-In: message objects, or the payload of a frame. Out: buffers, or message objects. Does not know: record
-batches (a message carries them as a memoryview), sockets, which version a broker speaks.
+A message carries record batches as a memoryview; :mod:`kafkacore.record` decodes them.
 
-- :mod:`kafkacore.protocol.schema`: the declarations, to be read; :mod:`kafkacore.protocol.generate` turns
-  them into :mod:`kafkacore.protocol.generated`, one module per API.
-- :mod:`kafkacore.protocol.message`: what generated messages are made of.
+- :mod:`kafkacore.protocol.schema`: the declarations. :mod:`kafkacore.protocol.generate` turns them into
+  :mod:`kafkacore.protocol.generated`, one module per API.
+- :mod:`kafkacore.protocol.message`: base classes of the generated messages.
 - :mod:`kafkacore.protocol.exchange`: whole requests and responses.
-- :mod:`kafkacore.protocol.registry`: which API has which messages.
+- :mod:`kafkacore.protocol.registry`: the message classes of each API.
 """
 
 from kafkacore.protocol.exchange import (

@@ -1,7 +1,6 @@
-"""Declarations in, the text of Python modules out.
+"""Generate the text of Python modules from the declarations of messages.
 
-Straight-line code: what the version decides is an ``if``, and nothing looks at a declaration at run time.
-Does not know: files (``generate.py``).
+The generated code is straight-line: it tests the version with ``if`` and reads no declaration at run time.
 """
 
 from __future__ import annotations
@@ -48,12 +47,15 @@ RUNTIME_NAMES = (
 
 
 def constant_case(name: str) -> str:
-    """``ListOffsets`` → ``LIST_OFFSETS``."""
+    """Convert ``ListOffsets`` to ``LIST_OFFSETS``."""
     return snake_case(name).upper()
 
 
 def module_of_api(api: Api) -> str:
-    """Text of the module of an API: the response's class, then the request's, which names it."""
+    """Return the text of an API's module.
+
+    The class of the response comes first, because the class of the request refers to it.
+    """
     request, response = api.messages
     lines = [
         *message_class(
@@ -73,15 +75,15 @@ def module_of_api(api: Api) -> str:
 
 
 def module_of_messages(about: str, messages: Iterable[Message]) -> str:
-    """Text of a module of messages that are no API."""
+    """Return the text of a module of messages that do not belong to an API."""
     return _module(about, [line for one in messages for line in message_class(one, "Message", [])])
 
 
 def api_key_module(apis: Iterable[Api]) -> str:
-    """Text of the module with the ApiKey enumeration and the table of the modules."""
+    """Return the text of the module with the ApiKey enumeration and the table of the modules."""
     apis = list(apis)
     lines = [
-        '"""Keys of all APIs, and where their messages are.',
+        '"""Keys of all APIs, and the modules of their messages.',
         "",
         GENERATED,
         '"""',
@@ -91,13 +93,13 @@ def api_key_module(apis: Iterable[Api]) -> str:
         "",
         "",
         "class ApiKey(IntEnum):",
-        '    """Kafka\'s ``ApiKeys``; those that Kafka 4 removed have a key, but no messages."""',
+        '    """Kafka\'s ``ApiKeys``. An API that Kafka 4 removed has a key but no messages."""',
         "",
         *(f"    {constant_case(api.name)} = {api.key}" for api in apis),
         "",
         "",
-        "#: API key → (module under ``kafkacore.protocol.generated``, name that the classes begin with,",
-        "#: first version with flexible headers).",
+        "#: For each API key: the module in ``kafkacore.protocol.generated``, the prefix of its class names,",
+        "#: and the first version with flexible headers.",
         "API_MODULES: Final[dict[ApiKey, tuple[str, str, int | None]]] = {",
         *(
             f'    ApiKey.{constant_case(api.name)}: ("{snake_case(api.name)}", "{api.name}", '
@@ -133,7 +135,7 @@ def _flexible_from(message: Message) -> int | None:
 
 
 def message_class(message: Message, base: str, constants: list[str]) -> Iterator[str]:
-    """Lines of a message's class, with the classes of its structures inside."""
+    """Generate the class of a message, with the classes of its structures inside."""
     top = Struct(message.name, message.fields, message.versions)
     yield from ("", "", f"class {message.name}({base}):")
     body = [
@@ -182,12 +184,15 @@ def _methods(message: Message, struct: Struct, path: str, *, is_message: bool = 
 
 
 def _is_made_late(field: FieldCode) -> bool:
-    """Whether decoding leaves the field open when the message says nothing of it."""
+    """Return whether decoding leaves the attribute unset if the field is absent from the message."""
     return field.field.tag is not None and field.default.endswith("()")
 
 
 def _late_defaults(scope: Scope, fields: list[FieldCode]) -> Iterator[str]:
-    """Structures that most messages leave out and nobody looks at: made when somebody does."""
+    """Generate the ``__getattr__`` that creates an omitted structure on first access.
+
+    Most messages omit these structures, and most callers do not read them.
+    """
     if not fields:
         return
     yield from ("", "if not TYPE_CHECKING:", "", "    def __getattr__(self, name: str) -> object:")

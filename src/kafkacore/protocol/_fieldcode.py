@@ -1,7 +1,4 @@
-"""A field's declaration in, the lines of code that deal with the field out.
-
-Does not know: messages as a whole (``_codegen.py``), files.
-"""
+"""Generate the lines of code that encode and decode one field."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ SIZES = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8,
     "uuid": 16,
 }  # fmt: skip
-#: What the generated methods call their own variables; a field of such a name is read into ``name_``.
+#: Names of local variables in the generated methods. A field with such a name is read into ``name_``.
 RESERVED = {
     "self",
     "cls",
@@ -33,12 +30,15 @@ RESERVED = {
 
 
 def indented(lines: Iterable[str], depth: int = 1) -> list[str]:
-    """The lines, moved right."""
+    """Indent the lines."""
     return [" " * (4 * depth) + line if line else "" for line in lines]
 
 
 def snake_case(name: str) -> str:
-    """``TimeoutMs`` → ``timeout_ms``, as Kafka's own generator does it: no underscore within capitals."""
+    """Convert ``TimeoutMs`` to ``timeout_ms``.
+
+    As in Kafka's own generator, a run of capitals gets a single underscore, in front.
+    """
     pairs = zip(" " + name, name, strict=False)
     words = (
         "_" + c if c.isupper() and before.isalnum() and not before.isupper() else c for before, c in pairs
@@ -47,7 +47,10 @@ def snake_case(name: str) -> str:
 
 
 def condition(versions: Versions, within: Versions) -> str:
-    """Expression that is true in ``versions``, of those ``within``; it may be ``"True"`` or ``"False"``."""
+    """Return an expression that is true if the version is in ``versions``.
+
+    ``within`` are the versions that can occur. The expression may be ``"True"`` or ``"False"``.
+    """
     both = versions & within
     if not both:
         return "False"
@@ -59,12 +62,12 @@ def condition(versions: Versions, within: Versions) -> str:
 
 
 def parenthesized(expression: str) -> str:
-    """Fit to be one side of an ``and``."""
+    """Parenthesize an expression if an operand of ``and`` has to be."""
     return f"({expression})" if " or " in expression else expression
 
 
 def negated(expression: str) -> str:
-    """The opposite of what :func:`condition` gave."""
+    """Return the opposite of an expression of :func:`condition`."""
     opposite = {">=": "<", "<=": ">", "==": "!="}
     left, operator, right = words if len(words := expression.split()) == 3 else ("", "", "")
     return f"{left} {opposite[operator]} {right}" if left else f"not ({expression})"
@@ -72,7 +75,7 @@ def negated(expression: str) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a field is: in which message, which versions reach it, and the structure's dotted name."""
+    """The message of a field, the versions in which it can occur, and the dotted name of its structure."""
 
     message: Message
     versions: Versions
@@ -84,12 +87,12 @@ class Scope:
 
 
 def compact_expression(scope: Scope) -> str:
-    """Whether lengths are compact in this version."""
+    """Return the expression that is true if lengths are compact."""
     return condition(scope.flexible, scope.versions)
 
 
 def _min_size_bytes(message: Message, type_name: str, version: int) -> int:
-    """The fewest bytes that a value takes which is not null."""
+    """Return the minimum size of a value that is not null, in bytes."""
     if type_name in SIZES:
         return SIZES[type_name]
     is_flexible = version in message.flexible
@@ -109,7 +112,7 @@ def _min_size_bytes(message: Message, type_name: str, version: int) -> int:
 
 
 class FieldCode:
-    """Lines for one field; ``name`` is its name in Python."""
+    """Generate the code of one field; ``name`` is its name in Python."""
 
     def __init__(self, field: Field, name: str, scope: Scope) -> None:
         self.field = field
@@ -146,7 +149,7 @@ class FieldCode:
 
     @property
     def default(self) -> str:
-        """Expression of a new default value."""
+        """Expression that creates the default value."""
         declared, field = self.field.default, self.field
         if declared == "null" or field.type == "records":
             return "None"
@@ -165,7 +168,7 @@ class FieldCode:
         return "UNSET" if self.default == "[]" or self.default.endswith("()") else self.default
 
     def not_default(self) -> str:
-        """Expression that is true if the field says something."""
+        """Return an expression that is true if the field differs from its default."""
         value, default = f"self.{self.name}", self.default
         if default == "None":
             return f"{value} is not None"
@@ -180,7 +183,10 @@ class FieldCode:
         return f"{value} != {default}"
 
     def _struct_not_default(self, value: str) -> str:
-        """As ``not_default``, without making a structure to compare with where its fields are plain."""
+        """Return the same as ``not_default`` for a structure.
+
+        If the fields of the structure are plain, no structure is created for the comparison.
+        """
         fields = self.scope.message.structs[self.field.type].fields
         if any(field.is_array or field.is_struct or field.nullable for field in fields):
             return f"{value} != {self.default}"
@@ -189,14 +195,17 @@ class FieldCode:
 
     # ---- Encoding ----------------------------------------------------------------------------------------
     def refuse(self, guard: str = "") -> Iterator[str]:
-        """Lines for versions that lack the field (those of ``guard``): refuse what cannot be left out."""
+        """Generate the error of a field that is set and not ignorable, for versions without the field.
+
+        ``guard`` is true in those versions; empty if it need not be tested.
+        """
         if not self.field.ignorable:
             test = self.not_default()
             yield f"if {guard} and {parenthesized(test)}:" if guard else f"if {test}:"
             yield f"    raise field_not_in_version({self.label}, version)"
 
     def _refuse_null(self, value: str) -> Iterator[str]:
-        """Lines that refuse to encode a null where it is not allowed."""
+        """Generate the error of encoding a null that is not allowed."""
         allowed = condition(self.nullable, self.versions)
         if allowed == "True":
             return

@@ -1,8 +1,8 @@
 """Encode and decode whole requests and responses: header and body, without the size of the frame.
 
-The key, version, and correlation id are the first eight bytes of every request. So the header of a request
-of an unknown version can be read, and the broker answers an unknown version of ApiVersions with a version 0
-response that has error 35 and the supported range.
+The API key, the version and the correlation id are the first eight bytes of every request. The header of a
+request with an unknown version can therefore be read. The broker answers an unknown version of ApiVersions in
+version 0 with UNSUPPORTED_VERSION (35) and the supported range.
 """
 
 from __future__ import annotations
@@ -30,19 +30,31 @@ from kafkacore.protocol.registry import (
 )
 from kafkacore.wire import Cursor, Writer
 
-#: In a request's header, behind the API key and its version.
+#: Position in a request's header, after the API key and the version.
 CORRELATION_ID_AT: Final = 4
 
 
 def encode_request(
     request: Request[ResponseMessage], version: int, correlation_id: int, client_id: str | None
 ) -> list[bytes | memoryview]:
-    """A request as buffers, in order. Records are among them by reference.
+    """Encode a request with its header.
+
+    Parameters
+    ----------
+    request:
+        The request, or a builder that creates it for ``version``.
+    version, correlation_id, client_id:
+        Fields of the request header.
+
+    Returns
+    -------
+    list
+        Buffers in order, without the size of the frame. Large buffers of records are included by reference.
 
     Raises
     ------
     UnsupportedVersionError
-        The request has no such version, or the version no place for a field that is set.
+        The request does not have this version, or the version lacks a field that is set.
     IllegalArgumentError
         A value does not fit its field.
     """
@@ -62,7 +74,7 @@ def encode_request(
 
 @lru_cache(maxsize=256)
 def _around_correlation_id(api_key: int, version: int, client_id: str | None) -> tuple[bytes, bytes]:
-    """The header of a request, but for what changes with each: before and behind its correlation id."""
+    """Return the bytes of a request header before and after the correlation id."""
     header = RequestHeader(request_api_key=api_key, request_api_version=version, client_id=client_id)
     writer = Writer()
     header.encode(writer, request_header_version(ApiKey(api_key), version))
@@ -71,7 +83,7 @@ def _around_correlation_id(api_key: int, version: int, client_id: str | None) ->
 
 
 def encode_response(response: ResponseMessage, version: int, correlation_id: int) -> list[bytes | memoryview]:
-    """A response as buffers, in order; raises as :func:`encode_request`."""
+    """Encode a response with its header; raises the errors of :func:`encode_request`."""
     header = ResponseHeader(correlation_id=correlation_id)
     return _encode(header, response_header_version(ApiKey(response.API_KEY), version), response, version)
 
@@ -87,16 +99,21 @@ def _encode(header: Message, header_version: int, body: Message, version: int) -
 
 
 def decode_request_header(payload: Buffer) -> tuple[RequestHeader, Cursor]:
-    """The header of a request, and the cursor at its body.
+    """Decode the header of a request.
 
-    The version is not checked, so that a request of an unknown one can still be answered.
+    The version is not checked, so that a request with an unknown version can still be answered.
+
+    Returns
+    -------
+    header, cursor
+        The header, and a cursor at the start of the body.
 
     Raises
     ------
     MalformedMessageError
-        The bytes are no header.
+        The bytes are not a request header.
     UnsupportedVersionError
-        The API key is unknown, and with it the header's version.
+        The API key is unknown, so that the version of the header is unknown too.
     """
     cursor = Cursor(payload)
     api_key = cursor.read_int16()
@@ -108,15 +125,20 @@ def decode_request_header(payload: Buffer) -> tuple[RequestHeader, Cursor]:
 
 
 def decode_request(payload: Buffer) -> tuple[RequestHeader, RequestMessage[ResponseMessage]]:
-    """Header and body of a request; bytes after it are ignored, as Kafka does.
+    """Decode a request. As in Kafka, bytes after the body are ignored.
+
+    Returns
+    -------
+    header, request
+        The header and the body.
 
     Raises
     ------
     MalformedMessageError
-        The bytes are no such request.
+        The bytes are not a valid request.
     UnsupportedVersionError
-        The API key or the version is unknown. If it is the version, :func:`decode_request_header` still reads
-        the header, so that an answer can be given.
+        The API key or the version is unknown. If only the version is unknown, :func:`decode_request_header`
+        can read the header, so that the request can be answered.
     """
     header, cursor = decode_request_header(payload)
     request_class = API_REGISTRY[ApiKey(header.request_api_key)][0]
@@ -126,20 +148,26 @@ def decode_request(payload: Buffer) -> tuple[RequestHeader, RequestMessage[Respo
 def decode_response(
     payload: Buffer, request_class: type[RequestMessage[ResponseT]], version: int
 ) -> tuple[int, ResponseT]:
-    """Correlation id and body of the response to a request of ``request_class`` that was sent in ``version``.
+    """Decode the response to a request of ``request_class`` that was sent in ``version``.
 
-    A broker that does not know the version of an ApiVersions request answers in version 0, error 35. What
-    cannot be read as an ApiVersions response of ``version`` is read as that (``ApiVersionsResponse.parse``).
+    A broker that does not know the version of an ApiVersions request answers in version 0 with
+    UNSUPPORTED_VERSION (35). An ApiVersions response that is malformed in ``version`` is therefore decoded as
+    version 0 (``ApiVersionsResponse.parse``).
+
+    Returns
+    -------
+    correlation_id, response
+        The correlation id and the body.
 
     Raises
     ------
     MalformedMessageError
-        The bytes are no such response.
+        The bytes are not a valid response.
     UnsupportedVersionError
-        There is no such version.
+        The API does not have this version.
     """
     cursor = Cursor(payload)
-    # The header, without an object for it.
+    # Read the header without creating an object for it.
     correlation_id = cursor.read_int32()
     if response_header_version(cast(ApiKey, request_class.API_KEY), version) >= 1:
         tag_count = cursor.read_unsigned_varint()

@@ -1,8 +1,8 @@
 """Write the modules of :mod:`kafkacore.protocol.generated` from the declarations.
 
-``python -m kafkacore.protocol.generate`` writes what is stale and removes what is no more; ``--check`` writes
-nothing and ends with status 1 and the names of the stale files. The package imports some of what is
-generated: if that is missing, restore it before generating.
+``python -m kafkacore.protocol.generate`` writes modules that are stale and removes modules without a
+declaration. With ``--check`` it writes nothing, prints the names of the stale files and exits with status 1.
+This package imports some of the generated modules: if they are missing, restore them before you generate.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ INIT = '''\
 """Messages of all APIs, one module per API. Generated; do not edit."""
 '''
 ABOUT_DATA = {
-    "headers": "What precedes every request and every response.",
-    "consumer_protocol": "What consumers of a group tell each other through JoinGroup and SyncGroup.",
-    "group_records": "What a group coordinator keeps in ``__consumer_offsets``.",
+    "headers": "Headers of requests and responses.",
+    "consumer_protocol": "Metadata and assignments in JoinGroup and SyncGroup of consumers.",
+    "group_records": "Records that a group coordinator writes to ``__consumer_offsets``.",
     "old_fetch": "Fetch in the versions that Kafka 4 has removed.",
     "old_list_offsets": "ListOffsets in the version that Kafka 4 has removed.",
     "control_records": "Control records, and the records of the metadata log about itself.",
-    "metadata_records": "Records of the cluster's metadata log that this broker keeps.",
+    "metadata_records": "Records of the cluster's metadata log that this broker writes.",
     "principal": "A principal, as brokers forward it to each other.",
 }
 
 
 def generated_files() -> dict[str, str]:
-    """File name → text, of everything under ``generated/``."""
+    """Return the text of each file of ``generated/`` by its name."""
     files = {"__init__.py": INIT, "api_key.py": _codegen.api_key_module(APIS)}
     for api in APIS:
         if api.versions:
@@ -43,7 +43,7 @@ def generated_files() -> dict[str, str]:
 
 
 def stale_files(target: Path) -> dict[str, str | None]:
-    """File name → the text that it should have (``None``: it should not be), of files that differ."""
+    """Return the expected text of each stale file by its name; ``None`` if the file should not exist."""
     wanted: dict[str, str | None] = dict(generated_files())
     present = {path.name: path.read_text(encoding="utf-8") for path in target.glob("*.py")}
     names = sorted(wanted.keys() | present.keys())
@@ -51,9 +51,11 @@ def stale_files(target: Path) -> dict[str, str | None]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; its exit status."""
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m kafkacore.protocol.generate", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
+    parser.add_argument(
+        "--check", action="store_true", help="Write nothing; exit with status 1 if a file is stale."
+    )
     options = parser.parse_args(arguments)
     stale = stale_files(TARGET)
     if options.check:

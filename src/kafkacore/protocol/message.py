@@ -1,9 +1,9 @@
-"""Base classes of the generated messages, and their tagged fields.
+"""Base classes of the generated messages, and the encoding of tagged fields.
 
-A tagged structure that a message omits is created when it is first read: check the error code of a
-partition before the hint of its leader. A collection or structure that the constructor does not get is
-created, and ``None`` means null, which versions without null refuse. Fields of ``bytes`` are copied out of
-the payload. Records and other zero-copy fields are views of it.
+A tagged structure that a message omits is created when it is first read. Check the error code of a partition
+before you read the hint of its leader, so that it is not created for nothing. The constructor creates
+collections and structures that are not given. ``None`` means null, which a version without null rejects.
+Fields of type ``bytes`` are copied out of the payload. Records and other zero-copy fields are views of it.
 """
 
 from __future__ import annotations
@@ -16,33 +16,36 @@ from uuid import UUID
 from kafkacore.errors import MalformedMessageError, UnsupportedVersionError
 from kafkacore.wire import Cursor, FileSlice, Writer
 
-#: The uuid that stands for none.
+#: The UUID that means "no id".
 ZERO_UUID: Final = UUID(int=0)
-#: Default of arguments whose default value is made anew for each message: collections and structures.
+#: Default of constructor arguments whose default value is created for each message: collections and
+#: structures.
 UNSET: Final[Any] = object()
-#: Any object with a buffer; ``memoryview`` when decoded (over the payload, nothing is copied).
+#: Any object with a buffer. A decoded one is a ``memoryview`` of the payload.
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
-#: Record batches: ``memoryview | None`` when decoded; to encode one buffer, a list of buffers, or part of
-#: a file.
+#: Record batches. Decoding returns ``memoryview | None``. Encoding accepts a buffer, a list of buffers, or a
+#: :class:`~kafkacore.wire.FileSlice`.
 Records: TypeAlias = Any
-#: What is shown of a field that holds a secret, in whatever message: a response of SASL, a token, what a
-#: password is checked by.
+#: Placeholder in ``repr()`` for the value of a field that holds a secret.
 HIDDEN: Final = "[hidden]"
+#: Fields that hold a secret in any message: SASL responses, delegation tokens and SCRAM credentials.
 SECRET_FIELDS: Final = frozenset(
     {"auth_bytes", "hmac", "request_data", "salt", "salted_password", "server_key", "stored_key"}
 )
-#: Smaller buffers are copied in between their neighbours: cheaper than a piece of their own.
+#: Minimum size of a buffer that is written by reference. Copying a smaller one is cheaper than a separate
+#: piece.
 MIN_PIECE_SIZE_BYTES: Final = 512
 
 
 class Struct:
-    """A structure of fields. Equal if the fields are; mutable, therefore without a hash.
+    """A structure of fields. Structures are equal if their fields are.
 
-    Type checkers take it for abstract. It has no ABCMeta, which would make every ``isinstance`` slower.
+    They are mutable and therefore unhashable. Type checkers treat this class as abstract. It has no ABCMeta,
+    which would make every ``isinstance`` slower.
     """
 
     __slots__: tuple[str, ...] = ()
-    __hash__ = None  # type: ignore[assignment]  # Python's way to say that instances have no hash
+    __hash__ = None  # type: ignore[assignment]  # makes instances unhashable
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -51,7 +54,7 @@ class Struct:
 
     def __repr__(self) -> str:
         kind = type(self).__qualname__
-        # What an error has left half read, which a debugger shows, has its first fields alone.
+        # A structure whose decoding failed has only its first fields. A debugger may show it.
         fields = ", ".join(
             f"{name}={HIDDEN if is_secret(kind, name) else _shortened(getattr(self, name))}"
             for name in self.__slots__
@@ -66,7 +69,7 @@ class Struct:
         Raises
         ------
         UnsupportedVersionError
-            The version is unknown, or has no place for a field that says something.
+            The version is unknown, or lacks a field that is set.
         """
 
     @classmethod
@@ -77,17 +80,17 @@ class Struct:
         Raises
         ------
         MalformedMessageError
-            The bytes are not such a message.
+            The bytes are not a valid message.
         UnsupportedVersionError
             The version is unknown.
         """
 
 
 class Message(Struct):
-    """A structure with versions of its own.
+    """A message of a protocol, with its range of versions.
 
-    ``NAME`` is Kafka's. Versions are from ``MIN_VERSION`` to ``MAX_VERSION``, and have compact lengths and
-    tagged fields (KIP-482) from ``FLEXIBLE_FROM``, ``None`` for never.
+    ``NAME`` is Kafka's name. Versions ``MIN_VERSION`` to ``MAX_VERSION`` are supported. Versions from
+    ``FLEXIBLE_FROM`` have compact lengths and tagged fields (KIP-482); ``None`` means that no version has.
     """
 
     __slots__ = ()
@@ -99,7 +102,7 @@ class Message(Struct):
 
 
 class ResponseMessage(Message):
-    """Answer to a request of the API ``API_KEY``."""
+    """A response to a request of the API ``API_KEY``."""
 
     __slots__ = ()
 
@@ -111,13 +114,14 @@ ResponseT_co = TypeVar("ResponseT_co", bound=ResponseMessage, covariant=True)
 
 
 class RequestMessage(Message, Generic[ResponseT_co]):
-    """A request of the API ``API_KEY``, which is answered by a message of the class ``RESPONSE``."""
+    """A request of the API ``API_KEY``. The response has the class ``RESPONSE``."""
 
     __slots__ = ()
 
     API_KEY: ClassVar[int]
     RESPONSE: ClassVar[type[ResponseMessage]]
-    #: The newest version is not final; Kafka serves it only if ``unstable.api.versions.enable`` is set.
+    #: Whether the newest version is not final. Kafka serves it only if ``unstable.api.versions.enable`` is
+    #: set.
     LATEST_VERSION_UNSTABLE: ClassVar[bool] = False
 
 
@@ -129,7 +133,7 @@ class RequestBuilder(Generic[ResponseT_co]):
     request_class:
         The class of the message.
     build:
-        Returns the message for a version.
+        A function that returns the message for a version.
     """
 
     __slots__ = ("build", "request_class")
@@ -156,8 +160,11 @@ def request_class_of(request: Request[ResponseT]) -> type[RequestMessage[Respons
 
 
 def is_secret(qualified_name: str, field: str) -> bool:
-    """Whether this field of a structure is not shown (CVE-2026-33558 was a request in a debug log)."""
-    # A configuration that is altered may be the password of a key store.
+    """Return whether ``repr()`` hides the value of a field.
+
+    CVE-2026-33558 was a secret in the debug log of a request.
+    """
+    # An altered configuration may be the password of a key store.
     return field in SECRET_FIELDS or (field == "value" and qualified_name.endswith(".AlterableConfig"))
 
 
@@ -167,64 +174,71 @@ def _shortened(value: object) -> str:
     return repr(value)
 
 
-# ---- Refusals --------------------------------------------------------------------------------------------
+# ---- Errors ----------------------------------------------------------------------------------------------
 def unsupported_version(message: type[Message], version: int) -> UnsupportedVersionError:
-    """The error of a version that a message does not have."""
+    """Return the error for a version that a message does not have."""
     return UnsupportedVersionError(
         f"{message.NAME} has versions {message.MIN_VERSION} to {message.MAX_VERSION}, not {version}"
     )
 
 
 def field_not_in_version(name: str, version: int) -> UnsupportedVersionError:
-    """The error of a field that says something which ``version`` cannot carry."""
-    return UnsupportedVersionError(f"{name} is set, but version {version} has no such field")
+    """Return the error for encoding a field that is set and that ``version`` lacks."""
+    return UnsupportedVersionError(f"{name} is set, but version {version} does not have this field")
 
 
 def null_not_in_version(name: str, version: int) -> UnsupportedVersionError:
-    """The error of encoding a null that ``version`` cannot carry."""
-    return UnsupportedVersionError(f"{name} is None, which version {version} does not allow")
+    """Return the error for encoding a null that ``version`` does not allow."""
+    return UnsupportedVersionError(f"{name} must not be None in version {version}")
 
 
 def null_refused(name: str, cursor: Cursor) -> MalformedMessageError:
-    """The error of reading a null that is not allowed."""
-    return MalformedMessageError(f"{name} is null before byte {cursor.position}, and must not be")
+    """Return the error for decoding a null that is not allowed."""
+    return MalformedMessageError(f"{name} must not be null (before byte {cursor.position})")
 
 
 # ---- Tagged fields (KIP-482) -----------------------------------------------------------------------------
 def skip_tagged_fields(cursor: Cursor, count: int) -> None:
-    """Read past ``count`` tagged fields, none of which is known."""
+    """Skip ``count`` unknown tagged fields."""
     for _ in tagged_fields(cursor, count):
         pass
 
 
 def tagged_fields(cursor: Cursor, count: int) -> Iterator[int]:
-    """The tags of ``count`` fields; the caller reads the value, or leaves it to be skipped.
+    """Yield the tags of ``count`` fields. A value that the caller does not read is skipped.
 
     Raises
     ------
     MalformedMessageError
-        Tags do not ascend, or a value has not the size that it claims.
+        The tags are not ascending, or a value does not have the size given for it.
     """
     cursor.count_elements(count)
     last = -1
     for _ in range(count):
         tag = cursor.read_unsigned_varint()
         if tag <= last:
-            raise MalformedMessageError(f"tag {tag} after tag {last} before byte {cursor.position}")
+            raise MalformedMessageError(
+                f"tagged fields are not in ascending order: tag {tag} after tag {last} "
+                f"(before byte {cursor.position})"
+            )
         last = tag
         size = cursor.read_unsigned_varint()
         if size > cursor.remaining():
-            raise MalformedMessageError(f"tag {tag} of {size} bytes, {cursor.remaining()} bytes left")
+            raise MalformedMessageError(
+                f"tagged field {tag} has size {size}, but {cursor.remaining()} bytes are left"
+            )
         start = cursor.position
         yield tag
         if cursor.position == start:
             cursor.skip(size)
         elif cursor.position != start + size:
-            raise MalformedMessageError(f"tag {tag} has {cursor.position - start} bytes, not {size}")
+            raise MalformedMessageError(
+                f"tagged field {tag} has size {size}, but its value has {cursor.position - start} bytes"
+            )
 
 
 def write_tagged_fields(writer: Writer, fields: list[tuple[int, Writer]]) -> None:
-    """Write the section of tagged fields: (tag, value), tags ascending."""
+    """Write the section of tagged fields from (tag, value) pairs with ascending tags."""
     writer.write_unsigned_varint(len(fields))
     for tag, value in fields:
         writer.write_unsigned_varint(tag)
@@ -235,9 +249,7 @@ def write_tagged_fields(writer: Writer, fields: list[tuple[int, Writer]]) -> Non
 
 # ---- Buffers by reference --------------------------------------------------------------------------------
 def write_nullable_pieces(writer: Writer, value: Records, compact: bool) -> None:
-    """Write the length of a buffer or part of a file, or of a list of buffers, and then these, large ones
-    by reference.
-    """
+    """Write the length of the records and then the records; large buffers are written by reference."""
     if value is None:
         writer.write_length(-1, compact)
     elif isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
-"""Which messages an API has. A module of messages is imported when it is first asked for.
+"""The message classes and header versions of each API.
 
-In: an API key. Out: message classes, header versions. Does not know: bytes.
+The module of an API's messages is imported when it is first needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MessageClasses = tuple[type[RequestMessage[ResponseMessage]], type[ResponseMessa
 
 
 class ApiRegistry(Mapping[ApiKey, MessageClasses]):
-    """ApiKey → (request class, response class), of every API that Kafka 4 speaks."""
+    """Mapping of each API of Kafka 4 to its request class and its response class."""
 
     def __init__(self) -> None:
         self._loaded: dict[ApiKey, MessageClasses] = {}
@@ -41,16 +41,19 @@ API_REGISTRY: Final = ApiRegistry()
 
 
 def request_header_version(api_key: ApiKey, version: int) -> int:
-    """2 before flexible requests, 1 before others (Kafka's ``ApiKeys.requestHeaderVersion``)."""
+    """Return the version of the header of a request (Kafka's ``ApiKeys.requestHeaderVersion``).
+
+    It is 2 for flexible requests and 1 for others.
+    """
     flexible_from = API_MODULES[api_key][2]
     return 2 if flexible_from is not None and version >= flexible_from else 1
 
 
 def response_header_version(api_key: ApiKey, version: int) -> int:
-    """1 before flexible responses, 0 before others (Kafka's ``ApiKeys.responseHeaderVersion``).
+    """Return the version of the header of a response (Kafka's ``ApiKeys.responseHeaderVersion``).
 
-    ApiVersions is answered with header 0 in every version: a client that does not know yet what the broker
-    speaks has to be able to read it (KIP-511).
+    It is 1 for flexible responses and 0 for others. ApiVersions always has response header 0: a client that
+    does not know yet which versions the broker supports must be able to read it (KIP-511).
     """
     if api_key == ApiKey.API_VERSIONS:
         return 0

@@ -69,11 +69,11 @@ def test_indented_lines_are_the_fields_of_a_structure() -> None:
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        ("A", "not a field: A"),
+        ("A", "invalid field: A"),
         ("A int32 sometimes", "'sometimes' in: A int32 sometimes"),
-        ("A int32 1-x", "not a range of versions"),
+        ("A int32 1-x", "invalid range of versions"),
         ("A Missing", "undeclared type Missing"),
-        ("A int32\n  B int32", "declared twice or is a primitive"),
+        ("A int32\n  B int32", "declared twice or has the name of a primitive"),
         ("A S\n  B int8\nC S\n  D int8", "declared twice"),
         ("  A int32\nB int32", "unexpected indent"),
     ],

@@ -127,16 +127,16 @@ def test_null_is_refused_in_versions_that_do_not_allow_it() -> None:
         (FetchRequest(rack_id=untyped), 12),
         (JoinGroupRequest(protocols=[JoinGroupRequest.JoinGroupRequestProtocol(metadata=untyped)]), 5),
     ):
-        with pytest.raises(UnsupportedVersionError, match="is None"):
+        with pytest.raises(UnsupportedVersionError, match="must not be None"):
             encoded(message, version)
 
 
 def test_null_is_malformed_where_it_is_not_allowed() -> None:
     no_topics = bytes.fromhex("ffff 0001 00000000 ffffffff")
-    with pytest.raises(MalformedMessageError, match=r"ProduceRequest\.topic_data is null"):
+    with pytest.raises(MalformedMessageError, match=r"ProduceRequest\.topic_data must not be null"):
         ProduceRequest.decode(Cursor(no_topics), 3)
     no_name = bytes.fromhex("ffff 0001 00000000 00000001 ffff 00000000")
-    with pytest.raises(MalformedMessageError, match=r"TopicProduceData\.name is null"):
+    with pytest.raises(MalformedMessageError, match=r"TopicProduceData\.name must not be null"):
         ProduceRequest.decode(Cursor(no_name), 3)
 
 
@@ -178,9 +178,9 @@ def test_unknown_tag_between_known_ones_is_skipped() -> None:
     [
         ("02" + "01 08 0000000000000007" + "01 08 0000000000000008", "tag 1 after tag 1"),
         ("02" + "63 00" + "01 08 0000000000000007", "tag 1 after tag 99"),
-        ("01" + "01 09 0000000000000007 00", "tag 1 has 8 bytes, not 9"),
-        ("01" + "01 07 0000000000000007", "tag 1 has 8 bytes, not 7"),
-        ("01" + "63 05 abcd", "tag 99 of 5 bytes, 2 bytes left"),
+        ("01" + "01 09 0000000000000007 00", "tagged field 1 has size 9, but its value has 8 bytes"),
+        ("01" + "01 07 0000000000000007", "tagged field 1 has size 7, but its value has 8 bytes"),
+        ("01" + "63 05 abcd", "tagged field 99 has size 5, but 2 bytes are left"),
         ("01", "varint"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Every API of Apache Kafka 4.3, as tables: the source of :mod:`kafkacore.protocol.generated`.
+"""Declarations of every API of Apache Kafka 4.3, the source of :mod:`kafkacore.protocol.generated`.
 
-One module per family; :mod:`~kafkacore.protocol.schema.declaration` says how to read a table. Nothing
-imports this package at run time: ``python -m kafkacore.protocol.generate`` turns it into code.
+There is one module per family of APIs. :mod:`~kafkacore.protocol.schema.declaration` describes the tables. No
+module imports this package at run time: ``python -m kafkacore.protocol.generate`` turns it into code.
 """
 
 from kafkacore.protocol.schema import (
@@ -48,12 +48,12 @@ _FAMILIES = (
     telemetry,
 )
 
-#: All APIs in the order of their keys, those that Kafka 4 removed included.
+#: All APIs in the order of their keys, including those that Kafka 4 removed.
 APIS: tuple[Api, ...] = tuple(
     sorted((api for family in _FAMILIES for api in family.APIS), key=lambda api: api.key)
 )
 
-#: Messages that are no API: module name → its messages.
+#: Messages that do not belong to an API, by the name of their generated module.
 DATA: dict[str, tuple[Message, ...]] = {
     **data.MODULES,
     **metadata_records.MODULES,

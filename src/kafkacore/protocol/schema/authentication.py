@@ -1,4 +1,4 @@
-"""Who a client is: SASL, delegation tokens, SCRAM credentials.
+"""Authentication: SASL, delegation tokens and SCRAM credentials.
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -22,7 +22,7 @@ APIS = (
     api(
         36,
         "SaslAuthenticate",
-        "Carry the mechanism's bytes.",
+        "Exchange the messages of the SASL mechanism.",
         versions="0-2",
         flexible="2+",
         request="""
@@ -66,7 +66,7 @@ APIS = (
     api(
         39,
         "RenewDelegationToken",
-        "Put off the expiry of a delegation token.",
+        "Extend the lifetime of a delegation token.",
         versions="1-2",
         flexible="2+",
         request="""
@@ -82,7 +82,7 @@ APIS = (
     api(
         40,
         "ExpireDelegationToken",
-        "Bring forward the expiry of a delegation token.",
+        "Shorten the lifetime of a delegation token.",
         versions="1-2",
         flexible="2+",
         request="""
@@ -127,7 +127,7 @@ APIS = (
     api(
         50,
         "DescribeUserScramCredentials",
-        "Which SCRAM credentials users have, without the secrets (KIP-554).",
+        "List the SCRAM credentials of users, without the secrets (KIP-554).",
         versions="0",
         flexible="0+",
         request="""

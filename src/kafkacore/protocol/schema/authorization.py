@@ -1,4 +1,4 @@
-"""What a client may do: access control lists and quotas.
+"""Access control lists and client quotas.
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """

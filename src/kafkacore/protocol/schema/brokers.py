@@ -1,4 +1,4 @@
-"""Brokers to their controller; and what Kafka 4 removed.
+"""Requests of brokers to the controller, and APIs that Kafka 4 removed.
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -13,7 +13,7 @@ APIS = (
     api(
         58,
         "Envelope",
-        "A request forwarded to the controller with the principal who sent it (KIP-590).",
+        "Forward a request to the controller with the principal of its sender (KIP-590).",
         versions="0",
         flexible="0+",
         request="""
@@ -29,7 +29,7 @@ APIS = (
     api(
         62,
         "BrokerRegistration",
-        "A broker registers with the controller (KIP-631).",
+        "Register a broker with the controller (KIP-631).",
         versions="0-4",
         flexible="0+",
         request="""
@@ -59,7 +59,7 @@ APIS = (
     api(
         63,
         "BrokerHeartbeat",
-        "A broker is alive; asks to be unfenced or to shut down (KIP-631).",
+        "Keep a broker registered, and request to unfence it or to shut it down (KIP-631).",
         versions="0-2",
         flexible="0+",
         request="""
@@ -82,7 +82,7 @@ APIS = (
     api(
         70,
         "ControllerRegistration",
-        "A controller registers with the active one (KIP-919).",
+        "Register a controller with the active controller (KIP-919).",
         versions="0",
         flexible="0+",
         request="""

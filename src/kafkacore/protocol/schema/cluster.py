@@ -1,4 +1,4 @@
-"""Who is there, what it speaks, which partition lives where.
+"""Metadata of the cluster: brokers, their API versions and features, and partitions.
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -9,7 +9,7 @@ APIS = (
     api(
         18,
         "ApiVersions",
-        "Which APIs and versions, and which features, the broker speaks.",
+        "List the API versions and features that the broker supports.",
         versions="0-4",
         flexible="3+",
         request="""
@@ -38,7 +38,7 @@ APIS = (
     api(
         3,
         "Metadata",
-        "Brokers, topics, partitions and their leaders.",
+        "Describe brokers, topics, partitions and their leaders.",
         versions="0-13",
         flexible="9+",
         request="""
@@ -79,7 +79,7 @@ APIS = (
     api(
         60,
         "DescribeCluster",
-        "The nodes of the cluster and its id (KIP-700).",
+        "Describe the id and the nodes of the cluster (KIP-700).",
         versions="0-2",
         flexible="0+",
         request="""
@@ -106,7 +106,7 @@ APIS = (
     api(
         75,
         "DescribeTopicPartitions",
-        "Partitions of topics, page by page (KIP-966).",
+        "Describe the partitions of topics, page by page (KIP-966).",
         versions="0",
         flexible="0+",
         request="""
@@ -168,7 +168,7 @@ APIS = (
     api(
         64,
         "UnregisterBroker",
-        "Make the controller forget a broker (KIP-500).",
+        "Remove the registration of a broker (KIP-500).",
         versions="0",
         flexible="0+",
         request="""

@@ -93,7 +93,7 @@ APIS = (
     api(
         74,
         "ListConfigResources",
-        "Names of the resources that have configuration (KIP-1142).",
+        "List the resources that have a configuration (KIP-1142).",
         versions="0-1",
         flexible="0+",
         request="""

@@ -1,4 +1,4 @@
-"""Groups whose partitions the coordinator assigns (KIP-848).
+"""Consumer groups, whose partitions the coordinator assigns (KIP-848).
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -9,7 +9,7 @@ APIS = (
     api(
         68,
         "ConsumerGroupHeartbeat",
-        "Join, stay in, or leave a consumer group; the assignment comes back.",
+        "Join, stay in or leave a consumer group. The response has the assignment.",
         versions="0-1",
         flexible="0+",
         request="""
@@ -43,7 +43,7 @@ APIS = (
     api(
         69,
         "ConsumerGroupDescribe",
-        "State, members and assignments of consumer groups.",
+        "Describe the state, members and assignments of consumer groups.",
         versions="0-1",
         flexible="0+",
         request="""

@@ -1,13 +1,13 @@
-"""Headers, and messages that live inside of records and of other messages.
+"""Headers, and messages that are stored in records or sent inside other messages.
 
-Source: Apache Kafka 4.3, ``common/message`` of kafka-clients, where no other is named. Each entry becomes
-one generated module.
+Source: ``common/message`` of kafka-clients in Apache Kafka 4.3, except where another is named. Each entry
+becomes one generated module.
 """
 
 from kafkacore.protocol.schema.declaration import message
 
 MODULES = {
-    # What precedes every request and response.
+    # Headers of requests and responses.
     "headers": (
         message(
             "RequestHeader",
@@ -19,7 +19,7 @@ MODULES = {
             """,
             versions="1-2",
             flexible="2+",
-            about="Precedes every request; version 2 before flexible requests.",
+            about="Header of a request. Flexible requests have version 2.",
         ),
         message(
             "ResponseHeader",
@@ -28,10 +28,10 @@ MODULES = {
             """,
             versions="0-1",
             flexible="1+",
-            about="Precedes every response; version 1 before flexible ones, except to ApiVersions.",
+            about="Header of a response. Flexible responses have version 1, except that of ApiVersions.",
         ),
     ),
-    # What consumers of one group tell each other through JoinGroup and SyncGroup.
+    # Metadata and assignments that consumers of a group exchange in JoinGroup and SyncGroup.
     "consumer_protocol": (
         message(
             "ConsumerProtocolSubscription",
@@ -46,7 +46,7 @@ MODULES = {
             """,
             versions="0-3",
             flexible="none",
-            about="Metadata of a member in JoinGroup: the topics it wants and what it owns.",
+            about="Metadata of a member in JoinGroup: its subscribed topics and its owned partitions.",
         ),
         message(
             "ConsumerProtocolAssignment",
@@ -61,8 +61,9 @@ MODULES = {
             about="Assignment of a member in SyncGroup.",
         ),
     ),
-    # Keys and values of ``__consumer_offsets``; an int16 before a key says which of them it is, one before a
-    # value its version. Source: Apache Kafka 4.3, ``common/message`` of kafka-group-coordinator.
+    # Keys and values of ``__consumer_offsets``. An int16 before a key gives the type of the record, and an
+    # int16 before a value gives its version. Source: ``common/message`` of kafka-group-coordinator in Apache
+    # Kafka 4.3.
     "group_records": (
         message(
             "LegacyOffsetCommitKey",
@@ -73,7 +74,7 @@ MODULES = {
             """,
             versions="0",
             flexible="none",
-            about="Whose offset it is, as brokers before 0.9 wrote it.",
+            about="Key of a committed offset, as brokers before 0.9 wrote it.",
         ),
         message(
             "LegacyOffsetCommitValue",
@@ -84,7 +85,7 @@ MODULES = {
             """,
             versions="0",
             flexible="none",
-            about="A committed offset, as brokers before 0.9 wrote it.",
+            about="Value of a committed offset, as brokers before 0.9 wrote it.",
         ),
         message(
             "OffsetCommitKey",
@@ -95,7 +96,7 @@ MODULES = {
             """,
             versions="0",
             flexible="none",
-            about="Whose offset it is.",
+            about="Key of a committed offset.",
         ),
         message(
             "OffsetCommitValue",
@@ -109,7 +110,7 @@ MODULES = {
             """,
             versions="0-4",
             flexible="4+",
-            about="A committed offset.",
+            about="Value of a committed offset.",
         ),
         message(
             "GroupMetadataKey",
@@ -118,7 +119,7 @@ MODULES = {
             """,
             versions="0",
             flexible="none",
-            about="Which classic group it is.",
+            about="Key of a classic group.",
         ),
         message(
             "GroupMetadataValue",
@@ -141,7 +142,7 @@ MODULES = {
             """,
             versions="0-4",
             flexible="4+",
-            about="A generation of a classic group: its members and what each has been assigned.",
+            about="Generation of a classic group: its members and their assignments.",
         ),
     ),
     # Keys and values of control records, and of the metadata log's own records.
@@ -177,7 +178,7 @@ MODULES = {
             """,
             versions="0-1",
             flexible="0+",
-            about="Value of the control record with which a Raft leader begins its epoch.",
+            about="Value of the control record that a Raft leader writes at the start of its epoch.",
         ),
         message(
             "SnapshotHeaderRecord",

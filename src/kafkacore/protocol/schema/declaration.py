@@ -1,6 +1,6 @@
-"""How a message is declared: a table of fields in, :class:`Message` out.
+"""Declarations of messages as tables of fields, and the parser of these tables.
 
-A line of the table is one field; what is indented below it are the fields of its structure::
+A line of the table is one field. The lines indented below it are the fields of its structure::
 
     # name             type                 versions  default, marks
     TransactionalId    string?              3+        = null
@@ -10,16 +10,18 @@ A line of the table is one field; what is indented below it are the fields of it
         Index          int32
         Records        records?
 
-- Types are Kafka's: ``bool int8 int16 int32 int64 uint16 uint32 float64 string bytes uuid records``, a
-  structure's name, and ``[]`` of those.
-- ``?`` after the type: may be null, in every version that has the field; ``?2+``, ``?2-7``: in those only.
-- Versions (``0+`` if not said): ``3``, ``3-5``, ``3+``. ``= x``: the default, if not 0, false, empty.
-- ``tag n``: travels in the tagged section of flexible versions. ``ignorable``: silently left out where the
-  version lacks it; others must then be at their default. ``key``: identifies an element of its collection.
-  ``zero-copy``: not copied out of the payload. ``inflexible``: has the old length in flexible versions too.
+- The types are Kafka's: ``bool int8 int16 int32 int64 uint16 uint32 float64 string bytes uuid records``, the
+  name of a structure, and ``[]`` followed by one of these.
+- ``?`` after the type: the field may be null in every version that has it. ``?2+`` and ``?2-7``: only in
+  these versions.
+- Versions: ``3``, ``3-5`` or ``3+``; ``0+`` if omitted. ``= x``: the default, if it is not 0, false or empty.
+- ``tag n``: the field is in the tagged section of flexible versions.
+- ``ignorable``: a version that lacks the field silently omits it. A field without this mark must have its
+  default there.
+- ``key``: the field identifies an element of its collection.
+- ``zero-copy``: the value is not copied out of the payload.
+- ``inflexible``: the field has a non-compact length in flexible versions too.
 - ``struct Name`` declares a structure that several fields share.
-
-Does not know: code generation, Python types.
 """
 
 from __future__ import annotations
@@ -40,24 +42,24 @@ _FOREVER = 0x7FFF
 
 
 class DeclarationError(ValueError):
-    """A table that cannot be read; the message names the line."""
+    """A table is invalid; the message contains the line."""
 
 
 @dataclass(frozen=True)
 class Versions:
-    """Versions ``low`` to ``high``, both included; nothing if ``high < low``."""
+    """Versions ``low`` to ``high``, both included; empty if ``high < low``."""
 
     low: int
     high: int
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """``3``, ``3-5``, ``3+`` or ``none``."""
+        """Parse ``3``, ``3-5``, ``3+`` or ``none``."""
         if text == "none":
             return NO_VERSIONS
         matched = _VERSIONS.fullmatch(text)
         if matched is None:
-            raise DeclarationError(f"not a range of versions: {text!r}")
+            raise DeclarationError(f"invalid range of versions: {text!r}")
         low, plus, high = matched.groups()
         return cls(int(low), _FOREVER if plus else int(high or low))
 
@@ -81,7 +83,7 @@ ALL_VERSIONS = Versions(0, _FOREVER)
 
 @dataclass(frozen=True)
 class Field:
-    """One field, of a primitive type or of a structure's name, or an array of these."""
+    """A field. Its type is a primitive, a structure, or an array of one of these."""
 
     name: str
     type: str
@@ -102,31 +104,31 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """Fields of a structure; ``versions`` are those of the message that can hold it."""
+    """A structure; ``versions`` are the versions of the message in which it can occur."""
 
     name: str
     fields: tuple[Field, ...]
     versions: Versions
-    #: Declared by ``struct``, for several fields to share.
+    #: Whether the structure is declared by ``struct``, so that several fields can share it.
     is_common: bool = False
 
 
 @dataclass(frozen=True)
 class Message:
-    """A request, a response, a header, or data kept inside of records."""
+    """A request, a response, a header, or the key or value of a record."""
 
     name: str
     versions: Versions
     flexible: Versions
     fields: tuple[Field, ...]
-    #: Structures in the order of their first mention; names are unique within the message.
+    #: Structures in the order of their first mention. Their names are unique within the message.
     structs: dict[str, Struct]
     about: str = ""
 
 
 @dataclass(frozen=True)
 class Api:
-    """A request and its response. An API that Kafka 4 no longer speaks has no versions and no messages."""
+    """A request and its response. An API that Kafka 4 removed has no versions and no messages."""
 
     key: int
     name: str
@@ -138,7 +140,7 @@ class Api:
 
 @dataclass
 class _Table:
-    """A table being read; ``found`` gathers its structures."""
+    """State of the parser; ``found`` collects the structures of the table."""
 
     message: str
     versions: Versions
@@ -147,7 +149,7 @@ class _Table:
     found: dict[str, Struct] = field(default_factory=dict)
 
     def fields(self, indent: int, versions: Versions) -> tuple[Field, ...]:
-        """The fields at ``indent``; stops at a lesser one."""
+        """Parse the fields at ``indent``, up to a line that is indented less."""
         parsed: list[Field] = []
         while self.at < len(self.lines) and self.lines[self.at][0] == indent:
             words = self.lines[self.at][1].split()
@@ -165,7 +167,9 @@ class _Table:
 
     def define(self, name: str, versions: Versions, *, is_common: bool = False) -> None:
         if name in self.found or name in PRIMITIVES:
-            raise DeclarationError(f"{self.message}: structure {name} is declared twice or is a primitive")
+            raise DeclarationError(
+                f"{self.message}: structure {name} is declared twice or has the name of a primitive type"
+            )
         self.found[name] = Struct(name, (), versions, is_common)  # keeps the order of first mention
         fields = self.fields(self.lines[self.at][0], versions)
         self.found[name] = replace(self.found[name], fields=fields)
@@ -173,7 +177,7 @@ class _Table:
     def parse(self, words: list[str]) -> Field:
         typed = _TYPE.fullmatch(words[1]) if len(words) > 1 else None
         if typed is None:
-            raise DeclarationError(f"{self.message}: not a field: {' '.join(words)}")
+            raise DeclarationError(f"{self.message}: invalid field: {' '.join(words)}")
         one = Field(words[0], typed[2], is_array=bool(typed[1]))
         rest = iter(words[2:])
         for word in rest:
@@ -192,23 +196,26 @@ class _Table:
             elif word == "inflexible":
                 one = replace(one, inflexible=True)
             else:
-                raise DeclarationError(f"{self.message}: {word!r} in: {' '.join(words)}")
+                raise DeclarationError(f"{self.message}: unknown mark {word!r} in: {' '.join(words)}")
         if typed[3]:
             one = replace(one, nullable=Versions.parse(typed[4]) if typed[4] else one.versions)
         return one
 
 
 def message(name: str, table: str, *, versions: str, flexible: str, about: str = "") -> Message:
-    """Read a message's table.
+    """Parse the table of a message.
 
     Parameters
     ----------
     name:
-        Kafka's name of it, ``ProduceRequest``.
+        Kafka's name of the message, for example ``ProduceRequest``.
     table:
-        Its fields; the grammar is this module's docstring.
+        The fields; the docstring of this module describes the grammar.
     versions, flexible:
-        Valid versions, and which of them have compact lengths and tagged fields (KIP-482); ``none`` for none.
+        Supported versions, and the versions with compact lengths and tagged fields (KIP-482); ``none`` for
+        none.
+    about:
+        Docstring of the generated class.
     """
     valid = Versions.parse(versions)
     lines = [line.split("#")[0].rstrip() for line in table.splitlines()]
@@ -235,7 +242,7 @@ def api(
     response: str = "",
     latest_version_unstable: bool = False,
 ) -> Api:
-    """Declare an API: its key, its name, what it is for, and the tables of its request and its response."""
+    """Declare an API: its key, name and purpose, and the tables of its request and its response."""
     if versions == "none":
         return Api(key, name, about, NO_VERSIONS)
     messages = (
@@ -245,7 +252,7 @@ def api(
             response,
             versions=versions,
             flexible=flexible,
-            about=f"Answer to {name}Request.",
+            about=f"Response to {name}Request.",
         ),
     )
     return Api(key, name, about, Versions.parse(versions), messages, latest_version_unstable)

@@ -1,4 +1,4 @@
-"""Groups by the classic protocol: members elect a leader, which assigns the partitions.
+"""Classic groups, whose leader, one of the members, assigns the partitions.
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -9,7 +9,7 @@ APIS = (
     api(
         10,
         "FindCoordinator",
-        "Which broker coordinates a group or a transactional id.",
+        "Find the broker that coordinates a group or a transactional id.",
         versions="0-6",
         flexible="3+",
         request="""
@@ -36,7 +36,7 @@ APIS = (
     api(
         11,
         "JoinGroup",
-        "Join a group; answered when all its members have.",
+        "Join a group. The coordinator responds when all members have joined.",
         versions="0-9",
         flexible="6+",
         request="""
@@ -69,7 +69,7 @@ APIS = (
     api(
         14,
         "SyncGroup",
-        "The leader hands in the assignment, everyone gets their part.",
+        "Send the leader's assignment and receive the assignment of each member.",
         versions="0-5",
         flexible="4+",
         request="""
@@ -134,7 +134,7 @@ APIS = (
     api(
         15,
         "DescribeGroups",
-        "State, members and assignments of groups.",
+        "Describe the state, members and assignments of groups.",
         versions="0-6",
         flexible="5+",
         request="""
@@ -163,7 +163,7 @@ APIS = (
     api(
         16,
         "ListGroups",
-        "The groups that a broker coordinates.",
+        "List the groups that a broker coordinates.",
         versions="0-5",
         flexible="3+",
         request="""

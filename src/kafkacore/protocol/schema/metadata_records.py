@@ -1,7 +1,7 @@
-"""Records of the cluster's metadata log: those that this broker keeps.
+"""Records of the cluster's metadata log that this broker writes.
 
-Source: Apache Kafka 4.3, ``common/metadata`` of kafka-metadata. The numbers of the records
-(``MetadataRecordType``) are with whoever frames them.
+Source: ``common/metadata`` of kafka-metadata in Apache Kafka 4.3. The code that frames the records has their
+type numbers (``MetadataRecordType``).
 """
 
 from kafkacore.protocol.schema.declaration import message
@@ -20,7 +20,7 @@ MODULES = {
             """,
             versions="0",
             flexible="0+",
-            about="What a SCRAM password of a user is checked by.",
+            about="SCRAM credential of a user.",
         ),
         message(
             "RemoveUserScramCredentialRecord",
@@ -30,7 +30,7 @@ MODULES = {
             """,
             versions="0",
             flexible="0+",
-            about="A user's credential of one mechanism is gone.",
+            about="Removal of a user's credential of one SCRAM mechanism.",
         ),
         message(
             "ClientQuotaRecord",
@@ -44,7 +44,7 @@ MODULES = {
             """,
             versions="0",
             flexible="0+",
-            about="One limit of a quota's entity, set or removed.",
+            about="One quota of an entity, set or removed.",
         ),
         message(
             "AccessControlEntryRecord",
@@ -69,7 +69,7 @@ MODULES = {
             """,
             versions="0",
             flexible="0+",
-            about="An access control entry is gone.",
+            about="Removal of an access control entry.",
         ),
     ),
 }

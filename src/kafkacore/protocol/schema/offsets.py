@@ -1,4 +1,4 @@
-"""Offsets that groups commit.
+"""Committed offsets of groups.
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """

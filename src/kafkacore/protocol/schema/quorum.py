@@ -9,7 +9,7 @@ APIS = (
     api(
         52,
         "Vote",
-        "A candidate asks for a vote.",
+        "Request a vote for a candidate.",
         versions="0-2",
         flexible="0+",
         request="""
@@ -46,7 +46,7 @@ APIS = (
     api(
         53,
         "BeginQuorumEpoch",
-        "A new leader makes itself known.",
+        "Announce a new leader.",
         versions="0-1",
         flexible="1+",
         request="""
@@ -82,7 +82,7 @@ APIS = (
     api(
         54,
         "EndQuorumEpoch",
-        "A leader resigns.",
+        "Announce that the leader resigns.",
         versions="0-1",
         flexible="1+",
         request="""
@@ -120,7 +120,7 @@ APIS = (
     api(
         55,
         "DescribeQuorum",
-        "Leader, voters and observers of the quorum (KIP-836).",
+        "Describe the leader, voters and observers of the quorum (KIP-836).",
         versions="0-2",
         flexible="0+",
         request="""
@@ -160,7 +160,7 @@ APIS = (
     api(
         59,
         "FetchSnapshot",
-        "Read a part of a snapshot of the metadata log (KIP-630).",
+        "Read part of a snapshot of the metadata log (KIP-630).",
         versions="0-1",
         flexible="0+",
         request="""

@@ -1,4 +1,4 @@
-"""Writing and reading of records, and where they are.
+"""Writing and reading of records, and lookup of offsets.
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -51,7 +51,7 @@ APIS = (
     api(
         1,
         "Fetch",
-        "Read record batches from partitions; a follower's replication is the same request.",
+        "Read record batches from partitions. Followers replicate with the same request.",
         versions="4-18",
         flexible="12+",
         request="""
@@ -121,7 +121,7 @@ APIS = (
     api(
         2,
         "ListOffsets",
-        "Find offsets by timestamp, or the earliest and latest ones.",
+        "Find offsets by timestamp, or the earliest and latest offsets.",
         versions="1-11",
         flexible="6+",
         request="""
@@ -150,7 +150,7 @@ APIS = (
     api(
         23,
         "OffsetForLeaderEpoch",
-        "Where a leader epoch ended; how truncation is detected (KIP-101, KIP-320).",
+        "Find the end offset of a leader epoch, to detect log truncation (KIP-101, KIP-320).",
         versions="2-4",
         flexible="4+",
         request="""
@@ -176,7 +176,7 @@ APIS = (
     api(
         21,
         "DeleteRecords",
-        "Move the start of partitions forward (KIP-107).",
+        "Delete records by advancing the log start offset of partitions (KIP-107).",
         versions="0-2",
         flexible="2+",
         request="""

@@ -1,8 +1,8 @@
-"""Versions of APIs that Kafka 4 has removed and the embedded broker goes on serving, to read from.
+"""API versions that Kafka 4 removed and the embedded broker still serves for reading.
 
-They are messages of their own, so that no client of ours offers to speak them. Source: Apache Kafka 3.9,
-``common/message`` of kafka-clients: the fields that these versions have. Each entry becomes one generated
-module.
+They are separate messages, so that kafkacore's clients do not offer these versions. Source: the fields that
+these versions have in ``common/message`` of kafka-clients in Apache Kafka 3.9. Each entry becomes one
+generated module.
 """
 
 from kafkacore.protocol.schema.declaration import message
@@ -25,7 +25,7 @@ MODULES = {
             """,
             versions="0-3",
             flexible="none",
-            about="Fetch for clients of Kafka 0.8 to 0.10, which know messages of format 0 or 1.",
+            about="Fetch request of clients of Kafka 0.8 to 0.10, which use message format 0 or 1.",
         ),
         message(
             "OldFetchResponse",
@@ -41,7 +41,7 @@ MODULES = {
             """,
             versions="0-3",
             flexible="none",
-            about="What there is, in messages of format 0 (to version 1) or 1.",
+            about="Response with messages of format 0 (up to version 1) or format 1.",
         ),
     ),
     "old_list_offsets": (
@@ -58,7 +58,7 @@ MODULES = {
             """,
             versions="0",
             flexible="none",
-            about="ListOffsets for clients of Kafka 0.8 to 0.10.0.",
+            about="ListOffsets request of clients of Kafka 0.8 to 0.10.0.",
         ),
         message(
             "OldListOffsetsResponse",
@@ -72,7 +72,7 @@ MODULES = {
             """,
             versions="0",
             flexible="none",
-            about="The offsets, the newest first.",
+            about="Response with offsets, the newest first.",
         ),
     ),
 }

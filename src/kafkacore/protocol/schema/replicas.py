@@ -1,4 +1,4 @@
-"""Where replicas lie and who leads.
+"""Placement of replicas and election of leaders.
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -9,7 +9,7 @@ APIS = (
     api(
         43,
         "ElectLeaders",
-        "Elect leaders of partitions: the preferred one, or an unclean one.",
+        "Elect leaders of partitions, either the preferred replica or an unclean one.",
         versions="0-2",
         flexible="2+",
         request="""
@@ -33,7 +33,7 @@ APIS = (
     api(
         45,
         "AlterPartitionReassignments",
-        "Begin or cancel moving partitions to other brokers (KIP-455).",
+        "Start or cancel the reassignment of partitions to other brokers (KIP-455).",
         versions="0-1",
         flexible="0+",
         request="""
@@ -61,7 +61,7 @@ APIS = (
     api(
         46,
         "ListPartitionReassignments",
-        "Partitions that are being moved (KIP-455).",
+        "List the partitions that are being reassigned (KIP-455).",
         versions="0",
         flexible="0+",
         request="""
@@ -86,7 +86,7 @@ APIS = (
     api(
         34,
         "AlterReplicaLogDirs",
-        "Move replicas between the log folders of a broker (KIP-113).",
+        "Move replicas between the log directories of a broker (KIP-113).",
         versions="1-2",
         flexible="2+",
         request="""
@@ -108,7 +108,7 @@ APIS = (
     api(
         35,
         "DescribeLogDirs",
-        "Log folders of a broker, with the sizes of their partitions (KIP-113).",
+        "Describe the log directories of a broker and the sizes of their partitions (KIP-113).",
         versions="1-5",
         flexible="2+",
         request="""
@@ -137,7 +137,7 @@ APIS = (
     api(
         73,
         "AssignReplicasToDirs",
-        "A broker tells the controller which folder holds which replica (KIP-858).",
+        "Report the log directory of each replica to the controller (KIP-858).",
         versions="0",
         flexible="0+",
         request="""
@@ -165,7 +165,7 @@ APIS = (
     api(
         56,
         "AlterPartition",
-        "A leader asks the controller for another in-sync set (KIP-497).",
+        "Ask the controller to change the in-sync replicas of a partition (KIP-497).",
         versions="2-3",
         flexible="0+",
         request="""

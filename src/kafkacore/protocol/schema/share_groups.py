@@ -1,4 +1,4 @@
-"""Share groups: many consumers to one partition, records acknowledged one by one (KIP-932).
+"""Share groups: consumers share partitions and acknowledge single records (KIP-932).
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -9,7 +9,7 @@ APIS = (
     api(
         76,
         "ShareGroupHeartbeat",
-        "Join, stay in, or leave a share group; the assignment comes back.",
+        "Join, stay in or leave a share group. The response has the assignment.",
         versions="1",
         flexible="0+",
         request="""
@@ -36,7 +36,7 @@ APIS = (
     api(
         77,
         "ShareGroupDescribe",
-        "State, members and assignments of share groups.",
+        "Describe the state, members and assignments of share groups.",
         versions="1",
         flexible="0+",
         request="""
@@ -73,7 +73,7 @@ APIS = (
     api(
         78,
         "ShareFetch",
-        "Acquire records of a share group, and acknowledge earlier ones.",
+        "Acquire records for a share group, and acknowledge earlier records.",
         versions="1-2",
         flexible="0+",
         request="""
@@ -131,7 +131,7 @@ APIS = (
     api(
         79,
         "ShareAcknowledge",
-        "Acknowledge records that were acquired.",
+        "Acknowledge acquired records.",
         versions="1-2",
         flexible="0+",
         request="""
@@ -172,7 +172,7 @@ APIS = (
     api(
         90,
         "DescribeShareGroupOffsets",
-        "Start offsets of a share group's partitions.",
+        "Describe the start offsets of a share group's partitions.",
         versions="0-1",
         flexible="0+",
         request="""
@@ -203,7 +203,7 @@ APIS = (
     api(
         91,
         "AlterShareGroupOffsets",
-        "Set start offsets of a share group's partitions.",
+        "Set the start offsets of a share group's partitions.",
         versions="0",
         flexible="0+",
         request="""
@@ -230,7 +230,7 @@ APIS = (
     api(
         92,
         "DeleteShareGroupOffsets",
-        "Delete a share group's offsets of topics.",
+        "Delete the offsets of a share group for topics.",
         versions="0",
         flexible="0+",
         request="""

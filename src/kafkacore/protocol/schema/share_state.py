@@ -1,4 +1,4 @@
-"""Durable state of share groups, between brokers (KIP-932).
+"""State of share groups, which brokers read and write by these APIs (KIP-932).
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -9,7 +9,7 @@ APIS = (
     api(
         83,
         "InitializeShareGroupState",
-        "Begin the state of share partitions.",
+        "Initialize the state of share partitions.",
         versions="0",
         flexible="0+",
         request="""
@@ -116,7 +116,7 @@ APIS = (
     api(
         87,
         "ReadShareGroupStateSummary",
-        "Read start offsets and epochs of share partitions.",
+        "Read the start offsets and epochs of share partitions.",
         versions="0-1",
         flexible="0+",
         request="""

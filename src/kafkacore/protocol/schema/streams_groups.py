@@ -1,4 +1,4 @@
-"""Groups of Kafka Streams, whose tasks the coordinator assigns (KIP-1071).
+"""Streams groups, whose tasks the coordinator assigns (KIP-1071).
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -9,7 +9,7 @@ APIS = (
     api(
         88,
         "StreamsGroupHeartbeat",
-        "Join, stay in, or leave a streams group; the tasks come back.",
+        "Join, stay in or leave a streams group. The response has the tasks.",
         versions="0",
         flexible="0+",
         request="""
@@ -96,7 +96,7 @@ APIS = (
     api(
         89,
         "StreamsGroupDescribe",
-        "State, topology, members and tasks of streams groups.",
+        "Describe the state, topology, members and tasks of streams groups.",
         versions="0",
         flexible="0+",
         request="""

@@ -1,4 +1,4 @@
-"""Clients' metrics, pushed to the broker (KIP-714).
+"""Client metrics that are pushed to the broker (KIP-714).
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -9,7 +9,7 @@ APIS = (
     api(
         71,
         "GetTelemetrySubscriptions",
-        "Which metrics the broker wants, and how often.",
+        "Get the metrics to push, and the push interval.",
         versions="0",
         flexible="0+",
         request="""
@@ -30,7 +30,7 @@ APIS = (
     api(
         72,
         "PushTelemetry",
-        "Metrics, in OTLP.",
+        "Push metrics in OTLP.",
         versions="0",
         flexible="0+",
         request="""

@@ -1,4 +1,4 @@
-"""Idempotent and transactional producing (KIP-98, KIP-890).
+"""Idempotent and transactional producers (KIP-98, KIP-890).
 
 Source: Apache Kafka 4.3, ``common/message`` of kafka-clients.
 """
@@ -9,7 +9,7 @@ APIS = (
     api(
         22,
         "InitProducerId",
-        "Get a producer id and epoch; fences older producers of the transactional id.",
+        "Get a producer id and epoch, and fence older producers with the transactional id.",
         versions="0-6",
         flexible="2+",
         latest_version_unstable=True,
@@ -136,7 +136,7 @@ APIS = (
     api(
         27,
         "WriteTxnMarkers",
-        "The coordinator has markers written to the partitions of ended transactions.",
+        "Write the coordinator's markers to the partitions of ended transactions.",
         versions="1-2",
         flexible="1+",
         request="""
@@ -163,7 +163,7 @@ APIS = (
     api(
         61,
         "DescribeProducers",
-        "Producers that are active in partitions (KIP-664).",
+        "Describe the active producers of partitions (KIP-664).",
         versions="0",
         flexible="0+",
         request="""
@@ -191,7 +191,7 @@ APIS = (
     api(
         65,
         "DescribeTransactions",
-        "State of transactions (KIP-664).",
+        "Describe the state of transactions (KIP-664).",
         versions="0",
         flexible="0+",
         request="""
@@ -215,7 +215,7 @@ APIS = (
     api(
         66,
         "ListTransactions",
-        "The transactions that a broker coordinates (KIP-664).",
+        "List the transactions that a broker coordinates (KIP-664).",
         versions="0-2",
         flexible="0+",
         request="""
@@ -237,7 +237,7 @@ APIS = (
     api(
         67,
         "AllocateProducerIds",
-        "A broker takes a block of producer ids from the controller (KIP-730).",
+        "Allocate a block of producer ids to a broker (KIP-730).",
         versions="0",
         flexible="0+",
         request="""
