@@ -22,7 +22,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class AddOffsetsToTxnResponse(ResponseMessage):
-    """Answer to AddOffsetsToTxnRequest."""
+    """Response to AddOffsetsToTxnRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code")
 

@@ -25,7 +25,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class AddPartitionsToTxnResponse(ResponseMessage):
-    """Answer to AddPartitionsToTxnRequest."""
+    """Response to AddPartitionsToTxnRequest."""
 
     __slots__ = (
         "throttle_time_ms",

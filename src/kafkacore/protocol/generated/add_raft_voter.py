@@ -27,7 +27,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class AddRaftVoterResponse(ResponseMessage):
-    """Answer to AddRaftVoterRequest."""
+    """Response to AddRaftVoterRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message")
 

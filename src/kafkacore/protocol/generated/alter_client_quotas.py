@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class AlterClientQuotasResponse(ResponseMessage):
-    """Answer to AlterClientQuotasRequest."""
+    """Response to AlterClientQuotasRequest."""
 
     __slots__ = ("throttle_time_ms", "entries")
 

@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class AlterConfigsResponse(ResponseMessage):
-    """Answer to AlterConfigsRequest."""
+    """Response to AlterConfigsRequest."""
 
     __slots__ = ("throttle_time_ms", "responses")
 

@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class AlterUserScramCredentialsResponse(ResponseMessage):
-    """Answer to AlterUserScramCredentialsRequest."""
+    """Response to AlterUserScramCredentialsRequest."""
 
     __slots__ = ("throttle_time_ms", "results")
 

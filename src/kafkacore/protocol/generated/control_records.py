@@ -86,7 +86,7 @@ class EndTxnMarker(Message):
 
 
 class LeaderChangeMessage(Message):
-    """Value of the control record with which a Raft leader begins its epoch."""
+    """Value of the control record that a Raft leader writes at the start of its epoch."""
 
     __slots__ = ("version", "leader_id", "voters", "granting_voters")
 

@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class CreateAclsResponse(ResponseMessage):
-    """Answer to CreateAclsRequest."""
+    """Response to CreateAclsRequest."""
 
     __slots__ = ("throttle_time_ms", "results")
 

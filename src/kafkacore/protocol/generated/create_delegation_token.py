@@ -25,7 +25,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class CreateDelegationTokenResponse(ResponseMessage):
-    """Answer to CreateDelegationTokenRequest."""
+    """Response to CreateDelegationTokenRequest."""
 
     __slots__ = (
         "error_code",

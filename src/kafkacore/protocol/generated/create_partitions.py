@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class CreatePartitionsResponse(ResponseMessage):
-    """Answer to CreatePartitionsRequest."""
+    """Response to CreatePartitionsRequest."""
 
     __slots__ = ("throttle_time_ms", "results")
 

@@ -27,7 +27,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class CreateTopicsResponse(ResponseMessage):
-    """Answer to CreateTopicsRequest."""
+    """Response to CreateTopicsRequest."""
 
     __slots__ = ("throttle_time_ms", "topics")
 

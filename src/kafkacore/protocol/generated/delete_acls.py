@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class DeleteAclsResponse(ResponseMessage):
-    """Answer to DeleteAclsRequest."""
+    """Response to DeleteAclsRequest."""
 
     __slots__ = ("throttle_time_ms", "filter_results")
 

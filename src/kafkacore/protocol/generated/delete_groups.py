@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class DeleteGroupsResponse(ResponseMessage):
-    """Answer to DeleteGroupsRequest."""
+    """Response to DeleteGroupsRequest."""
 
     __slots__ = ("throttle_time_ms", "results")
 

@@ -26,7 +26,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class DeleteShareGroupStateResponse(ResponseMessage):
-    """Answer to DeleteShareGroupStateRequest."""
+    """Response to DeleteShareGroupStateRequest."""
 
     __slots__ = ("results",)
 

@@ -27,7 +27,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class DeleteTopicsResponse(ResponseMessage):
-    """Answer to DeleteTopicsRequest."""
+    """Response to DeleteTopicsRequest."""
 
     __slots__ = ("throttle_time_ms", "responses")
 

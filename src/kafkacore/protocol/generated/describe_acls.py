@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class DescribeAclsResponse(ResponseMessage):
-    """Answer to DescribeAclsRequest."""
+    """Response to DescribeAclsRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources")
 

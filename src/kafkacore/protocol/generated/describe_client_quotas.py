@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class DescribeClientQuotasResponse(ResponseMessage):
-    """Answer to DescribeClientQuotasRequest."""
+    """Response to DescribeClientQuotasRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "entries")
 

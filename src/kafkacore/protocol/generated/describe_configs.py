@@ -25,7 +25,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class DescribeConfigsResponse(ResponseMessage):
-    """Answer to DescribeConfigsRequest."""
+    """Response to DescribeConfigsRequest."""
 
     __slots__ = ("throttle_time_ms", "results")
 

@@ -25,7 +25,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class DescribeDelegationTokenResponse(ResponseMessage):
-    """Answer to DescribeDelegationTokenRequest."""
+    """Response to DescribeDelegationTokenRequest."""
 
     __slots__ = ("error_code", "tokens", "throttle_time_ms")
 

@@ -22,7 +22,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class EndTxnResponse(ResponseMessage):
-    """Answer to EndTxnRequest."""
+    """Response to EndTxnRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch")
 

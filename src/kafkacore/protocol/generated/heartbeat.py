@@ -23,7 +23,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class HeartbeatResponse(ResponseMessage):
-    """Answer to HeartbeatRequest."""
+    """Response to HeartbeatRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code")
 

@@ -24,7 +24,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class IncrementalAlterConfigsResponse(ResponseMessage):
-    """Answer to IncrementalAlterConfigsRequest."""
+    """Response to IncrementalAlterConfigsRequest."""
 
     __slots__ = ("throttle_time_ms", "responses")
 

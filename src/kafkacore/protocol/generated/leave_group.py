@@ -25,7 +25,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class LeaveGroupResponse(ResponseMessage):
-    """Answer to LeaveGroupRequest."""
+    """Response to LeaveGroupRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code", "members")
 

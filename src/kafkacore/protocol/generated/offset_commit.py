@@ -27,7 +27,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class OffsetCommitResponse(ResponseMessage):
-    """Answer to OffsetCommitRequest."""
+    """Response to OffsetCommitRequest."""
 
     __slots__ = ("throttle_time_ms", "topics")
 

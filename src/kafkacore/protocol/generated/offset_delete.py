@@ -22,7 +22,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class OffsetDeleteResponse(ResponseMessage):
-    """Answer to OffsetDeleteRequest."""
+    """Response to OffsetDeleteRequest."""
 
     __slots__ = ("error_code", "throttle_time_ms", "topics")
 

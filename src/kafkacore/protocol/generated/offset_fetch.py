@@ -27,7 +27,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class OffsetFetchResponse(ResponseMessage):
-    """Answer to OffsetFetchRequest."""
+    """Response to OffsetFetchRequest."""
 
     __slots__ = ("throttle_time_ms", "topics", "error_code", "groups")
 

@@ -21,7 +21,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class OldFetchRequest(Message):
-    """Fetch for clients of Kafka 0.8 to 0.10, which know messages of format 0 or 1."""
+    """Fetch request of clients of Kafka 0.8 to 0.10, which use message format 0 or 1."""
 
     __slots__ = ("replica_id", "max_wait_ms", "min_bytes", "max_bytes", "topics")
 
@@ -143,7 +143,7 @@ class OldFetchRequest(Message):
 
 
 class OldFetchResponse(Message):
-    """What there is, in messages of format 0 (to version 1) or 1."""
+    """Response with messages of format 0 (up to version 1) or format 1."""
 
     __slots__ = ("throttle_time_ms", "responses")
 

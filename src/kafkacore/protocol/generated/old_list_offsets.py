@@ -19,7 +19,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class OldListOffsetsRequest(Message):
-    """ListOffsets for clients of Kafka 0.8 to 0.10.0."""
+    """ListOffsets request of clients of Kafka 0.8 to 0.10.0."""
 
     __slots__ = ("replica_id", "topics")
 
@@ -125,7 +125,7 @@ class OldListOffsetsRequest(Message):
 
 
 class OldListOffsetsResponse(Message):
-    """The offsets, the newest first."""
+    """Response with offsets, the newest first."""
 
     __slots__ = ("topics",)
 

@@ -30,7 +30,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class ProduceResponse(ResponseMessage):
-    """Answer to ProduceRequest."""
+    """Response to ProduceRequest."""
 
     __slots__ = ("responses", "throttle_time_ms", "node_endpoints")
 

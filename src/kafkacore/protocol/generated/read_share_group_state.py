@@ -26,7 +26,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class ReadShareGroupStateResponse(ResponseMessage):
-    """Answer to ReadShareGroupStateRequest."""
+    """Response to ReadShareGroupStateRequest."""
 
     __slots__ = ("results",)
 

@@ -22,7 +22,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class RemoveRaftVoterResponse(ResponseMessage):
-    """Answer to RemoveRaftVoterRequest."""
+    """Response to RemoveRaftVoterRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message")
 

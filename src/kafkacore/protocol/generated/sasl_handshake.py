@@ -21,7 +21,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class SaslHandshakeResponse(ResponseMessage):
-    """Answer to SaslHandshakeRequest."""
+    """Response to SaslHandshakeRequest."""
 
     __slots__ = ("error_code", "mechanisms")
 

@@ -25,7 +25,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class TxnOffsetCommitResponse(ResponseMessage):
-    """Answer to TxnOffsetCommitRequest."""
+    """Response to TxnOffsetCommitRequest."""
 
     __slots__ = ("throttle_time_ms", "topics")
 

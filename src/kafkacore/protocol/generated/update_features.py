@@ -25,7 +25,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class UpdateFeaturesResponse(ResponseMessage):
-    """Answer to UpdateFeaturesRequest."""
+    """Response to UpdateFeaturesRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
 

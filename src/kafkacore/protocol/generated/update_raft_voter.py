@@ -27,7 +27,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class UpdateRaftVoterResponse(ResponseMessage):
-    """Answer to UpdateRaftVoterRequest."""
+    """Response to UpdateRaftVoterRequest."""
 
     __slots__ = ("throttle_time_ms", "error_code", "current_leader")
 

@@ -26,7 +26,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class WriteShareGroupStateResponse(ResponseMessage):
-    """Answer to WriteShareGroupStateRequest."""
+    """Response to WriteShareGroupStateRequest."""
 
     __slots__ = ("results",)
 
