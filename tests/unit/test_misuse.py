@@ -395,7 +395,7 @@ def test_arrow_data_are_moved_out_of_their_capsules() -> None:
     ]
     stream = SimpleNamespace(__arrow_c_stream__=lambda: exports.stream)
     assert len(RecordSource(stream)) == 3
-    with pytest.raises(ValueError, match="consumed already"):
+    with pytest.raises(ValueError, match="already been consumed"):
         RecordSource(stream)
 
 
@@ -407,7 +407,7 @@ def test_columns_of_names_that_equal_everything_are_refused() -> None:
         def __eq__(self, other: object) -> bool:
             return other == "offset" and not isinstance(other, Offset)
 
-    with pytest.raises(ValueError, match="choose among"):
+    with pytest.raises(ValueError, match="choose from"):
         ColumnBuilder([Offset("offset") for _ in range(1000)])
 
 

@@ -1,6 +1,6 @@
-"""Record batches: bytes in, records or columns out; records in, a sealed batch out.
+"""Record batches: read them as records or columns, build them, and check them.
 
-Does not know: messages, sockets, partitions. Cython callers cimport ``builder`` and ``batch``.
+Cython modules cimport ``_builder`` and ``_batch``.
 """
 
 from kafkacore.record._batch import Record, RecordBatch, read_batches
@@ -10,7 +10,7 @@ from kafkacore.record._encoding import encode
 from kafkacore.record._header import BatchHeader, assign_offset, read_batch_headers
 from kafkacore.record._legacy_builder import LegacyBatchBuilder, down_convert
 from kafkacore.record._source import RecordSource
-from kafkacore.record._validation import first_at_time, judge_records, validate_batch, with_codec
+from kafkacore.record._validation import first_at_time, scan_records, validate_batch, with_codec
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE
 from kafkacore.record.decoding import decode
 from kafkacore.structs import Compression
@@ -31,9 +31,9 @@ __all__ = [
     "down_convert",
     "encode",
     "first_at_time",
-    "judge_records",
     "read_batch_headers",
     "read_batches",
+    "scan_records",
     "validate_batch",
     "with_codec",
 ]

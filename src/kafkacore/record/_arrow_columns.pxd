@@ -1,4 +1,4 @@
-"""Columns of Arrow data, for `source`; see the module."""
+"""Declare the conversion of Arrow arrays to columns for `_source`."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 

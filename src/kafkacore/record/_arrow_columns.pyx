@@ -1,7 +1,7 @@
-"""Arrow arrays to columns: buffers of a type in, rows that ``column`` finds out; one piece is taken as it is.
+"""Convert Arrow arrays to columns of rows. A single array is used without conversion.
 
-Several pieces, and dictionaries, become one column of pointers. Offsets, views and indices are checked here
-once, so that the loops over rows need no check. Does not know: records, where the data come from.
+Several arrays, and dictionaries, become one column of pointers. Offsets, views and indices are checked once
+here, so that the loops over rows need no checks.
 """
 
 cimport cython
@@ -24,12 +24,12 @@ cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 
 # ---- Bytes and text ----------------------------------------------------------------------------------------
 cdef int import_bytes(ArrowColumn source, Column *out, list owners) except -1:
-    """A column of one of Arrow's types of bytes or text.
+    """Set ``out`` to a column of one of Arrow's binary or string types.
 
     Raises
     ------
     TypeError
-        The type is another.
+        The type is not supported.
     ValueError
         The array is malformed.
     """
@@ -67,11 +67,11 @@ cdef int _to_spans(const Column *column, int64_t count, Span *out) noexcept nogi
 
 
 cdef int layout_of(const ArrowSchema *schema, str name) except -1:
-    """How the rows of a type lie; of a dictionary, its values."""
+    """Return the layout of a type's rows; for a dictionary, the layout of its values."""
     cdef const char *format = schema.format
     if schema.dictionary != NULL:
         if schema.dictionary.dictionary != NULL or schema.dictionary.format == NULL:
-            raise TypeError(f"{name}: a dictionary of dictionaries is not taken")
+            raise TypeError(f"{name}: a dictionary of dictionaries is not supported")
         format = schema.dictionary.format
     if strcmp(format, b"z") == 0 or strcmp(format, b"u") == 0:
         return COLUMN_OFFSETS_32
@@ -83,12 +83,12 @@ cdef int layout_of(const ArrowSchema *schema, str name) except -1:
         return COLUMN_FIXED
     if strcmp(format, b"n") == 0:
         return COLUMN_NULLS
-    raise TypeError(f"{name} is of Arrow type {(<bytes> format).decode()!r}; taken are binary and string "
+    raise TypeError(f"{name} has Arrow type {(<bytes> format).decode()!r}; supported are binary and string "
                     "(also large, view, dictionary) and fixed_size_binary")
 
 
 cdef int fill_column(const ArrowSchema *schema, const Piece *piece, Column *out, str name) except -1:
-    """The column of one piece of a type that is no dictionary."""
+    """Set ``out`` to the column of one piece whose type is not a dictionary."""
     cdef const ArrowArray *array = piece.array
     cdef bint sound = False
     memset(out, 0, sizeof(Column))
@@ -105,9 +105,9 @@ cdef int fill_column(const ArrowSchema *schema, const Piece *piece, Column *out,
     else:
         sound = array.n_buffers == 3
     if not sound or (array.buffers[1] == NULL and piece.length > 0):
-        raise ValueError(f"{name}: the Arrow array lacks buffers")
+        raise ValueError(f"{name}: a buffer of the Arrow array is missing")
     if piece.length == 0:
-        # There may be no buffers at all.
+        # An empty array may have no buffers at all.
         out.layout = COLUMN_NULLS
         return 0
     if out.layout == COLUMN_FIXED:
@@ -124,7 +124,7 @@ cdef int fill_column(const ArrowSchema *schema, const Piece *piece, Column *out,
     with nogil:
         sound = _rows_are_sound(out, piece)
     if not sound:
-        raise ValueError(f"{name}: the Arrow array has an offset out of order or out of its buffer")
+        raise ValueError(f"{name}: an offset of the Arrow array is out of order or outside its buffer")
     return 0
 
 
@@ -132,7 +132,7 @@ cdef const uint8_t *validity_of(const ArrowArray *array, str name) except? NULL:
     if array.null_count == 0 or array.length == 0:
         return NULL
     if array.n_buffers < 1 or (array.null_count > 0 and array.buffers[0] == NULL):
-        raise ValueError(f"{name}: the Arrow array has nulls and does not say where")
+        raise ValueError(f"{name}: the Arrow array has nulls but no validity bitmap")
     return <const uint8_t *> array.buffers[0]
 
 
@@ -166,7 +166,7 @@ cdef bint _views_are_sound(const Column *column, const Piece *piece) noexcept no
         return False
     for row in range(piece.length):
         view = &views[row]
-        # Of a null anything may stand there.
+        # The view of a null may have any content.
         if column.validity != NULL and not bit_is_set(column.validity, column.first_bit + row):
             continue
         if view.size < 0:
@@ -189,11 +189,11 @@ cdef int _decode_dictionary(const ArrowSchema *schema, const Piece *piece, Span 
     cdef bint sound
     cdef char kind = schema.format[0]
     if dictionary == NULL or piece.array.n_buffers != 2 or kind not in b"cCsSiIlL":
-        raise ValueError(f"{name}: the Arrow array's dictionary is malformed")
+        raise ValueError(f"{name}: the dictionary of the Arrow array is malformed")
     if piece.length == 0:
         return 0
     if piece.array.buffers[1] == NULL:
-        raise ValueError(f"{name}: the Arrow array's dictionary is malformed")
+        raise ValueError(f"{name}: the dictionary of the Arrow array is malformed")
     check_array(dictionary, schema.dictionary, name)
     whole.array = dictionary
     whole.start = dictionary.offset
@@ -203,7 +203,7 @@ cdef int _decode_dictionary(const ArrowSchema *schema, const Piece *piece, Span 
     with nogil:
         sound = _look_up(&values, whole.length, piece, validity, kind, out)
     if not sound:
-        raise ValueError(f"{name}: the Arrow array has an index outside its dictionary")
+        raise ValueError(f"{name}: an index of the Arrow array is outside its dictionary")
     return 0
 
 
@@ -224,7 +224,7 @@ cdef bint _look_up(const Column *values, int64_t value_count, const Piece *piece
 
 
 cdef inline int64_t integer_at(const void *data, int64_t at, char kind) noexcept nogil:
-    """An integer of Arrow's type ``kind``."""
+    """Return an integer of Arrow's type ``kind``."""
     if kind == c"l" or kind == c"L":
         return (<const int64_t *> data)[at]
     if kind == c"i":
@@ -242,15 +242,16 @@ cdef inline int64_t integer_at(const void *data, int64_t at, char kind) noexcept
 
 # ---- Numbers -----------------------------------------------------------------------------------------------
 cdef const int64_t *import_timestamps(ArrowColumn source, list owners) except? NULL:
-    """Milliseconds, NO_TIMESTAMP for a null: of int64 (milliseconds) or a timestamp of any unit; NULL if all
-    are null.
+    """Return an array of milliseconds, with NO_TIMESTAMP for null; NULL if all are null.
+
+    The type is int64 (milliseconds) or a timestamp of any unit.
 
     Raises
     ------
     TypeError
-        The type is another.
+        The type is not supported.
     OverflowError
-        A time is more milliseconds than 64 bits hold.
+        A time in milliseconds does not fit in 64 bits.
     """
     cdef const char *format = source.schema.format
     cdef const void *data
@@ -270,8 +271,8 @@ cdef const int64_t *import_timestamps(ArrowColumn source, list owners) except? N
     elif strncmp(format, b"tsn:", 4) == 0:
         divisor = 1000000
     elif (strcmp(format, b"l") != 0 and strncmp(format, b"tsm:", 4) != 0) or source.schema.dictionary != NULL:
-        raise TypeError(f"{source.name} is of Arrow type {source.format!r}; taken are timestamp and int64, "
-                        "which is milliseconds")
+        raise TypeError(f"{source.name} has Arrow type {source.format!r}; supported are timestamp and int64 "
+                        "(milliseconds)")
     if factor == 1 and divisor == 1 and source.piece_count == 1:
         data = check_numbers(&source.pieces[0], source.name)
         if validity_of(source.pieces[0].array, source.name) == NULL and data != NULL:
@@ -285,7 +286,7 @@ cdef const int64_t *import_timestamps(ArrowColumn source, list owners) except? N
             fits = _to_milliseconds(&source.pieces[at], <const int64_t *> data, validity, factor, divisor,
                                     out + row)
         if not fits:
-            raise OverflowError(f"{source.name}: a time of more milliseconds than 64 bits hold")
+            raise OverflowError(f"{source.name}: a time in milliseconds does not fit in 64 bits")
         row += source.pieces[at].length
     return out
 
@@ -294,7 +295,7 @@ cdef const void *check_numbers(const Piece *piece, str name) except? NULL:
     if piece.length == 0:
         return NULL
     if piece.array.n_buffers != 2 or piece.array.buffers[1] == NULL:
-        raise ValueError(f"{name}: the Arrow array lacks buffers")
+        raise ValueError(f"{name}: a buffer of the Arrow array is missing")
     return piece.array.buffers[1]
 
 
@@ -310,13 +311,16 @@ cdef bint _to_milliseconds(const Piece *piece, const int64_t *data, const uint8_
         value = data[piece.start + row]
         if value > largest or value < -largest:
             return False
-        # Rounded down, also before 1970.
+        # Round down, also before 1970.
         out[row] = value * factor // divisor - (value * factor % divisor < 0)
     return True
 
 
 cdef const int32_t *import_partitions(ArrowColumn source, list owners) except? NULL:
-    """Numbers of partitions, NO_PARTITION for a null: of int32 or int64; NULL if all are null."""
+    """Return an array of partition numbers, with NO_PARTITION for null; NULL if all are null.
+
+    The type is int32 or int64.
+    """
     cdef char kind = source.schema.format[0]
     cdef const void *data
     cdef const uint8_t *validity
@@ -327,7 +331,7 @@ cdef const int32_t *import_partitions(ArrowColumn source, list owners) except? N
     if strcmp(source.schema.format, b"n") == 0:
         return NULL
     if source.schema.format[1] != 0 or kind not in b"il" or source.schema.dictionary != NULL:
-        raise TypeError(f"{source.name} is of Arrow type {source.format!r}; taken are int32 and int64")
+        raise TypeError(f"{source.name} has Arrow type {source.format!r}; supported are int32 and int64")
     out = <int32_t *> new_block(source.row_count, sizeof(int32_t), owners)
     for at in range(source.piece_count):
         data = check_numbers(&source.pieces[at], source.name)
@@ -335,7 +339,7 @@ cdef const int32_t *import_partitions(ArrowColumn source, list owners) except? N
         with nogil:
             fits = _to_partitions(&source.pieces[at], data, validity, kind, out + row)
         if not fits:
-            raise ValueError(f"{source.name} has a number that is not a partition's")
+            raise ValueError(f"{source.name} contains an invalid partition; valid are 0 to 2^31 - 1")
         row += source.pieces[at].length
     return out
 

@@ -1,4 +1,4 @@
-"""Headers of Arrow data, for `source`; see the module."""
+"""Declare the conversion of Arrow lists to headers for `_source`."""
 
 from kafkacore.record._arrow_table cimport ArrowColumn
 from kafkacore.record._gather cimport HeaderColumns

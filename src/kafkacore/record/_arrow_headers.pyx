@@ -1,7 +1,6 @@
-"""Arrow lists of structs to headers: ``list<struct<key: string, value: binary>>`` or a map in, columns out.
+"""Convert Arrow lists of key-value structs, or maps, to columns of headers.
 
-The first is the type in which ``ColumnBuilder`` gives headers out. Does not know: records, where the data
-come from.
+``ColumnBuilder`` exports headers as ``list<struct<key: string, value: binary>>``.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -13,9 +12,9 @@ from kafkacore.record._arrow_table cimport ArrowColumn, Piece, check_array, chec
 from kafkacore.record.column cimport COLUMN_SPANS, Column, Span, bit_is_set, column_row
 from kafkacore.record._gather cimport HeaderColumns, new_block
 
-# Where the loop over one piece stands, and what it fills.
+# State of the loop over one piece, and its output.
 cdef struct _Filling:
-    # Headers from 0 on in `names` and `values`, which are the piece's.
+    # The headers of the piece, counted from 0.
     Column names
     Column values
     int64_t row
@@ -26,12 +25,12 @@ cdef struct _Filling:
 
 
 cdef int import_headers(ArrowColumn source, HeaderColumns *out, list owners) except -1:
-    """Columns of the headers; ``out.starts`` is NULL if all are null.
+    """Set ``out`` to the columns of the headers; ``out.starts`` is NULL if all rows are null.
 
     Raises
     ------
     TypeError
-        The type is another.
+        The type is not supported.
     ValueError
         The array is malformed, or a header has no name.
     """
@@ -44,7 +43,7 @@ cdef int import_headers(ArrowColumn source, HeaderColumns *out, list owners) exc
     _check_type(source)
     is_large = strcmp(source.schema.format, b"+L") == 0
     elements = _elements(source, is_large)
-    # By name, or of a map by place.
+    # The fields of a struct are found by name, those of a map by position.
     swapped = elements.names == ["value", "key"]
     names = elements.child(1 if swapped else 0, f"the key of {source.name}")
     values = elements.child(0 if swapped else 1, f"the value of {source.name}")
@@ -76,12 +75,12 @@ cdef int _check_type(ArrowColumn source) except -1:
             pair = {(<bytes> element.children[0].name).decode(), (<bytes> element.children[1].name).decode()}
             if source.format == "+m" or pair == {"key", "value"}:
                 return 0
-    raise TypeError(f"{source.name} is of Arrow type {source.format!r}; taken are list<struct<key: string, "
+    raise TypeError(f"{source.name} has Arrow type {source.format!r}; supported are list<struct<key: string, "
                     "value: binary>> and map<string, binary>")
 
 
 cdef ArrowColumn one_piece(ArrowColumn source, Py_ssize_t at):
-    """One piece as a column of its own."""
+    """Return a column of a single piece."""
     cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
     made.owner, made.name = source.owner, source.name
     made.schema = source.schema
@@ -97,7 +96,7 @@ cdef inline int64_t offset_at(const void *offsets, int64_t at, bint is_large) no
 
 
 cdef ArrowColumn _elements(ArrowColumn source, bint is_large):
-    """The elements that the lists refer to, piece by piece."""
+    """Return the elements of the lists, piece by piece."""
     cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
     cdef const Piece *piece
     cdef const ArrowArray *array
@@ -113,14 +112,14 @@ cdef ArrowColumn _elements(ArrowColumn source, bint is_large):
         first = last = 0
         if piece.length > 0:
             if array.n_buffers != 2 or array.buffers[1] == NULL:
-                raise ValueError(f"{source.name}: the Arrow array lacks buffers")
+                raise ValueError(f"{source.name}: a buffer of the Arrow array is missing")
             if not _offsets_are_sound(piece, is_large):
-                raise ValueError(f"{source.name}: the Arrow array has an offset out of order")
+                raise ValueError(f"{source.name}: an offset of the Arrow array is out of order")
             first = offset_at(array.buffers[1], piece.start, is_large)
             last = offset_at(array.buffers[1], piece.start + piece.length, is_large)
         check_array(array.children[0], made.schema, source.name)
         if last > array.children[0].length:
-            raise ValueError(f"{source.name}: the Arrow array has an offset out of its elements")
+            raise ValueError(f"{source.name}: an offset of the Arrow array is outside its elements")
         made.pieces[at].array = array.children[0]
         made.pieces[at].start = array.children[0].offset + first
         made.pieces[at].length = last - first
@@ -148,21 +147,21 @@ cdef int _fill(const Piece *piece, const Piece *elements, bint is_large, str nam
     with nogil:
         bad = _fill_rows(piece, elements, is_large, rows_validity, elements_validity, filling)
     if bad >= 0:
-        raise ValueError(f"{name}: row {bad} has a header that is null or has no key")
+        raise ValueError(f"{name}: a header in row {bad} is null or has a null key")
     return 0
 
 
 cdef int64_t _fill_rows(const Piece *piece, const Piece *elements, bint is_large,
                         const uint8_t *rows_validity, const uint8_t *elements_validity,
                         _Filling *filling) noexcept nogil:
-    """-1, or the row with a bad header."""
+    """Fill the headers. Returns -1, or the row with an invalid header."""
     cdef const void *offsets = piece.array.buffers[1]
     cdef int64_t first, row, at
     if piece.length == 0:
         return -1
     first = offset_at(offsets, piece.start, is_large)
     for row in range(piece.length):
-        # What a null list's offsets span counts for nothing.
+        # A null list has no elements, whatever its offsets are.
         if rows_validity == NULL or bit_is_set(rows_validity, piece.start + row):
             for at in range(offset_at(offsets, piece.start + row, is_large) - first,
                             offset_at(offsets, piece.start + row + 1, is_large) - first):

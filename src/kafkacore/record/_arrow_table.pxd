@@ -1,23 +1,23 @@
-"""Whatever exports itself by the Arrow PyCapsule interface, held, and its columns; see the module."""
+"""Declare the import of Arrow data for the modules that convert it."""
 
 from libc.stdint cimport int64_t
 
 from kafkacore.record.arrow_c cimport ArrowArray, ArrowSchema
 
-# Rows of one array: those from `start`, which counts from the beginning of its buffers.
+# A range of rows of one array; `start` counts from the beginning of its buffers.
 cdef struct Piece:
     const ArrowArray *array
     int64_t start
     int64_t length
 
 cdef class ArrowColumn:
-    # Pieces of equal type, one after the other.
+    # Consecutive pieces of the same type.
     cdef const ArrowSchema *schema
     cdef Piece *pieces
     cdef Py_ssize_t piece_count
     cdef int64_t row_count
     cdef str name
-    # What the pointers point into.
+    # The object that owns the memory of the pieces.
     cdef object owner
 
     cdef int allocate(self, Py_ssize_t count) except -1

@@ -1,7 +1,7 @@
-"""Arrow data by its PyCapsule interface: arrays, chunked ones, batches and tables in, columns of pieces out.
+"""Import Arrow data by the PyCapsule interface: arrays, chunked arrays, record batches and tables.
 
-Knows the structures' shape, checks what it follows, and holds the memory. Does not know: what the buffers
-of a type mean (``arrow_columns`` does), records. No Arrow library is needed.
+This module moves the exported structures, checks the parts of them that it reads, and owns their memory. It
+needs no Arrow library. ``_arrow_columns`` interprets the buffers.
 """
 
 cimport cython
@@ -15,20 +15,20 @@ from kafkacore.wire.memory cimport calloc, free, realloc
 cdef enum:
     MAX_ROWS = 0x7FFFFFFF
 
-# Of an array; two of them added do not overflow.
+# Maximum length of an array, such that the sum of two does not overflow.
 cdef int64_t MAX_LENGTH = <int64_t> 1 << 61
 
 
 @cython.final
 cdef class _Chunks:
-    """A schema and arrays of it, ours to release: moved out of what exported them."""
+    """Owner of a schema and its arrays, which were moved out of the exported structures."""
     cdef ArrowSchema schema
     cdef ArrowArray **arrays
     cdef Py_ssize_t count
     cdef Py_ssize_t capacity
 
     def __init__(self):
-        raise TypeError("made by RecordSource() only")
+        raise TypeError("chunks can be created only by RecordSource()")
 
     def __dealloc__(self):
         cdef Py_ssize_t at
@@ -41,7 +41,7 @@ cdef class _Chunks:
             self.schema.release(&self.schema)
 
     cdef int take(self, ArrowSchema *schema, ArrowArray *array) except -1:
-        """Move the two structures here; whoever held them has nothing to release any more."""
+        """Move the two structures here. Their exporter then has nothing to release."""
         cdef ArrowArray *moved = <ArrowArray *> calloc(1, sizeof(ArrowArray))
         if moved == NULL:
             raise MemoryError()
@@ -71,11 +71,11 @@ cdef class _Chunks:
         return 0
 
     cdef int read(self, ArrowArrayStream *exported) except -1:
-        """Take all arrays of a stream. Without the GIL: a stream's threads may want it."""
-        # Moved: the capsule may come a second time, or to another thread.
+        """Move all arrays of a stream here, without the GIL, because threads of the stream may need it."""
+        # Moved first, because the capsule may be passed a second time, or to another thread.
         cdef ArrowArrayStream stream = exported[0]
         if stream.release == NULL:
-            raise ValueError("the Arrow stream has been consumed already")
+            raise ValueError("the Arrow stream has already been consumed")
         exported.release = NULL
         try:
             self.read_all(&stream)
@@ -119,7 +119,7 @@ cdef int _fail(ArrowArrayStream *stream, int error) except -1:
 
 
 cdef int check_array(const ArrowArray *array, const ArrowSchema *schema, str name) except -1:
-    """That the parts which are followed are there."""
+    """Check the parts of an array that this package reads."""
     if (array == NULL or array.release == NULL or array.length < 0 or array.length > MAX_LENGTH
             or array.offset < 0 or array.offset > MAX_LENGTH or array.n_buffers < 0
             or array.null_count > array.length or array.n_children != schema.n_children
@@ -139,10 +139,10 @@ cdef int check_schema(const ArrowSchema *schema, str name) except -1:
 @cython.final
 @cython.no_gc_clear
 cdef class ArrowColumn:
-    """One column: its type, and the pieces it lies in."""
+    """A column: its type and its pieces."""
 
     def __init__(self):
-        raise TypeError("an ArrowColumn is made by RecordSource() only")
+        raise TypeError("an ArrowColumn can be created only by RecordSource()")
 
     def __dealloc__(self):
         free(self.pieces)
@@ -155,7 +155,7 @@ cdef class ArrowColumn:
         return 0
 
     cdef ArrowColumn child(self, Py_ssize_t at, str name):
-        """The same rows of a child, of a struct's for a start."""
+        """Return the same rows of a child column, for example of a struct."""
         cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
         cdef const ArrowArray *array
         cdef Py_ssize_t piece
@@ -168,7 +168,7 @@ cdef class ArrowColumn:
             array = self.pieces[piece].array.children[at]
             check_array(array, made.schema, name)
             if array.length < self.pieces[piece].start + self.pieces[piece].length:
-                raise ValueError(f"{name}: the Arrow array is shorter than the one around it")
+                raise ValueError(f"{name}: the Arrow array is shorter than its parent")
             made.pieces[piece].array = array
             made.pieces[piece].start = array.offset + self.pieces[piece].start
             made.pieces[piece].length = self.pieces[piece].length
@@ -177,12 +177,12 @@ cdef class ArrowColumn:
 
     @property
     def format(self) -> str:
-        """Arrow's name of the type."""
+        """Format string of the Arrow type."""
         return (<bytes> self.schema.format).decode(errors="replace")
 
     @property
     def names(self) -> list:
-        """Names of the children."""
+        """Names of the child columns."""
         cdef Py_ssize_t at
         found = []
         for at in range(self.schema.n_children):
@@ -196,14 +196,14 @@ made_only_by(_Chunks, "RecordSource()")
 
 
 cdef ArrowColumn open_arrow(object source, str name):
-    """The data of ``source``, which has ``__arrow_c_array__`` or ``__arrow_c_stream__``.
+    """Import ``source``, an object with ``__arrow_c_array__`` or ``__arrow_c_stream__``.
 
     Raises
     ------
     ValueError
-        What it exports is malformed.
+        The exported data is malformed.
     OSError
-        Its stream failed.
+        The stream failed.
     """
     cdef _Chunks chunks = _Chunks.__new__(_Chunks)
     cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
@@ -231,5 +231,5 @@ cdef ArrowColumn open_arrow(object source, str name):
         made.pieces[at].length = chunks.arrays[at].length
         made.row_count += chunks.arrays[at].length
     if made.row_count > MAX_ROWS:
-        raise ValueError(f"{name}: {made.row_count} rows; at most 2^31 - 1 are taken at once")
+        raise ValueError(f"{name}: {made.row_count} rows exceed the limit of 2^31 - 1 rows per call")
     return made

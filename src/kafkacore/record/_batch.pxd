@@ -1,4 +1,4 @@
-"""RecordBatch and Record for Cython callers."""
+"""Declare RecordBatch and Record for Cython callers."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -8,14 +8,14 @@ from kafkacore.record.parse cimport RecordFields
 from kafkacore.record._payload cimport Payload
 
 cdef class RecordBatch(BatchHeader):
-    # The batch as it came, and its records decompressed (the same for no compression, NULL until the first
-    # use).
+    # The batch as received, and its decompressed records. They are the same for an uncompressed batch. Before
+    # the first use `records_at` is NULL.
     cdef Payload source
     cdef Payload records
     cdef const uint8_t *records_at
     cdef const uint8_t *records_end
     cdef Py_ssize_t max_decompressed_size
-    # The first record that the last reading into columns left, and its offset.
+    # The record at which the last read into columns stopped, and its offset.
     cdef const uint8_t *stopped_at
     cdef int64_t stopped_offset
     cdef int32_t stopped_index
@@ -32,7 +32,7 @@ cdef class Record:
     cdef RecordFields fields
     cdef readonly int64_t offset
     cdef readonly int64_t timestamp
-    # The record's bytes end here; they are the batch's, or own ones.
+    # End of the record's bytes, which belong to the batch, or to `own` if it is set.
     cdef const uint8_t *end
     cdef RecordBatch batch
     cdef bytes own
@@ -49,7 +49,7 @@ cdef class RecordIterator:
     cdef const uint8_t *pos
     cdef int32_t index
     cdef bint are_small
-    # The records handed out last and last but one, which a loop has let go of when it asks for the next.
+    # The last two returned records. A loop has released the older one when it requests the next.
     cdef PyObject *newer
     cdef PyObject *older
 

@@ -8,11 +8,11 @@ from kafkacore.structs import TimestampType
 
 @final
 class RecordBatch(BatchHeader):
-    """One batch. Iterating it gives its :class:`Record` objects; more than once if asked to.
+    """A batch of records. Each iteration over it returns its :class:`Record` objects from the start.
 
-    In format 0 and 1 it is one message, or one compressed set of them.
+    In format 0 and 1, a batch is one message or one compressed message set.
 
-    Made by :func:`read_batches`.
+    :func:`read_batches` creates batches.
     """
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     def __iter__(self) -> RecordIterator: ...
@@ -20,17 +20,17 @@ class RecordBatch(BatchHeader):
 
 @disjoint_base
 class Record:
-    """One record: its place in the batch. Key, value and headers are made each time they are asked for.
+    """A record: its position in the batch. Key, value and headers are created each time they are read.
 
-    The loop over a batch fills the same objects anew as long as nobody keeps them. One that is kept stays
-    what it is, and keeps the memory of its batch until :meth:`detach`.
+    The loop over a batch reuses the same objects as long as no other reference to them exists. A record that
+    is kept does not change, and keeps the memory of its batch alive until :meth:`detach`.
 
     Attributes
     ----------
     offset:
-        Its offset in the partition.
+        Offset in the partition.
     timestamp:
-        Milliseconds since the epoch, -1 for none.
+        Milliseconds since the epoch; -1 for none.
     """
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     @property
@@ -39,25 +39,29 @@ class Record:
     def timestamp(self) -> int: ...
     @property
     def timestamp_type(self) -> TimestampType:
-        """As the batch's."""
+        """Timestamp type of the batch."""
     @property
     def key(self) -> bytes | None:
-        """``bytes`` or ``None``."""
+        """Key as ``bytes``, or ``None``."""
     @property
     def value(self) -> bytes | None:
-        """``bytes`` or ``None``."""
+        """Value as ``bytes``, or ``None``."""
     @property
     def key_size(self) -> int:
-        """Bytes of the key, -1 for none."""
+        """Size of the key in bytes; -1 for null."""
     @property
     def value_size(self) -> int:
-        """Bytes of the value, -1 for none."""
+        """Size of the value in bytes; -1 for null."""
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """List of ``(str, bytes or None)``. A key that is not UTF-8 has U+FFFD where it breaks, as in Java."""
+        """Headers as a list of ``(str, bytes or None)``.
+
+        As in Java, invalid UTF-8 in a key is decoded as U+FFFD.
+        """
     def detach(self) -> Self:
-        """Copy the record's bytes and let go of the batch: a small record that is kept for long then does not
-        keep a large fetch response. Returns the record.
+        """Copy the record's bytes and release the batch. Returns the record.
+
+        A small record that is kept for long then does not keep a large fetch response in memory.
         """
 
 @final
@@ -65,37 +69,38 @@ class _SmallRecord(Record): ...
 
 @final
 class RecordIterator(Iterator[Record]):
-    """The records of one batch, in order."""
+    """Iterator over the records of one batch, in order."""
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
 
 @final
 class BatchIterator(Iterator[RecordBatch]):
-    """The batches of one buffer, in order; see :func:`read_batches`."""
+    """Iterator over the batches of one buffer, in order; see :func:`read_batches`."""
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> RecordBatch: ...
     @property
     def position(self) -> int:
-        """Bytes from the start of the buffer to the next batch."""
+        """Position of the next batch, in bytes from the start of the buffer."""
 
 def read_batches(buffer: Buffer, check_crcs: bool = True, max_decompressed_size: int = ...) -> BatchIterator:
-    """The batches in ``buffer``, one by one; a batch is checked when it is reached.
+    """Iterate over the batches in ``buffer``. A batch is checked when it is reached.
 
     Parameters
     ----------
     buffer:
-        Batches one behind the other. One that is cut short at the end (a fetch is cut at its size limit) ends
-        the iteration.
+        Consecutive batches. A truncated batch at the end, which a fetch response may have because of its size
+        limit, ends the iteration.
     check_crcs:
-        Whether to compute the CRC of each.
+        Whether to verify the checksum of each batch.
     max_decompressed_size:
-        Limit of one decompressed batch, in bytes.
+        Maximum size of a decompressed batch in bytes.
 
     Raises
     ------
     CorruptRecordError
-        A header breaks the format, a CRC differs, or a message of format 0 or 1 is broken, for it is unpacked
-        when it is reached. Asked again, the iterator raises it again.
+        A header is invalid, a CRC does not match, or a message of format 0 or 1 is corrupt, because such
+        messages are converted when they are reached. The iterator does not advance, so the next call raises
+        the error again.
     """

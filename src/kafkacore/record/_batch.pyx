@@ -1,9 +1,11 @@
-"""Read record batches from a fetch response or a log segment: batches and lazy records.
+"""Read record batches from a fetch response or a log segment as batches and lazy records.
 
-A batch keeps its place in the buffer, and a record its positions; only what a caller asks for is copied. A
-compressed batch is decompressed once, on first use, into memory of its own. Invalid data raises
-`CorruptRecordError` with the offset. A record's offset delta must not exceed the last offset delta of its
-batch: beyond it, a reader's position would move backwards at the end of the batch.
+A batch keeps its position in the buffer, and a record keeps the positions of its fields. Bytes are copied
+only when a caller reads them. A compressed batch is decompressed once, on first use, into its own memory.
+Invalid data raises `CorruptRecordError` with the offset.
+
+The offset delta of a record must not exceed the last offset delta of its batch. Otherwise a reader's position
+would move backwards at the end of the batch.
 """
 
 cimport cython
@@ -44,36 +46,37 @@ cdef extern from "bytes_impl.h":
     Py_ssize_t Py_REFCNT(PyObject *object)
 
 cdef enum:
-    # Mean size of a batch's records up to which values are copied whether they are asked for or not.
+    # Average record size in bytes up to which values are copied even if the caller does not read them.
     SMALL_RECORD = 1024
 
 cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
-# By their id, -1 is the last.
+# Indexed by Kafka's number; -1 is the last entry.
 cdef list _TIMESTAMP_TYPES = [
     TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME, TimestampType.NO_TIMESTAMP_TYPE,
 ]
 
 
-# It derives from BatchHeader. A batch that held its header took 4 % longer to decode, because each record
-# then read the header's fields through another pointer, and it would forward all of the header's attributes.
+# RecordBatch derives from BatchHeader. A batch that contained its header took 4 % longer to decode, because
+# each record read the header's fields through another pointer, and it would have to forward all attributes of
+# the header.
 @cython.final
 cdef class RecordBatch(BatchHeader):
-    """One batch. Iterating it gives its :class:`Record` objects; more than once if asked to.
+    """A batch of records. Each iteration over it returns its :class:`Record` objects from the start.
 
-    In format 0 and 1 it is one message, or one compressed set of them.
+    In format 0 and 1, a batch is one message or one compressed message set.
 
-    Made by :func:`read_batches`.
+    :func:`read_batches` creates batches.
     """
 
     def __init__(self):
-        raise TypeError("a RecordBatch is made by read_batches() only")
+        raise TypeError("a RecordBatch can be created only by read_batches()")
 
     def __reduce__(self):
-        refuse_copy(self, "it points into the buffer it was read from; copy those bytes, "
+        refuse_copy(self, "it refers to the buffer it was read from; copy the bytes of the batch, "
                           "buffer[batch.position : batch.position + batch.size_in_bytes]")
 
     cdef int open(self) except -1:
-        """See to it that the records can be read; decompresses on the first call."""
+        """Make the records readable; the first call decompresses them."""
         cdef int codec = self.attributes & COMPRESSION_MASK
         cdef Py_ssize_t at = self.position + RECORDS_AT
         cdef Py_ssize_t end = self.position + self.size_in_bytes
@@ -81,7 +84,7 @@ cdef class RecordBatch(BatchHeader):
         if self.records_at != NULL:
             return 0
         if self.record_count == 0:
-            # Emptied by compaction; whatever the codec, there is nothing to decompress.
+            # Compaction has removed all records, so there is nothing to decompress.
             at = end
         if codec == 0 or at == end:
             return self._set_records(self.source, self.source.data + at, end - at)
@@ -89,21 +92,23 @@ cdef class RecordBatch(BatchHeader):
             plain = decompress(codec, self.source.slice(at, end), self.max_decompressed_size)
         except CorruptRecordError as error:
             raise type(error)(error.reason, offset=self.base_offset) from error
-        # The GIL was released; if another thread was faster, its records may be in use already.
+        # Decompression released the GIL. If another thread was faster, its records may be in use already.
         if self.records_at != NULL:
             return 0
         records = Payload(plain)
         return self._set_records(records, records.data, records.size)
 
     cdef int close(self) except -1:
-        """Forget what has been decompressed; the next use decompresses it again. Nobody reads it now."""
+        """Release the decompressed records, which must not be in use. The next use decompresses again."""
         self.records = None
         self.records_at = self.records_end = self.stopped_at = NULL
         return 0
 
     cdef int _set_records(self, Payload payload, const uint8_t *at, Py_ssize_t size) except -1:
         if self.record_count > size // MIN_RECORD_SIZE:
-            raise CorruptRecordError(f"{self.record_count} records in {size} bytes", offset=self.base_offset)
+            raise CorruptRecordError(
+                f"a batch of {self.record_count} records has only {size} bytes", offset=self.base_offset
+            )
         self.records = payload
         self.records_at = at
         self.records_end = at + size
@@ -118,11 +123,11 @@ cdef class RecordBatch(BatchHeader):
     cdef int64_t timestamp_of(self, RecordFields *fields) noexcept nogil:
         if self.attributes & TIMESTAMP_TYPE_BIT:
             return self.max_timestamp
-        # Unsigned, for the delta is from outside and may be anything.
+        # The sum is unsigned because the delta is untrusted and the sum may overflow.
         return <int64_t> (<uint64_t> self.base_timestamp + <uint64_t> fields.timestamp_delta)
 
     cdef int32_t timestamp_type_id(self) noexcept nogil:
-        """As Kafka numbers them; -1 in format 0, which has no timestamps."""
+        """Return Kafka's number of the timestamp type; -1 in format 0, which has no timestamps."""
         return -1 if self.magic == 0 else self.attributes & TIMESTAMP_TYPE_BIT != 0
 
     def __iter__(self):
@@ -137,61 +142,64 @@ cdef class RecordBatch(BatchHeader):
         return self.record_count
 
 
-# Untracked by the collector: a record refers to its batch, and that to bytes; there is no way back.
+# The garbage collector need not track records: a record refers to its batch, which refers to bytes, and
+# neither refers back.
 @cython.no_gc
 @cython.freelist(256)
 cdef class Record:
-    """One record: its place in the batch. Key, value and headers are made each time they are asked for.
+    """A record: its position in the batch. Key, value and headers are created each time they are read.
 
-    The loop over a batch fills the same objects anew as long as nobody keeps them. One that is kept stays
-    what it is, and keeps the memory of its batch until :meth:`detach`.
+    The loop over a batch reuses the same objects as long as no other reference to them exists. A record that
+    is kept does not change, and keeps the memory of its batch alive until :meth:`detach`.
 
     Attributes
     ----------
     offset:
-        Its offset in the partition.
+        Offset in the partition.
     timestamp:
-        Milliseconds since the epoch, -1 for none.
+        Milliseconds since the epoch; -1 for none.
     """
 
     def __init__(self):
-        raise TypeError("a Record is made by read_batches() only")
+        raise TypeError("a Record can be created only by read_batches()")
 
     def __reduce__(self):
-        refuse_copy(self, "it points into its batch; copy its offset, timestamp, key, value and headers")
+        refuse_copy(self, "it refers to its batch; copy its offset, timestamp, key, value and headers")
 
     @property
     def timestamp_type(self):
-        """As the batch's."""
+        """Timestamp type of the batch."""
         return _TIMESTAMP_TYPES[self.timestamp_type_id]
 
     @property
     def key(self):
-        """``bytes`` or ``None``."""
+        """Key as ``bytes``, or ``None``."""
         if self.fields.key_size < 0:
             return None
         return PyBytes_FromStringAndSize(<const char *> self.fields.key, self.fields.key_size)
 
     @property
     def value(self):
-        """``bytes`` or ``None``."""
+        """Value as ``bytes``, or ``None``."""
         if self.fields.value_size < 0:
             return None
         return PyBytes_FromStringAndSize(<const char *> self.fields.value, self.fields.value_size)
 
     @property
     def key_size(self) -> int:
-        """Bytes of the key, -1 for none."""
+        """Size of the key in bytes; -1 for null."""
         return self.fields.key_size
 
     @property
     def value_size(self) -> int:
-        """Bytes of the value, -1 for none."""
+        """Size of the value in bytes; -1 for null."""
         return self.fields.value_size
 
     @property
     def headers(self) -> list:
-        """List of ``(str, bytes or None)``. A key that is not UTF-8 has U+FFFD where it breaks, as in Java.
+        """Headers as a list of ``(str, bytes or None)``.
+
+        As in Java, invalid UTF-8 in a key is decoded as U+FFFD.
         """
         cdef const uint8_t *pos = self.fields.headers
         cdef const uint8_t *key = NULL
@@ -207,8 +215,9 @@ cdef class Record:
         return headers
 
     def detach(self):
-        """Copy the record's bytes and let go of the batch: a small record that is kept for long then does not
-        keep a large fetch response. Returns the record.
+        """Copy the record's bytes and release the batch. Returns the record.
+
+        A small record that is kept for long then does not keep a large fetch response in memory.
         """
         cdef const uint8_t *start = self.fields.key
         cdef const uint8_t *copy
@@ -229,13 +238,14 @@ cdef class Record:
         )
 
 
-# A class of its own, because a slot belongs to a type: `value` is a slot here and a property of Record.
+# A separate class, because a slot belongs to a type: `value` is a slot here and a property of Record.
 @cython.no_gc
 @cython.final
 cdef class _SmallRecord(Record):
-    """A record of a batch of small ones. Its value is copied when the record is filled, into the previous
-    value's object if only the record refers to it. Reading it as a slot makes this cheaper than creating the
-    value on demand.
+    """A record of a batch with small records.
+
+    Its value is copied when the record is filled. If only the record refers to the previous value's object,
+    that object is reused. Reading the value as a slot makes this cheaper than creating it on demand.
     """
 
     def __dealloc__(self):
@@ -243,7 +253,7 @@ cdef class _SmallRecord(Record):
 
 
 cdef void _read_value_from_slot() noexcept:
-    """Have `_SmallRecord.value` be a member in memory, which the interpreter reads without a call."""
+    """Make `_SmallRecord.value` a member in memory, which the interpreter reads without a call."""
     cdef _SmallRecord record = _SmallRecord.__new__(_SmallRecord)
     kc_value_member.offset = <char *> &record.filled_value - <char *> <void *> record
     slot = PyDescr_NewMember(<PyTypeObject *> _SmallRecord, &kc_value_member)
@@ -256,10 +266,10 @@ _read_value_from_slot()
 
 @cython.final
 cdef class RecordIterator:
-    """The records of one batch, in order."""
+    """Iterator over the records of one batch, in order."""
 
     def __init__(self):
-        raise TypeError("an iterator over batches is made by read_batches() only")
+        raise TypeError("an iterator over batches can be created only by read_batches()")
 
     def __dealloc__(self):
         Py_XDECREF(self.newer)
@@ -320,10 +330,10 @@ made_only_by(RecordIterator, "read_batches()")
 
 @cython.final
 cdef class BatchIterator:
-    """The batches of one buffer, in order; see :func:`read_batches`."""
+    """Iterator over the batches of one buffer, in order; see :func:`read_batches`."""
 
     def __init__(self):
-        raise TypeError("an iterator over batches is made by read_batches() only")
+        raise TypeError("an iterator over batches can be created only by read_batches()")
 
     def __iter__(self):
         return self
@@ -349,7 +359,7 @@ cdef class BatchIterator:
 
     @property
     def position(self) -> int:
-        """Bytes from the start of the buffer to the next batch."""
+        """Position of the next batch, in bytes from the start of the buffer."""
         return self.at
 
 
@@ -357,23 +367,24 @@ made_only_by(BatchIterator, "read_batches()")
 
 
 def read_batches(buffer, bint check_crcs=True, Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE):
-    """The batches in ``buffer``, one by one; a batch is checked when it is reached.
+    """Iterate over the batches in ``buffer``. A batch is checked when it is reached.
 
     Parameters
     ----------
     buffer:
-        Batches one behind the other. One that is cut short at the end (a fetch is cut at its size limit) ends
-        the iteration.
+        Consecutive batches. A truncated batch at the end, which a fetch response may have because of its size
+        limit, ends the iteration.
     check_crcs:
-        Whether to compute the CRC of each.
+        Whether to verify the checksum of each batch.
     max_decompressed_size:
-        Limit of one decompressed batch, in bytes.
+        Maximum size of a decompressed batch in bytes.
 
     Raises
     ------
     CorruptRecordError
-        A header breaks the format, a CRC differs, or a message of format 0 or 1 is broken, for it is unpacked
-        when it is reached. Asked again, the iterator raises it again.
+        A header is invalid, a CRC does not match, or a message of format 0 or 1 is corrupt, because such
+        messages are converted when they are reached. The iterator does not advance, so the next call raises
+        the error again.
     """
     cdef BatchIterator iterator = BatchIterator.__new__(BatchIterator)
     iterator.payload = Payload(buffer)

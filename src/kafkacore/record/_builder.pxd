@@ -1,24 +1,24 @@
-"""RecordBatchBuilder for Cython callers: the producer's hot path without a Python call."""
+"""Declare RecordBatchBuilder for Cython callers: the producer's hot path without Python calls."""
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kafkacore.record._source cimport RecordSource
 
 cdef class RecordBatchBuilder:
-    # The batch as it grows: room for the header, then the records.
+    # The batch as it grows: space for the header, then the records.
     cdef uint8_t *data
     cdef readonly Py_ssize_t size_in_bytes
-    # Of the largest record.
+    # Size of the largest record in bytes.
     cdef readonly Py_ssize_t max_record_size
-    # Bytes of `data` that are ours to fill without looking further: no more than `limit`, 0 when closed.
+    # Bytes of `data` that can be filled without further checks: at most `limit`; 0 when closed.
     cdef Py_ssize_t capacity
-    # Bytes of `data` at which the batch is full; for a compressed one, more than batch_size.
+    # Size in bytes at which the batch is full; for a compressed batch more than `batch_size`.
     cdef Py_ssize_t limit
     cdef readonly Py_ssize_t batch_size
     cdef readonly int64_t base_timestamp
     cdef readonly int64_t max_timestamp
     cdef readonly int32_t record_count
-    # Closed: refuses appends. Sealed: its memory stays where it is.
+    # A closed batch accepts no appends. The memory of a sealed batch does not move.
     cdef readonly bint is_closed
     cdef bint is_sealed
     cdef int codec
@@ -34,8 +34,9 @@ cdef class RecordBatchBuilder:
     cdef int count_record(self, const uint8_t *end, int64_t timestamp_ms) noexcept nogil
     cdef bint full(self) noexcept nogil
     cdef int _compress(self) except -1
-    cdef int make_room(self, int64_t delta, Py_ssize_t key_size, Py_ssize_t value_size,
-                       Py_ssize_t headers_size, int32_t header_count, Py_ssize_t rows_left) except -2 nogil
+    cdef int ensure_capacity(self, int64_t delta, Py_ssize_t key_size, Py_ssize_t value_size,
+                             Py_ssize_t headers_size, int32_t header_count,
+                             Py_ssize_t rows_left) except -2 nogil
     cdef int write_header(self, uint8_t *batch, Py_ssize_t size, int64_t base_offset, int32_t leader_epoch,
                           int attributes, int64_t producer_id, int16_t producer_epoch,
                           int32_t base_sequence) noexcept nogil

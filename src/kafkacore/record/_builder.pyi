@@ -8,28 +8,29 @@ from kafkacore.structs import Compression, TimestampType
 
 @final
 class RecordBatchBuilder:
-    """One batch of format 2 as it is filled, and sealed.
+    """A builder of one batch of format 2.
 
     Parameters
     ----------
     batch_size:
-        Bytes of the batch on the wire at which it counts as full. The first record always fits.
+        Size of the batch on the wire, in bytes, at which it is full. The first record always fits.
     compression:
         A :class:`Compression`.
     compression_level:
         One of the codec's levels (``compression.CODECS``); ``None`` for the default.
     timestamp_type:
-        What the batch says of its timestamps.
+        Timestamp type of the batch.
     compression_ratio:
-        Expected compressed size through plain size; a compressed batch takes plain bytes up to
-        ``batch_size / compression_ratio``.
+        Expected ratio of compressed to uncompressed size. A compressed batch accepts ``batch_size /
+        compression_ratio`` uncompressed bytes.
 
     Attributes
     ----------
     size_in_bytes:
-        Bytes so far, header included: before compression while it is open, on the wire once it is sealed.
+        Current size in bytes with the header: uncompressed while the batch is open, on the wire once it is
+        sealed.
     base_timestamp, max_timestamp:
-        Milliseconds since the epoch, -1 while it is empty.
+        Milliseconds since the epoch; -1 while the batch is empty.
     """
     def __new__(
         cls,
@@ -57,7 +58,7 @@ class RecordBatchBuilder:
     def max_record_size(self) -> int: ...
     @property
     def is_full(self) -> bool:
-        """No further record is expected to fit."""
+        """Whether the batch is full; no further record is expected to fit."""
     def append(
         self,
         timestamp_ms: int,
@@ -65,7 +66,7 @@ class RecordBatchBuilder:
         value: Buffer | None,
         headers: Sequence[tuple[str, Buffer | None]] = (),
     ) -> int:
-        """Add a record.
+        """Append a record.
 
         Parameters
         ----------
@@ -74,11 +75,12 @@ class RecordBatchBuilder:
         key, value:
             ``bytes`` or another contiguous buffer, or ``None``.
         headers:
-            Pairs of a ``str`` and ``bytes`` or ``None``.
+            Pairs of ``str`` and ``bytes`` or ``None``.
 
         Returns
         -------
-        Its place in the batch (0 for the first), or -1 if the batch has no room for it.
+        int
+            Index of the record in the batch, from 0, or -1 if the record does not fit.
 
         Raises
         ------
@@ -95,14 +97,17 @@ class RecordBatchBuilder:
         base_offset: int = 0,
         partition_leader_epoch: int = -1,
     ) -> memoryview:
-        """Seal the batch: compress it, write its header, compute the CRC; without the GIL what takes long.
+        """Seal the batch: compress it, write its header and compute the CRC.
+
+        Compression and the CRC of a large batch run without the GIL.
 
         Returns
         -------
-        A read-only memoryview of the whole batch, which keeps its memory alive.
+        memoryview
+            The whole batch, read-only. The view keeps the memory alive.
 
         Raises
         ------
         IllegalStateError
-            The batch is sealed already, or empty.
+            The batch is already sealed, or is empty.
         """

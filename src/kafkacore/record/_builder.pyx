@@ -1,8 +1,7 @@
-"""Writing record batches: records in, one sealed batch for the socket out.
+"""Build record batches of format 2.
 
-A record is encoded once, straight into the memory that is written to the socket; a compressed batch is
-compressed when it is sealed. Layout and choices are those of Kafka's ``MemoryRecordsBuilder``. Does not know:
-partitions, linger, memory limits of the producer.
+A record is encoded once, directly into the memory that is written to the socket. A compressed batch is
+compressed when it is sealed. Layout and decisions follow Kafka's ``MemoryRecordsBuilder``.
 """
 
 cimport cython
@@ -35,20 +34,20 @@ from kafkacore.wire.copying import refuse_copy
 
 cdef enum:
     MAX_INT32 = 0x7FFFFFFF
-    # Grown step by step, so that a thousand idle partitions do not take a thousand full batches.
+    # The memory grows in steps, so that a thousand idle partitions do not take a thousand full batches.
     FIRST_CAPACITY = 4096
     SMALL_CAPACITY = 65536
-    # Up to here the CRC keeps the GIL: it takes some microseconds, and getting the lock back from a busy
-    # thread milliseconds.
+    # Smaller batches keep the GIL for the CRC, which takes some microseconds. Getting the GIL back from a
+    # busy thread takes milliseconds.
     SEAL_WITH_GIL = 65536
-    # Of the records before compression; a batch's size on the wire is an int32.
+    # Maximum size of the records before compression; the size of a batch on the wire is an int32.
     MAX_SIZE = MAX_INT32 - 65536
 
 cdef object _NO_HEADERS = ()
 
 
 cdef bytes _encode_headers(headers, int32_t *count):
-    """The headers of a record, as they stand in it behind their count, and that."""
+    """Return the encoded headers of a record, without their count, and set `count`."""
     cdef bytearray encoded = bytearray()
     for name, value in headers:
         count[0] += 1
@@ -59,35 +58,36 @@ cdef bytes _encode_headers(headers, int32_t *count):
 
 @cython.final
 cdef class RecordBatchBuilder:
-    """One batch of format 2 as it is filled, and sealed.
+    """A builder of one batch of format 2.
 
     Parameters
     ----------
     batch_size:
-        Bytes of the batch on the wire at which it counts as full. The first record always fits.
+        Size of the batch on the wire, in bytes, at which it is full. The first record always fits.
     compression:
         A :class:`Compression`.
     compression_level:
         One of the codec's levels (``compression.CODECS``); ``None`` for the default.
     timestamp_type:
-        What the batch says of its timestamps.
+        Timestamp type of the batch.
     compression_ratio:
-        Expected compressed size through plain size; a compressed batch takes plain bytes up to
-        ``batch_size / compression_ratio``.
+        Expected ratio of compressed to uncompressed size. A compressed batch accepts ``batch_size /
+        compression_ratio`` uncompressed bytes.
 
     Attributes
     ----------
     size_in_bytes:
-        Bytes so far, header included: before compression while it is open, on the wire once it is sealed.
+        Current size in bytes with the header: uncompressed while the batch is open, on the wire once it is
+        sealed.
     base_timestamp, max_timestamp:
-        Milliseconds since the epoch, -1 while it is empty.
+        Milliseconds since the epoch; -1 while the batch is empty.
     """
 
     def __cinit__(self, Py_ssize_t batch_size, compression=Compression.NONE, compression_level=None,
                   timestamp_type=TimestampType.CREATE_TIME, double compression_ratio=1.0):
         if batch_size < 0:
-            raise ValueError(f"batch_size {batch_size} < 0")
-        # To look up the member of an enumeration costs as much as ten records.
+            raise ValueError(f"batch_size must not be negative: {batch_size}")
+        # Looking up the member of an enumeration takes as long as appending ten records.
         self.codec = compression if type(compression) is Compression else Compression(compression)
         self.timestamp_type = timestamp_type
         if self.timestamp_type != 0:
@@ -108,14 +108,18 @@ cdef class RecordBatchBuilder:
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         if not self.is_sealed:
-            raise BufferError("the batch is open, its memory still moves")
+            raise BufferError("the batch is open and its memory may still move; call close() first")
         PyBuffer_FillInfo(view, self, self.data, self.size_in_bytes, True, flags)
 
     # ---- Filling -------------------------------------------------------------------------------------------
     @cython.cdivision(True)
-    cdef int make_room(self, int64_t delta, Py_ssize_t key_size, Py_ssize_t value_size,
-                       Py_ssize_t headers_size, int32_t header_count, Py_ssize_t rows_left) except -2 nogil:
-        """0 when the record may be stored, -1 when it does not fit. Grows for `rows_left` more."""
+    cdef int ensure_capacity(self, int64_t delta, Py_ssize_t key_size, Py_ssize_t value_size,
+                             Py_ssize_t headers_size, int32_t header_count,
+                             Py_ssize_t rows_left) except -2 nogil:
+        """Allocate memory for a record, and for up to `rows_left` more of its size.
+
+        Returns 0 when the record may be stored, and -1 when it does not fit into the batch.
+        """
         cdef Py_ssize_t record_size = record_length(
             delta, self.record_count, key_size, value_size, headers_size, header_count
         )
@@ -125,15 +129,15 @@ cdef class RecordBatchBuilder:
         needed = self.size_in_bytes + record_size
         if self.is_closed:
             with gil:
-                raise IllegalStateError("the batch is sealed")
+                raise IllegalStateError("the batch is sealed; no more records can be appended")
         if record_size > MAX_SIZE - RECORDS_AT:
             with gil:
-                raise MessageSizeTooLargeError("a record of more than 2 GiB")
+                raise MessageSizeTooLargeError("the record is larger than 2 GiB")
         if needed <= self.capacity:
             return 0
         if self.record_count > 0 and needed > self.limit:
             return -1
-        # Those that come are taken to be like this one.
+        # Assume that the following records have the same size.
         capacity = needed + record_size * min(rows_left, self.limit // record_size)
         capacity = max(capacity, FIRST_CAPACITY, self.capacity * (4 if self.capacity < SMALL_CAPACITY else 2))
         capacity = max(min(capacity, self.limit), needed)
@@ -148,8 +152,9 @@ cdef class RecordBatchBuilder:
     cdef int append_bytes(self, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
                           const uint8_t *value, Py_ssize_t value_size, const uint8_t *headers,
                           Py_ssize_t headers_size, int32_t header_count) except -2 nogil:
-        """As `append`, from memory; a size of -1 is null. The headers are encoded already, without their
-        count.
+        """Append a record from memory, as `append` does; a size of -1 is null.
+
+        The headers are already encoded, without their count.
         """
         cdef uint8_t *at
         cdef int64_t delta = 0
@@ -157,7 +162,7 @@ cdef class RecordBatchBuilder:
             delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self.base_timestamp)
         if (max(key_size, 0) + max(value_size, 0) + headers_size
                 > self.capacity - MAX_FIELDS_OVERHEAD - self.size_in_bytes):
-            if self.make_room(delta, key_size, value_size, headers_size, header_count, 0) < 0:
+            if self.ensure_capacity(delta, key_size, value_size, headers_size, header_count, 0) < 0:
                 return -1
         at = store_record(self.data + self.size_in_bytes, delta, self.record_count, key, key_size, value,
                           value_size, headers_size, header_count)
@@ -165,7 +170,7 @@ cdef class RecordBatchBuilder:
         return self.count_record(at, timestamp_ms)
 
     cdef inline int count_record(self, const uint8_t *end, int64_t timestamp_ms) noexcept nogil:
-        """The record that was stored up to `end` belongs to the batch now: its place."""
+        """Count the record that was stored up to `end`, and return its index in the batch."""
         self.max_record_size = max(self.max_record_size, end - self.data - self.size_in_bytes)
         self.size_in_bytes = end - self.data
         if self.record_count == 0:
@@ -178,8 +183,9 @@ cdef class RecordBatchBuilder:
     @cython.nonecheck(False)
     cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t *indices, Py_ssize_t start,
                                 Py_ssize_t count, int64_t default_timestamp) except -2 nogil:
-        """Append rows of `source`, in order: `indices[start]` and so on, or without indices row `start` and
-        so on. Returns how many did fit; into an empty batch at least one does.
+        """Append rows of `source` and return how many fit; at least one fits into an empty batch.
+
+        The rows are `indices[start]` and following, or `start` and following if `indices` is NULL.
         """
         cdef const uint8_t *key = NULL
         cdef const uint8_t *value = NULL
@@ -201,8 +207,8 @@ cdef class RecordBatchBuilder:
                 delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self.base_timestamp)
             if (max(key_size, 0) + max(value_size, 0) + headers_size
                     > self.capacity - MAX_FIELDS_OVERHEAD - self.size_in_bytes):
-                if self.make_room(delta, key_size, value_size, headers_size, header_count,
-                                  count - done - 1) < 0:
+                if self.ensure_capacity(delta, key_size, value_size, headers_size, header_count,
+                                        count - done - 1) < 0:
                     return done
             at = store_record(self.data + self.size_in_bytes, delta, self.record_count, key, key_size, value,
                               value_size, headers_size, header_count)
@@ -211,12 +217,12 @@ cdef class RecordBatchBuilder:
             self.count_record(at, timestamp_ms)
         return count
 
-    # Not binding: a plain builtin, which the interpreter calls by its shortest way.
+    # Without binding this is a plain builtin, which the interpreter calls fastest.
     @cython.binding(False)
     @cython.embedsignature(True)
     @cython.embedsignature.format("clinic")
     def append(self, int64_t timestamp_ms, key, value, headers=()):
-        """Add a record.
+        """Append a record.
 
         Parameters
         ----------
@@ -225,11 +231,12 @@ cdef class RecordBatchBuilder:
         key, value:
             ``bytes`` or another contiguous buffer, or ``None``.
         headers:
-            Pairs of a ``str`` and ``bytes`` or ``None``.
+            Pairs of ``str`` and ``bytes`` or ``None``.
 
         Returns
         -------
-        Its place in the batch (0 for the first), or -1 if the batch has no room for it.
+        int
+            Index of the record in the batch, from 0, or -1 if the record does not fit.
 
         Raises
         ------
@@ -243,7 +250,7 @@ cdef class RecordBatchBuilder:
         return self.append_buffers(timestamp_ms, key, value, headers)
 
     cdef int append_buffers(self, int64_t timestamp_ms, key, value, headers) except -2:
-        """As `append`, for all kinds of arguments."""
+        """Append a record, as `append` does, with arguments of any kind."""
         cdef Py_buffer key_view, value_view
         cdef bytes encoded = b""
         cdef int32_t header_count = 0
@@ -285,23 +292,26 @@ cdef class RecordBatchBuilder:
     def close(self, int64_t producer_id=-1, int16_t producer_epoch=-1, int32_t base_sequence=-1,
               bint is_transactional=False, bint is_control=False, int64_t base_offset=0,
               int32_t partition_leader_epoch=-1):
-        """Seal the batch: compress it, write its header, compute the CRC; without the GIL what takes long.
+        """Seal the batch: compress it, write its header and compute the CRC.
+
+        Compression and the CRC of a large batch run without the GIL.
 
         Returns
         -------
-        A read-only memoryview of the whole batch, which keeps its memory alive.
+        memoryview
+            The whole batch, read-only. The view keeps the memory alive.
 
         Raises
         ------
         IllegalStateError
-            The batch is sealed already, or empty.
+            The batch is already sealed, or is empty.
         """
         cdef int attributes = self.codec
         cdef Py_ssize_t capacity
         if self.is_closed:
-            raise IllegalStateError("the batch is sealed already")
+            raise IllegalStateError("the batch is already sealed")
         if self.record_count == 0:
-            raise IllegalStateError("the batch is empty")
+            raise IllegalStateError("the batch is empty; append a record before close()")
         self.is_closed = True
         capacity = self.capacity
         self.capacity = 0
@@ -331,9 +341,12 @@ cdef class RecordBatchBuilder:
         return memoryview(self)
 
     cdef int restamp(self, int64_t producer_id, int16_t producer_epoch, int32_t base_sequence) except -1:
-        """Give a sealed batch another identity, in place: nobody may be sending its bytes."""
+        """Change the producer id, epoch and sequence number of a sealed batch in place.
+
+        The batch must not be in flight.
+        """
         if not self.is_sealed:
-            raise IllegalStateError("the batch is open")
+            raise IllegalStateError("the batch is not sealed")
         store_int64(self.data + PRODUCER_ID_AT, producer_id)
         store_int16(self.data + PRODUCER_EPOCH_AT, producer_epoch)
         store_int32(self.data + BASE_SEQUENCE_AT, base_sequence)
@@ -342,10 +355,10 @@ cdef class RecordBatchBuilder:
         return 0
 
     cdef int _compress(self) except -1:
-        """Put the compressed records in the place of the plain ones."""
+        """Replace the records by the compressed ones."""
         cdef Py_buffer view
         cdef void *block
-        # Nothing else moves the memory: the batch is closed.
+        # The batch is closed, so the memory does not move.
         plain = PyMemoryView_FromMemory(
             <char *> self.data + RECORDS_AT, self.size_in_bytes - RECORDS_AT, PyBUF_READ
         )
@@ -353,7 +366,7 @@ cdef class RecordBatchBuilder:
         plain.release()
         PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
         try:
-            # In a block of its own: a sealed batch may wait long for its broker.
+            # Copied into a block of the exact size, because a sealed batch may wait long for its broker.
             block = block_alloc(RECORDS_AT + view.len)
             if block == NULL:
                 raise MemoryError()
@@ -370,7 +383,7 @@ cdef class RecordBatchBuilder:
 
     @property
     def is_full(self) -> bool:
-        """No further record is expected to fit."""
+        """Whether the batch is full; no further record is expected to fit."""
         return self.full()
 
 
@@ -385,7 +398,10 @@ cdef inline Py_ssize_t _size_of(source) noexcept:
 
 
 cdef int _open_view(source, Py_buffer *view) except -1:
-    """The bytes of `source`; length -1 for None. bytes, the common case, needs no buffer protocol."""
+    """Set `view` to the bytes of `source`, with length -1 for None.
+
+    `bytes`, the common case, needs no buffer protocol.
+    """
     if source is None:
         view.buf = NULL
         view.len = -1

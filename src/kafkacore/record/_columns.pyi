@@ -7,46 +7,48 @@ from kafkacore.record._batch import BatchIterator, RecordBatch
 class RecordColumns:
     """Columns of records, exported by the Arrow PyCapsule interface: ``pyarrow.record_batch(columns)``.
 
-    The memory is shared with every export and lives as long as any of them. Made by
-    :meth:`ColumnBuilder.finish`.
+    The memory is shared with every export and lives as long as any of them. :meth:`ColumnBuilder.finish`
+    creates the columns.
     """
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     def __len__(self) -> int: ...
     @property
     def num_rows(self) -> int:
-        """Records."""
+        """Number of records."""
     @property
     def nbytes(self) -> int:
-        """Bytes of memory taken."""
+        """Allocated memory in bytes."""
     @property
     def column_names(self) -> list[str]:
-        """Names of the columns, in their order."""
+        """Names of the columns, in order."""
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 @final
 class ColumnBuilder:
-    """Collects records of batches as columns. One call at a time: give each thread its own.
+    """A collector of the records of batches as columns. It is not thread-safe: give each thread its own.
 
     Parameters
     ----------
     columns:
-        Names out of ``offset`` (int64), ``timestamp``, ``timestamp_type`` (int32, as :class:`TimestampType`),
-        ``key``, ``value`` (binary), ``headers`` (list of struct of key: string, value: binary); in the order
-        wanted.
+        Names of the columns in the order of the result: ``offset`` (int64), ``timestamp``, ``timestamp_type``
+        (int32, as :class:`TimestampType`), ``key`` and ``value`` (binary), ``headers`` (list of struct of
+        key: string, value: binary).
     timestamp_unit:
-        ``"ms"`` or ``"us"``. A timestamp that does not fit in microseconds becomes the nearest that does.
+        ``"ms"`` or ``"us"``. A timestamp outside the range of microseconds becomes the nearest value in the
+        range.
     timezone:
-        Name of the time zone that the timestamp column bears, e.g. ``"UTC"``; ``None`` for none.
+        Name of the time zone of the timestamp column, e.g. ``"UTC"``; ``None`` for none.
     headers_null_when_empty:
-        Whether a record without headers has null, as in Spark's source, or an empty list.
+        Whether a record without headers has null, as in Spark's source, instead of an empty list.
     max_column_bytes:
-        Bytes at which a column of keys, values or headers is full. Above 2 GiB 32-bit offsets end.
+        Size in bytes at which a column of keys, values or headers is full; at most 2 GiB, the limit of 32-bit
+        offsets.
 
     Raises
     ------
     ValueError
-        A name or unit that there is not, or a name twice.
+        A column or unit is unknown, or a column is named twice.
     """
     def __new__(
         cls,
@@ -58,10 +60,10 @@ class ColumnBuilder:
     ) -> Self: ...
     @property
     def num_rows(self) -> int:
-        """Records so far."""
+        """Number of records appended."""
     @property
     def nbytes(self) -> int:
-        """Bytes of memory taken so far."""
+        """Allocated memory in bytes."""
     def append(
         self,
         batch: RecordBatch,
@@ -69,28 +71,33 @@ class ColumnBuilder:
         max_records: int | None = None,
         end_offset: int | None = None,
     ) -> tuple[int, int]:
-        """Append records of ``batch`` whose offset is at least ``from_offset``; the GIL is released
-        meanwhile.
+        """Append records of a batch, without the GIL.
 
-        To go on where the last call stopped costs nothing for the records before.
+        A call that continues where the last call stopped does not read the records before that position
+        again.
 
         Parameters
         ----------
+        batch:
+            The batch.
+        from_offset:
+            First offset; earlier records are skipped.
         max_records:
-            How many at most; ``None`` for all.
+            Maximum number of records; ``None`` for no limit.
         end_offset:
-            Only records before this offset; ``None`` for all.
+            Only records before this offset are appended; ``None`` for no limit.
 
         Returns
         -------
-        The number of records appended, and the offset from which to go on: ``batch.next_offset`` if the batch
-        is exhausted, else that of the first record left: because of ``max_records`` or ``end_offset``, or
-        because a column is full.
+        tuple
+            The number of records appended, and the offset at which to continue. That is ``batch.next_offset``
+            if the batch is exhausted. Otherwise it is the offset of the first record left over because of
+            ``max_records``, ``end_offset`` or a full column.
 
         Raises
         ------
         CorruptRecordError
-            The batch is broken. Nothing of it has been appended.
+            The batch is corrupt. None of its records has been appended.
         """
     def append_all(
         self,
@@ -100,27 +107,29 @@ class ColumnBuilder:
         end_offset: int | None = None,
         read_committed: bool = False,
     ) -> tuple[int, int, int]:
-        """Append whole batches, as many of the next ones as need nobody's decision, without the GIL.
+        """Append as many of the next batches as possible as a whole, without the GIL.
 
-        That is: of format 2, not compressed, no control batch, and all of it is wanted and has room. In front
-        of the first other batch, also a broken one, it stops: ``next(batches)`` and :meth:`append` do that
-        one, or say what is wrong with it.
+        Such a batch has format 2, is uncompressed, is not a control batch, is valid and fits completely. The
+        method stops before the first batch that does not qualify. ``next(batches)`` and :meth:`append` then
+        handle that batch or raise its error.
 
         Parameters
         ----------
         batches:
-            What :func:`read_batches` gave; it moves behind what was appended. CRCs are checked if it does so.
+            The iterator of :func:`read_batches`; it is advanced past the appended batches. CRCs are verified
+            if it verifies them.
         from_offset:
-            Only records from this offset on.
+            First offset; earlier records are skipped.
         max_records, end_offset:
-            As for :meth:`append`; a batch that passes them is left.
+            As for :meth:`append`; a batch that exceeds them is not appended.
         read_committed:
-            Whether to leave transactional batches, which may have been aborted.
+            Whether to stop at transactional batches, which may have been aborted.
 
         Returns
         -------
-        The number of records appended, the offset behind the last batch (-1 if there was none), and its
-        leader epoch (-1 too).
+        tuple
+            The number of records appended; the next offset after the last batch; and the leader epoch of that
+            batch. Offset and epoch are -1 if no batch was appended.
         """
     def finish(self) -> RecordColumns:
-        """The columns so far. The builder begins anew, empty."""
+        """Return the collected columns, and reset the builder."""

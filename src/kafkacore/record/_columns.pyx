@@ -1,8 +1,8 @@
-"""Record batches to columns: batches in, Arrow arrays out, without a Python object or call per record.
+"""Decode record batches into Arrow columns, without a Python object or call per record.
 
-A value is copied once, from the fetch response (or what was decompressed) into the column. The columns leave
-by the Arrow C data interface, so that pyarrow is needed neither to build nor to import this. Does not know:
-topics, positions, transactions; control batches are skipped by the caller.
+A value is copied once, from the fetch response or the decompressed batch into the column. The columns are
+exported by the Arrow C data interface, so that this module does not need pyarrow. The caller skips control
+batches.
 """
 
 cimport cython
@@ -26,7 +26,7 @@ from kafkacore.wire.memory cimport calloc, free
 from kafkacore.wire.primitives cimport load_int32
 
 cdef enum:
-    # Of rows with 32-bit offsets.
+    # Maximum data bytes of a column with 32-bit offsets.
     MAX_COLUMN_BYTES = 0x7FFFFFFF
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
@@ -53,13 +53,13 @@ _UNITS = {"ms": b"tsm:", "us": b"tsu:"}
 cdef class RecordColumns:
     """Columns of records, exported by the Arrow PyCapsule interface: ``pyarrow.record_batch(columns)``.
 
-    The memory is shared with every export and lives as long as any of them. Made by
-    :meth:`ColumnBuilder.finish`.
+    The memory is shared with every export and lives as long as any of them. :meth:`ColumnBuilder.finish`
+    creates the columns.
     """
     cdef kc_columns *columns
 
     def __init__(self):
-        raise TypeError("RecordColumns are made by ColumnBuilder.finish() only")
+        raise TypeError("RecordColumns can be created only by ColumnBuilder.finish()")
 
     def __reduce__(self):
         refuse_copy(self, "they share memory with their exports; copy pyarrow.record_batch(columns)")
@@ -73,22 +73,22 @@ cdef class RecordColumns:
 
     @property
     def num_rows(self) -> int:
-        """Records."""
+        """Number of records."""
         return self.columns.rows
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory taken."""
+        """Allocated memory in bytes."""
         return kc_columns_bytes(self.columns)
 
     @property
     def column_names(self) -> list:
-        """Names of the columns, in their order."""
+        """Names of the columns, in order."""
         names = {kind: name for name, kind in _KINDS.items()}
         return [names[self.columns.columns[index]] for index in range(self.columns.column_count)]
 
     def __arrow_c_schema__(self):
-        """A capsule ``arrow_schema``: a struct of the columns."""
+        """Return a capsule ``arrow_schema``: a struct of the columns."""
         cdef ArrowSchema *schema = <ArrowSchema *> calloc(1, sizeof(ArrowSchema))
         if schema == NULL:
             raise MemoryError()
@@ -102,10 +102,10 @@ cdef class RecordColumns:
         return capsule
 
     def __arrow_c_array__(self, requested_schema=None):
-        """Capsules ``arrow_schema`` and ``arrow_array``: a struct array of the columns.
+        """Return capsules ``arrow_schema`` and ``arrow_array``: a struct array of the columns.
 
-        ``requested_schema`` is ignored, as the interface allows: the columns are what the builder was asked
-        for.
+        ``requested_schema`` is ignored, as the interface allows: the arguments of :class:`ColumnBuilder`
+        determine the columns.
         """
         cdef ArrowArray *array = <ArrowArray *> calloc(1, sizeof(ArrowArray))
         if array == NULL:
@@ -125,7 +125,7 @@ made_only_by(RecordColumns, "ColumnBuilder.finish()")
 
 cdef void _drop_schema(object capsule) noexcept:
     cdef ArrowSchema *schema = <ArrowSchema *> PyCapsule_GetPointer(capsule, "arrow_schema")
-    # Empty if a consumer has moved the contents out.
+    # A consumer that has moved the contents out has set `release` to NULL.
     if schema.release != NULL:
         schema.release(schema)
     free(schema)
@@ -140,27 +140,29 @@ cdef void _drop_array(object capsule) noexcept:
 
 @cython.final
 cdef class ColumnBuilder:
-    """Collects records of batches as columns. One call at a time: give each thread its own.
+    """A collector of the records of batches as columns. It is not thread-safe: give each thread its own.
 
     Parameters
     ----------
     columns:
-        Names out of ``offset`` (int64), ``timestamp``, ``timestamp_type`` (int32, as :class:`TimestampType`),
-        ``key``, ``value`` (binary), ``headers`` (list of struct of key: string, value: binary); in the order
-        wanted.
+        Names of the columns in the order of the result: ``offset`` (int64), ``timestamp``, ``timestamp_type``
+        (int32, as :class:`TimestampType`), ``key`` and ``value`` (binary), ``headers`` (list of struct of
+        key: string, value: binary).
     timestamp_unit:
-        ``"ms"`` or ``"us"``. A timestamp that does not fit in microseconds becomes the nearest that does.
+        ``"ms"`` or ``"us"``. A timestamp outside the range of microseconds becomes the nearest value in the
+        range.
     timezone:
-        Name of the time zone that the timestamp column bears, e.g. ``"UTC"``; ``None`` for none.
+        Name of the time zone of the timestamp column, e.g. ``"UTC"``; ``None`` for none.
     headers_null_when_empty:
-        Whether a record without headers has null, as in Spark's source, or an empty list.
+        Whether a record without headers has null, as in Spark's source, instead of an empty list.
     max_column_bytes:
-        Bytes at which a column of keys, values or headers is full. Above 2 GiB 32-bit offsets end.
+        Size in bytes at which a column of keys, values or headers is full; at most 2 GiB, the limit of 32-bit
+        offsets.
 
     Raises
     ------
     ValueError
-        A name or unit that there is not, or a name twice.
+        A column or unit is unknown, or a column is named twice.
     """
     cdef kc_columns *columns
     cdef object kinds
@@ -172,12 +174,14 @@ cdef class ColumnBuilder:
 
     def __cinit__(self, columns, str timestamp_unit="ms", str timezone=None,
                   bint headers_null_when_empty=True, int64_t max_column_bytes=MAX_COLUMN_BYTES):
-        # A str of a subclass may be equal to whatever it likes.
+        # A subclass of str may override equality.
         names = [str(name) if type(name) is str else repr(name) for name in columns]
         if len(set(names)) != len(names) or not set(names) <= set(_KINDS):
-            raise ValueError(f"columns {names}: choose among {', '.join(_KINDS)}, each at most once")
+            raise ValueError(
+                f"invalid columns {names}: choose from {', '.join(_KINDS)}, each at most once"
+            )
         if timestamp_unit not in _UNITS:
-            raise ValueError(f"timestamp_unit {timestamp_unit!r}: choose 'ms' or 'us'")
+            raise ValueError(f"invalid timestamp_unit {timestamp_unit!r}: choose 'ms' or 'us'")
         self.kinds = [_KINDS[name] for name in names]
         self.timestamp_format = _UNITS[timestamp_unit] + (timezone or "").encode("ascii")
         self.timestamp_factor = 1 if timestamp_unit == "ms" else 1000
@@ -206,12 +210,12 @@ cdef class ColumnBuilder:
 
     @property
     def num_rows(self) -> int:
-        """Records so far."""
+        """Number of records appended."""
         return self.columns.rows
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory taken so far."""
+        """Allocated memory in bytes."""
         check_unused(self.busy, self)
         return kc_columns_bytes(self.columns)
 
@@ -220,28 +224,33 @@ cdef class ColumnBuilder:
 
     def append(self, RecordBatch batch not None, int64_t from_offset=0, max_records=None,
                end_offset=None) -> tuple:
-        """Append records of ``batch`` whose offset is at least ``from_offset``; the GIL is released
-        meanwhile.
+        """Append records of a batch, without the GIL.
 
-        To go on where the last call stopped costs nothing for the records before.
+        A call that continues where the last call stopped does not read the records before that position
+        again.
 
         Parameters
         ----------
+        batch:
+            The batch.
+        from_offset:
+            First offset; earlier records are skipped.
         max_records:
-            How many at most; ``None`` for all.
+            Maximum number of records; ``None`` for no limit.
         end_offset:
-            Only records before this offset; ``None`` for all.
+            Only records before this offset are appended; ``None`` for no limit.
 
         Returns
         -------
-        The number of records appended, and the offset from which to go on: ``batch.next_offset`` if the batch
-        is exhausted, else that of the first record left: because of ``max_records`` or ``end_offset``, or
-        because a column is full.
+        tuple
+            The number of records appended, and the offset at which to continue. That is ``batch.next_offset``
+            if the batch is exhausted. Otherwise it is the offset of the first record left over because of
+            ``max_records``, ``end_offset`` or a full column.
 
         Raises
         ------
         CorruptRecordError
-            The batch is broken. Nothing of it has been appended.
+            The batch is corrupt. None of its records has been appended.
         """
         cdef kc_run run
         cdef int64_t rows
@@ -268,14 +277,17 @@ cdef class ColumnBuilder:
 
     @cython.cdivision(True)
     cdef int _append(self, kc_run *run) noexcept nogil:
-        """All or nothing; PARSE_OK, KC_NO_MEMORY, or what is wrong with record `index`."""
+        """Append all requested records, or none after an error.
+
+        Returns PARSE_OK, KC_NO_MEMORY, or the error in record `run.index`.
+        """
         cdef kc_mark mark = kc_columns_mark(self.columns)
         cdef int32_t records = run.record_count - run.index
         cdef int64_t bytes_left = run.end - run.pos
         cdef int64_t rows = min(run.left, records)
         cdef int error
         if rows < records:
-            # As many as records of the usual size need; the column grows if they are larger.
+            # An estimate from the average record size; the column grows if these records are larger.
             bytes_left = bytes_left // records * rows
         error = KC_NO_MEMORY
         if kc_columns_reserve(self.columns, rows, bytes_left) == 0:
@@ -286,27 +298,29 @@ cdef class ColumnBuilder:
 
     def append_all(self, BatchIterator batches not None, int64_t from_offset=0, max_records=None,
                    end_offset=None, bint read_committed=False) -> tuple:
-        """Append whole batches, as many of the next ones as need nobody's decision, without the GIL.
+        """Append as many of the next batches as possible as a whole, without the GIL.
 
-        That is: of format 2, not compressed, no control batch, and all of it is wanted and has room. In front
-        of the first other batch, also a broken one, it stops: ``next(batches)`` and :meth:`append` do that
-        one, or say what is wrong with it.
+        Such a batch has format 2, is uncompressed, is not a control batch, is valid and fits completely. The
+        method stops before the first batch that does not qualify. ``next(batches)`` and :meth:`append` then
+        handle that batch or raise its error.
 
         Parameters
         ----------
         batches:
-            What :func:`read_batches` gave; it moves behind what was appended. CRCs are checked if it does so.
+            The iterator of :func:`read_batches`; it is advanced past the appended batches. CRCs are verified
+            if it verifies them.
         from_offset:
-            Only records from this offset on.
+            First offset; earlier records are skipped.
         max_records, end_offset:
-            As for :meth:`append`; a batch that passes them is left.
+            As for :meth:`append`; a batch that exceeds them is not appended.
         read_committed:
-            Whether to leave transactional batches, which may have been aborted.
+            Whether to stop at transactional batches, which may have been aborted.
 
         Returns
         -------
-        The number of records appended, the offset behind the last batch (-1 if there was none), and its
-        leader epoch (-1 too).
+        tuple
+            The number of records appended; the next offset after the last batch; and the leader epoch of that
+            batch. Offset and epoch are -1 if no batch was appended.
         """
         cdef PlainBatches all_of
         cdef int64_t rows
@@ -352,10 +366,10 @@ cdef class ColumnBuilder:
             all_of.at += size
 
     def finish(self) -> RecordColumns:
-        """The columns so far. The builder begins anew, empty."""
+        """Return the collected columns, and reset the builder."""
         cdef RecordColumns made
         cdef kc_columns *empty
-        # First: to make an object may run a finaliser, and that anything.
+        # Created first, because creating an object may run a finalizer, and that may run any code.
         made = RecordColumns.__new__(RecordColumns)
         check_unused(self.busy, self)
         empty = self._empty()

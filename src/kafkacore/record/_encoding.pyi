@@ -12,21 +12,22 @@ def encode(
     compression_level: int | None = None,
     compression_ratio: float = 1.0,
 ) -> list[memoryview]:
-    """Whole columns as record batches; the GIL is released for all but the gathering of Python objects.
+    """Encode columns into record batches. Only the collection of Python objects needs the GIL.
 
     Parameters
     ----------
     values, keys, headers, timestamps:
-        The columns, as :class:`RecordSource` takes them, or a ``RecordSource`` alone.
+        The columns of a :class:`RecordSource`; or a ``RecordSource`` as the only one.
     timestamp_ms:
-        Of rows that have none; -1 is Kafka's "no timestamp".
+        Timestamp of rows without one, in milliseconds since the epoch; -1 is Kafka's "no timestamp".
     batch_size, compression, compression_level, compression_ratio:
-        As for :class:`RecordBatchBuilder`; a record larger than ``batch_size`` is a batch of its own.
+        As for :class:`RecordBatchBuilder`. A record larger than ``batch_size`` becomes a batch of its own.
 
     Returns
     -------
-    Read-only memoryviews, one for each batch; together they have all rows in order. The base offset of each
-    is 0, as a producer sends them.
+    list
+        Read-only memoryviews, one for each batch. Together the batches contain all rows in order. Each has
+        base offset 0, as a producer sends it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The one-call form of writing: columns in, sealed batches out. Does not know: topics, partitions."""
+"""Encode columns into sealed record batches with one call."""
 
 from libc.stdint cimport int64_t
 
@@ -11,21 +11,22 @@ from kafkacore.structs import Compression
 def encode(values, keys=None, headers=None, timestamps=None, *, int64_t timestamp_ms=-1,
            Py_ssize_t batch_size=1048576, compression=Compression.NONE, compression_level=None,
            double compression_ratio=1.0) -> list:
-    """Whole columns as record batches; the GIL is released for all but the gathering of Python objects.
+    """Encode columns into record batches. Only the collection of Python objects needs the GIL.
 
     Parameters
     ----------
     values, keys, headers, timestamps:
-        The columns, as :class:`RecordSource` takes them, or a ``RecordSource`` alone.
+        The columns of a :class:`RecordSource`; or a ``RecordSource`` as the only one.
     timestamp_ms:
-        Of rows that have none; -1 is Kafka's "no timestamp".
+        Timestamp of rows without one, in milliseconds since the epoch; -1 is Kafka's "no timestamp".
     batch_size, compression, compression_level, compression_ratio:
-        As for :class:`RecordBatchBuilder`; a record larger than ``batch_size`` is a batch of its own.
+        As for :class:`RecordBatchBuilder`. A record larger than ``batch_size`` becomes a batch of its own.
 
     Returns
     -------
-    Read-only memoryviews, one for each batch; together they have all rows in order. The base offset of each
-    is 0, as a producer sends them.
+    list
+        Read-only memoryviews, one for each batch. Together the batches contain all rows in order. Each has
+        base offset 0, as a producer sends it.
 
     Raises
     ------
@@ -37,7 +38,7 @@ def encode(values, keys=None, headers=None, timestamps=None, *, int64_t timestam
     cdef Py_ssize_t done = 0
     if isinstance(values, RecordSource):
         if keys is not None or headers is not None or timestamps is not None:
-            raise TypeError("a RecordSource has its columns already")
+            raise TypeError("a RecordSource already contains keys, headers and timestamps; pass it alone")
         source = values
     else:
         source = RecordSource(values, keys, headers, timestamps)

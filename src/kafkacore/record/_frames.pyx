@@ -1,8 +1,8 @@
 # cython: auto_pickle=False, autotestdict=False
-"""Measure compressed data by its framing alone, before memory is taken for what is in it.
+"""Compute the size of compressed data from its framing, before memory is allocated for it.
 
-The libraries of the codecs do not offer this, or only with a call for each frame; a batch of 1 MiB can have
-more than 100,000 frames.
+The codecs' libraries do not offer this, or only with one call per frame. A batch of 1 MiB can have more than
+100,000 frames.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -13,9 +13,9 @@ from kafkacore.wire.primitives cimport load_int32, read_unsigned_varint
 from kafkacore.errors import CorruptRecordError
 
 cdef enum:
-    # Returned instead of a size.
-    CUT_SHORT = -1
-    LYING = -2
+    # Error codes, returned instead of a size.
+    TRUNCATED = -1
+    WRONG_SIZE = -2
     UNKNOWN_FRAME = -3
 
 
@@ -32,17 +32,17 @@ cdef enum:
     XERIAL_MAGIC_SIZE = 8
     XERIAL_HEADER_SIZE = 16
     BLOCK_HEADER_SIZE = 4
-    # A block that promises to grow by more than this is believed only once its elements have been added up.
+    # If a block states more than this multiple of its own size, the sizes of its elements are added up first.
     TRUSTED_RATIO = 8
 
 XERIAL_HEADER = b"\x82SNAPPY\x00" b"\x00\x00\x00\x01" b"\x00\x00\x00\x01"
-# The header keeps its address as long as the module lives.
+# A module-level reference, so that the address of the header stays valid.
 cdef bytes header = XERIAL_HEADER
 cdef const char *XERIAL_MAGIC = header
 
 
 cdef int64_t snappy_elements_size(const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """Bytes that the elements of a raw block make; LYING if one of them is broken."""
+    """Return the total size of the elements of a raw block; WRONG_SIZE if one is invalid."""
     cdef int64_t total = 0
     cdef int64_t size, offset
     cdef int kind, extra
@@ -53,12 +53,12 @@ cdef int64_t snappy_elements_size(const uint8_t *at, const uint8_t *end) noexcep
         else:
             extra = 4 if kind == 3 else kind
         if extra > end - at - 1:
-            return LYING
+            return WRONG_SIZE
         if kind == 0:
             size = 1 + (<int64_t> load_little(at + 1, extra) if extra else size)
             at += 1 + extra
             if size > end - at:
-                return LYING
+                return WRONG_SIZE
             at += size
         else:
             offset = <int64_t> load_little(at + 1, extra)
@@ -68,31 +68,31 @@ cdef int64_t snappy_elements_size(const uint8_t *at, const uint8_t *end) noexcep
             size += 1
             at += 1 + extra
             if offset == 0 or offset > total:
-                return LYING
+                return WRONG_SIZE
         total += size
     return total
 
 
 cdef int64_t snappy_block_size(const uint8_t *at, const uint8_t *end, bint verifies) noexcept nogil:
     cdef const uint8_t *start = at
-    cdef uint32_t promise
+    cdef uint32_t stated
     cdef int64_t size
-    # A raw block begins with its plain size, a varint of 32 bits.
-    if read_unsigned_varint(&at, end, &promise) < 0:
-        return CUT_SHORT
-    size = promise
+    # A raw block starts with its decompressed size, a varint of 32 bits.
+    if read_unsigned_varint(&at, end, &stated) < 0:
+        return TRUNCATED
+    size = stated
     if verifies and size > TRUSTED_RATIO * (end - start) and snappy_elements_size(at, end) != size:
-        return LYING
+        return WRONG_SIZE
     return size
 
 
 cdef int64_t xerial_size(const uint8_t *at, const uint8_t *end, bint verifies) noexcept nogil:
-    """The sum of the blocks behind the header of snappy-java."""
+    """Return the total size of the blocks after the header of snappy-java."""
     cdef int64_t total = 0
     cdef int64_t size, block
     while at != end:
         if end - at < BLOCK_HEADER_SIZE:
-            return CUT_SHORT
+            return TRUNCATED
         size = load_int32(at)
         if size > 0 and size <= end - at - BLOCK_HEADER_SIZE:
             at += BLOCK_HEADER_SIZE
@@ -102,44 +102,46 @@ cdef int64_t xerial_size(const uint8_t *at, const uint8_t *end, bint verifies) n
             total += block
             at += size
         elif end - at >= XERIAL_HEADER_SIZE and memcmp(at, XERIAL_MAGIC, XERIAL_MAGIC_SIZE) == 0:
-            # Streams may be concatenated, each with a header of its own.
+            # Concatenated streams have a header each.
             at += XERIAL_HEADER_SIZE
         else:
-            return CUT_SHORT
+            return TRUNCATED
     return total
 
 
 def snappy_size(const uint8_t[::1] data not None, Py_ssize_t start, int64_t max_size) -> int:
-    """Return how many bytes ``data`` decompresses to.
+    """Return the number of bytes that ``data`` decompresses to.
 
     Parameters
     ----------
+    data:
+        The compressed data.
     start:
-        Where the blocks of snappy-java begin; 0 if the data is one raw block.
+        Position of the blocks of snappy-java; 0 if the data is one raw block.
     max_size:
-        A promise of more bytes is returned unverified.
+        If the stated size exceeds this, it is returned without verification.
 
     Raises
     ------
     CorruptRecordError
-        The framing is broken, or a block promises more than its elements make.
+        The framing is invalid, or a block states more bytes than its elements have.
     """
     cdef const uint8_t *at = &data[0] if data.shape[0] else NULL
     cdef const uint8_t *end = at + data.shape[0]
     cdef int64_t total = 0
     cdef bint verifies
     if not 0 <= start <= data.shape[0]:
-        raise ValueError(f"byte {start} of {data.shape[0]}")
+        raise ValueError(f"start {start} is outside of the {data.shape[0]} bytes of data")
     for verifies in range(2):
         with nogil:
             if start:
                 total = xerial_size(at + start, end, verifies)
             else:
                 total = snappy_block_size(at, end, verifies)
-        if total == CUT_SHORT:
-            raise CorruptRecordError("snappy block is cut short or has no size")
-        if total == LYING:
-            raise CorruptRecordError("snappy block promises more than it has")
+        if total == TRUNCATED:
+            raise CorruptRecordError("snappy block is truncated or has no size")
+        if total == WRONG_SIZE:
+            raise CorruptRecordError("snappy block states a larger size than its elements have")
         if total > max_size:
             break
     return total
@@ -148,7 +150,7 @@ def snappy_size(const uint8_t[::1] data not None, Py_ssize_t start, int64_t max_
 # ---- zstd --------------------------------------------------------------------------------------------------
 cdef enum:
     ZSTD_MAGIC = 0xFD2FB528
-    # The last four bits are free.
+    # The last four bits may have any value.
     SKIPPABLE_MAGIC = 0x184D2A50
     SKIPPABLE_HEADER_SIZE = 8
     ZSTD_BLOCK_HEADER_SIZE = 3
@@ -157,18 +159,18 @@ cdef enum:
     NO_CONTENT_SIZE = -1
 
 cdef struct ZstdFrame:
-    # NO_CONTENT_SIZE if the frame does not say; the largest number if it claims more than that.
+    # NO_CONTENT_SIZE if the frame does not state it; INT64_MAX if it states more than that.
     int64_t content_size
     uint64_t window_size
 
 
 cdef int64_t zstd_header_size(const uint8_t *at, int64_t left, ZstdFrame *frame) noexcept nogil:
-    """Size of the header of a frame that is not skippable (RFC 8878, 3.1.1.1)."""
+    """Return the size of the header of a frame that is not skippable (RFC 8878, 3.1.1.1)."""
     cdef int descriptor, id_size, content_size_size, at_content_size
     cdef bint is_single_segment
     cdef uint64_t content_size = 0
     if left < 6:
-        return CUT_SHORT
+        return TRUNCATED
     descriptor = at[4]
     is_single_segment = descriptor >> 5 & 1
     id_size = (1 << (descriptor & 3)) >> 1
@@ -177,7 +179,7 @@ cdef int64_t zstd_header_size(const uint8_t *at, int64_t left, ZstdFrame *frame)
         content_size_size = 0
     at_content_size = 5 + (0 if is_single_segment else 1) + id_size
     if at_content_size + content_size_size > left:
-        return CUT_SHORT
+        return TRUNCATED
     frame.content_size = NO_CONTENT_SIZE
     if content_size_size:
         content_size = load_little(at + at_content_size, content_size_size)
@@ -192,19 +194,19 @@ cdef int64_t zstd_header_size(const uint8_t *at, int64_t left, ZstdFrame *frame)
 
 
 cdef int64_t zstd_frame_size(const uint8_t *at, int64_t left, ZstdFrame *frame) noexcept nogil:
-    """Bytes of the frame at `at`, all of which are there."""
+    """Return the size of the complete frame at `at`."""
     cdef uint32_t magic, header
     cdef int64_t size
     if left < 4:
-        return CUT_SHORT
+        return TRUNCATED
     magic = <uint32_t> load_little(at, 4)
     if magic & <uint32_t> 0xFFFFFFF0 == SKIPPABLE_MAGIC:
         frame.content_size = frame.window_size = 0
         if left < SKIPPABLE_HEADER_SIZE:
-            return CUT_SHORT
+            return TRUNCATED
         size = SKIPPABLE_HEADER_SIZE + <int64_t> load_little(at + 4, 4)
         if size > left:
-            return CUT_SHORT
+            return TRUNCATED
         return size
     if magic != <uint32_t> ZSTD_MAGIC:
         return UNKNOWN_FRAME
@@ -214,29 +216,29 @@ cdef int64_t zstd_frame_size(const uint8_t *at, int64_t left, ZstdFrame *frame) 
     header = 0
     while not header & 1:
         if left - size < ZSTD_BLOCK_HEADER_SIZE:
-            return CUT_SHORT
+            return TRUNCATED
         header = <uint32_t> load_little(at + size, ZSTD_BLOCK_HEADER_SIZE)
         size += ZSTD_BLOCK_HEADER_SIZE + (1 if header >> 1 & 3 == RLE_BLOCK else header >> 3)
     if at[4] >> 2 & 1:
         size += 4
     if size > left:
-        return CUT_SHORT
+        return TRUNCATED
     return size
 
 
 def zstd_frames(const uint8_t[::1] data not None) -> tuple:
-    """Walk all frames of ``data``, which the library would not miss if the last one was cut short.
+    """Check that all frames of ``data`` are complete; the library does not notice if the last is truncated.
 
     Returns
     -------
     tuple
-        Whether there is one frame; the size of its content, -1 if it does not say; and the largest window
-        that a frame asks for.
+        Whether there is exactly one frame; the content size of the first frame, -1 if it does not state it;
+        and the largest window of all frames.
 
     Raises
     ------
     CorruptRecordError
-        A frame is cut short, or is none.
+        A frame is truncated, or is not a zstd frame.
     """
     cdef const uint8_t *start = &data[0] if data.shape[0] else NULL
     cdef int64_t at = 0
@@ -257,8 +259,8 @@ def zstd_frames(const uint8_t[::1] data not None) -> tuple:
             at += size
             if at == end:
                 break
-    if size == CUT_SHORT:
-        raise CorruptRecordError("zstd frame is cut short")
+    if size == TRUNCATED:
+        raise CorruptRecordError("zstd frame is truncated")
     if size == UNKNOWN_FRAME:
         raise CorruptRecordError("not a zstd frame")
     return count == 1, content_size, window_size

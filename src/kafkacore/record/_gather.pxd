@@ -1,4 +1,4 @@
-"""Columns of Python objects, for `source`; see the module."""
+"""Declare the columns of Python objects for `_source`."""
 
 from cpython.buffer cimport Py_buffer
 from libc.stdint cimport int32_t, int64_t
@@ -6,14 +6,14 @@ from libc.stdint cimport int32_t, int64_t
 from kafkacore.record.column cimport Column
 
 cdef extern from "<stdint.h>":
-    # How a missing timestamp stands among the others.
+    # Value of a missing timestamp.
     const int64_t NO_TIMESTAMP "INT64_MIN"
 
 cdef enum:
     NO_PARTITION = -1
 
 cdef struct HeaderColumns:
-    # Headers of row i: those from starts[i] to starts[i + 1]; NULL if no row has any.
+    # The headers of row i are starts[i] to starts[i + 1]; NULL if no row has headers.
     const int64_t *starts
     Column names
     Column values

@@ -1,6 +1,6 @@
-"""Python objects to columns: tuples in, pointers and sizes out, once, with the GIL; what follows needs none.
+"""Collect pointers to the data of Python objects into columns, so that later loops need no GIL.
 
-Whatever the pointers point into is put among the owners. Does not know: Arrow, records, batches.
+The objects that the pointers refer to are added to the owners.
 """
 
 cimport cython
@@ -29,13 +29,14 @@ cdef enum:
 
 @cython.final
 cdef class Block:
-    """Owner of one block of memory."""
+    """Owner of one memory block."""
 
     def __dealloc__(self):
         block_free(self.data)
 
 
-# A Py_buffer that Cython knows would be cleared, not released, with a garbage cycle; these it never sees.
+# Cython would generate code that clears a Py_buffer attribute in a garbage cycle without releasing it. It
+# does not do so for this array.
 @cython.final
 cdef class HeldBuffers:
     """Owner of buffers of Python objects."""
@@ -47,7 +48,7 @@ cdef class HeldBuffers:
         free(self.views)
 
     cdef Py_buffer *hold(self, object source) except NULL:
-        """The buffer of ``source``; the pointer is good until the next call."""
+        """Get the buffer of ``source``. The returned pointer is valid until the next call."""
         cdef Py_ssize_t capacity
         cdef void *grown
         if self.count == self.capacity:
@@ -63,7 +64,7 @@ cdef class HeldBuffers:
 
 
 cdef void *new_block(Py_ssize_t count, Py_ssize_t item_size, list owners) except NULL:
-    """Memory for ``count`` items, which lives as long as ``owners``."""
+    """Allocate memory for ``count`` items; ``owners`` keeps it alive."""
     cdef Block block = Block.__new__(Block)
     owners.append(block)
     block.data = block_alloc(max(count, 1) * item_size)
@@ -74,12 +75,12 @@ cdef void *new_block(Py_ssize_t count, Py_ssize_t item_size, list owners) except
 
 # ---- Keys and values ---------------------------------------------------------------------------------------
 cdef int gather_bytes(tuple items, str name, Column *out, list owners) except -1:
-    """A column of ``bytes``, other buffers and ``None``.
+    """Set ``out`` to a column of ``bytes``, other buffers and ``None``.
 
     Raises
     ------
     TypeError
-        An item is something else.
+        An item is of another type.
     """
     cdef Py_ssize_t at
     cdef object item
@@ -103,14 +104,17 @@ cdef int _gather_spans(tuple items, str name, Column *out, list owners) except -
     owners.append(held)
     for at in range(count):
         if _span_of(<object> PyTuple_GET_ITEM(items, at), &spans[at], held) < 0:
-            raise TypeError(f"{name}[{at}] is {_kind(items[at])}, not bytes, another buffer or None")
+            raise TypeError(f"{name}[{at}] must be bytes, another buffer or None, not {_kind(items[at])}")
     out.layout = COLUMN_SPANS
     out.rows = spans
     return 0
 
 
 cdef int _span_of(object item, Span *span, HeldBuffers held) except -2:
-    """0, or -1 if the item is no buffer; whoever calls holds the item."""
+    """Set `span` to the bytes of an item. Returns 0, or -1 if the item is not a buffer.
+
+    The caller keeps the item alive.
+    """
     cdef Py_buffer *view
     if item is None:
         span.data = NULL
@@ -133,7 +137,7 @@ cdef str _kind(object item):
 
 # ---- Timestamps and partitions -----------------------------------------------------------------------------
 cdef const int64_t *gather_timestamps(tuple items, list owners) except NULL:
-    """Milliseconds, NO_TIMESTAMP for ``None``."""
+    """Return an array of milliseconds, with NO_TIMESTAMP for ``None``."""
     cdef Py_ssize_t count = PyTuple_GET_SIZE(items)
     cdef int64_t *out = <int64_t *> new_block(count, sizeof(int64_t), owners)
     cdef Py_ssize_t at
@@ -144,7 +148,7 @@ cdef const int64_t *gather_timestamps(tuple items, list owners) except NULL:
 
 
 cdef const int32_t *gather_partitions(tuple items, list owners) except NULL:
-    """Numbers of partitions, NO_PARTITION for ``None``."""
+    """Return an array of partition numbers, with NO_PARTITION for ``None``."""
     cdef Py_ssize_t count = PyTuple_GET_SIZE(items)
     cdef int32_t *out = <int32_t *> new_block(count, sizeof(int32_t), owners)
     cdef Py_ssize_t at
@@ -155,7 +159,7 @@ cdef const int32_t *gather_partitions(tuple items, list owners) except NULL:
         if item is not None:
             number = _integer(item, "partitions", at)
             if number < 0 or number > MAX_INT32:
-                raise ValueError(f"partitions[{at}] is {number}, not the number of a partition")
+                raise ValueError(f"partitions[{at}] must be 0 to 2^31 - 1, not {number}")
         out[at] = <int32_t> number
     return out
 
@@ -164,19 +168,21 @@ cdef int64_t _integer(object item, str name, Py_ssize_t at) except? -1:
     try:
         return <int64_t> (item if PyLong_CheckExact(item) else index(item))
     except TypeError:
-        raise TypeError(f"{name}[{at}] is {_kind(item)}, not an int or None") from None
+        raise TypeError(f"{name}[{at}] must be an int or None, not {_kind(item)}") from None
     except OverflowError:
-        raise OverflowError(f"{name}[{at}] is more than 64 bits hold") from None
+        raise OverflowError(f"{name}[{at}] does not fit in 64 bits") from None
 
 
 # ---- Headers -----------------------------------------------------------------------------------------------
 cdef int gather_headers(tuple items, HeaderColumns *out, list owners) except -1:
-    """Each row's pairs of ``str`` and buffer or ``None``; ``None`` for a row without.
+    """Set ``out`` to the headers of each row.
+
+    A row is a list of pairs of ``str`` and a buffer or ``None``, or ``None`` for no headers.
 
     Raises
     ------
     TypeError
-        A row is something else.
+        A row is of another type.
     """
     cdef Py_ssize_t count = PyTuple_GET_SIZE(items)
     cdef int64_t *starts = <int64_t *> new_block(count + 1, sizeof(int64_t), owners)
@@ -190,7 +196,7 @@ cdef int gather_headers(tuple items, HeaderColumns *out, list owners) except -1:
         if row is not None:
             _add_pairs(row, at, pairs)
         starts[at + 1] = len(pairs)
-    # Holds the names, in which their UTF-8 lies, and the values.
+    # `pairs` keeps the values alive, and the names, which cache their UTF-8 form.
     owners.append(pairs)
     cdef Span *names = <Span *> new_block(len(pairs), sizeof(Span), owners)
     cdef Span *values = <Span *> new_block(len(pairs), sizeof(Span), owners)
@@ -199,7 +205,7 @@ cdef int gather_headers(tuple items, HeaderColumns *out, list owners) except -1:
         names[at].data = <const uint8_t *> PyUnicode_AsUTF8AndSize(name, &names[at].size)
         if _span_of(value, &values[at], held) < 0:
             kind = _kind(value)
-            raise TypeError(f"the value of header {name!r} is {kind}, not bytes, another buffer or None")
+            raise TypeError(f"the value of header {name!r} must be bytes, another buffer or None, not {kind}")
     out.starts = starts
     out.names.layout = out.values.layout = COLUMN_SPANS
     out.names.rows = names
@@ -209,12 +215,12 @@ cdef int gather_headers(tuple items, HeaderColumns *out, list owners) except -1:
 
 cdef int _add_pairs(object row, Py_ssize_t at, list pairs) except -1:
     if isinstance(row, (str, bytes, dict)):
-        raise TypeError(f"headers[{at}] is {_kind(row)}, not a list of (str, bytes) pairs")
+        raise TypeError(f"headers[{at}] must be a list of (str, bytes) pairs, not {_kind(row)}")
     try:
         for name, value in row:
             if not isinstance(name, str):
-                raise TypeError(f"headers[{at}] has a name that is {_kind(name)}, not str")
+                raise TypeError(f"the name of a header in headers[{at}] must be str, not {_kind(name)}")
             pairs.append((name, value))
     except ValueError:
-        raise TypeError(f"headers[{at}] is not a list of (str, bytes) pairs") from None
+        raise TypeError(f"headers[{at}] must be a list of (str, bytes) pairs") from None
     return 0

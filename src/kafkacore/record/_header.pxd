@@ -1,4 +1,4 @@
-"""BatchHeader for Cython callers."""
+"""Declare BatchHeader for Cython callers."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 

@@ -6,17 +6,17 @@ from kafkacore.structs import Compression, TimestampType
 
 @disjoint_base
 class BatchHeader:
-    """The fields of one batch's header, under Kafka's names.
+    """The header of one batch; the fields have Kafka's names.
 
-    Of a message of format 0 or 1 (``magic``), offsets are that of the message (of the last one if it is a
-    compressed set), ``record_count`` is -1, and what the format does not have is -1.
+    For a message of format 0 or 1 (``magic``), the offsets are those of the message, or of the last message
+    of a compressed set. ``record_count`` and fields that the format lacks are -1.
 
     Attributes
     ----------
     position:
-        Bytes from the start of the buffer to this batch.
+        Position of the batch, in bytes from the start of the buffer.
     size_in_bytes:
-        Bytes of the whole batch, header included.
+        Size of the whole batch with its header.
     base_timestamp, max_timestamp:
         Milliseconds since the epoch, or -1.
     """
@@ -29,10 +29,10 @@ class BatchHeader:
     def base_offset(self) -> int: ...
     @property
     def last_offset(self) -> int:
-        """Offset of the last record, which compaction may have taken away."""
+        """Offset of the last record. Compaction may have removed that record."""
     @property
     def next_offset(self) -> int:
-        """The offset from which to go on behind this batch."""
+        """Next offset after this batch."""
     @property
     def base_timestamp(self) -> int: ...
     @property
@@ -45,7 +45,7 @@ class BatchHeader:
     def base_sequence(self) -> int: ...
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the last record, -1 without one; numbers wrap from 2^31 - 1 to 0."""
+        """Sequence number of the last record; -1 for none. Sequence numbers wrap from 2^31 - 1 to 0."""
     @property
     def record_count(self) -> int: ...
     @property
@@ -56,33 +56,38 @@ class BatchHeader:
     def magic(self) -> int: ...
     @property
     def compression(self) -> Compression:
-        """The codec, as :class:`Compression`."""
+        """Compression codec, as :class:`Compression`."""
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whose clock the timestamps are of, as :class:`TimestampType`."""
+        """Timestamp type, as :class:`TimestampType`."""
     @property
     def is_transactional(self) -> bool: ...
     @property
     def is_control(self) -> bool: ...
     @property
     def has_delete_horizon(self) -> bool:
-        """``base_timestamp`` is when tombstones may go (KIP-534)."""
+        """Whether ``base_timestamp`` is the time from which tombstones may be removed (KIP-534)."""
 
 def read_batch_headers(buffer: Buffer) -> list[BatchHeader]:
-    """The headers of all whole batches in ``buffer``, of any format; records are not looked at, nor is the
-    CRC.
+    """Return the headers of all complete batches of any format in ``buffer``.
+
+    Neither the records nor the CRCs are checked. A truncated batch at the end is left out.
 
     Raises
     ------
     CorruptRecordError
-        A header breaks the format. A batch cut short at the end is left out.
+        A header is invalid.
     """
 
 def assign_offset(buffer: Buffer, base_offset: int, leader_epoch: int) -> None:
-    """Write base offset and leader epoch into a batch, in place. Both lie outside the CRC, which stays right.
+    """Write the base offset and the leader epoch into a batch, in place.
+
+    The CRC does not cover these fields, so it stays valid.
 
     Parameters
     ----------
     buffer:
-        Writable; begins with the batch, of format 2.
+        A writable buffer that starts with a batch of format 2.
+    base_offset, leader_epoch:
+        The new values.
     """

@@ -1,7 +1,7 @@
-"""Headers of record batches: bytes in, their fields out, checked; two fields written in place, for a broker.
+"""Read and check the headers of record batches, and set the two fields that a broker assigns.
 
-Records are not touched here. Source of the checks: Kafka's ``DefaultRecordBatch`` and
-``ByteBufferLogInputStream``. Does not know: records, compression.
+The records are not read. The checks are those of Kafka's ``DefaultRecordBatch`` and
+``ByteBufferLogInputStream``.
 """
 
 import zlib
@@ -27,12 +27,12 @@ from kafkacore.record.compression import CODECS as _CODECS
 from kafkacore.structs import Compression, TimestampType
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
-# First message format that has the codec of these bits.
+# First message format that has the codec with this number.
 cdef int8_t _MIN_MAGIC[COMPRESSION_MASK + 1]
 for _code in range(COMPRESSION_MASK + 1):
     if _code != Compression.NONE:
         _MIN_MAGIC[_code] = _CODECS[_code].min_magic if _code in _CODECS else 127
-# Attributes are asked for once a batch; an enum's call costs more than the rest of it.
+# `compression` is read once per batch; calling the enumeration would cost more than the rest.
 cdef list _COMPRESSIONS = [
     Compression(code) if code in _CODECS or code == Compression.NONE else None
     for code in range(COMPRESSION_MASK + 1)
@@ -43,9 +43,9 @@ cdef object _NO_TIMESTAMP_TYPE = TimestampType.NO_TIMESTAMP_TYPE
 
 
 cdef Py_ssize_t whole_batch_size(const uint8_t *at, Py_ssize_t left) except -1:
-    """Bytes of the batch at `at`, or 0 if fewer than all of it are left.
+    """Return the size of the batch at `at`, or 0 if it is not complete.
 
-    Its length and magic are believed only within bounds; neither is covered by the CRC.
+    The CRC does not cover the length and the magic, so both are checked against their limits.
     """
     cdef int64_t offset, length, least
     if left < LOG_OVERHEAD:
@@ -53,44 +53,48 @@ cdef Py_ssize_t whole_batch_size(const uint8_t *at, Py_ssize_t left) except -1:
     offset = load_int64(at + BASE_OFFSET_AT)
     length = load_int32(at + LENGTH_AT)
     if length < OLD_MIN_LENGTH:
-        raise CorruptRecordError(f"length {length} < {OLD_MIN_LENGTH}", offset=offset)
+        raise CorruptRecordError(
+            f"batch length {length} is less than the minimum of {OLD_MIN_LENGTH}", offset=offset
+        )
     if left <= MAGIC_AT:
         return 0
     if at[MAGIC_AT] > CURRENT_MAGIC:
-        raise CorruptRecordError(f"magic {at[MAGIC_AT]} > {CURRENT_MAGIC}", offset=offset)
+        raise CorruptRecordError(
+            f"unknown magic {at[MAGIC_AT]}; the newest is {CURRENT_MAGIC}", offset=offset
+        )
     least = RECORDS_AT - LOG_OVERHEAD if at[MAGIC_AT] == CURRENT_MAGIC else OLD_MIN_LENGTH
     if at[MAGIC_AT] == 1:
         least += OLD_TIMESTAMP_SIZE
     if length < least:
-        raise CorruptRecordError(f"length {length} < {least}", offset=offset)
+        raise CorruptRecordError(f"batch length {length} is less than the minimum of {least}", offset=offset)
     if length > left - LOG_OVERHEAD:
         return 0
     return LOG_OVERHEAD + length
 
 
 cdef uint32_t old_crc_of(const uint8_t *message, Py_ssize_t size) except? 0:
-    """Of a message of format 0 or 1: CRC-32, not CRC-32C, of all behind it."""
+    """Return the CRC of a message of format 0 or 1: CRC-32, not CRC-32C, of all bytes after the CRC."""
     return zlib.crc32(PyMemoryView_FromMemory(<char *> message + MAGIC_AT, size - MAGIC_AT, PyBUF_READ))
 
 
 cdef class BatchHeader:
-    """The fields of one batch's header, under Kafka's names.
+    """The header of one batch; the fields have Kafka's names.
 
-    Of a message of format 0 or 1 (``magic``), offsets are that of the message (of the last one if it is a
-    compressed set), ``record_count`` is -1, and what the format does not have is -1.
+    For a message of format 0 or 1 (``magic``), the offsets are those of the message, or of the last message
+    of a compressed set. ``record_count`` and fields that the format lacks are -1.
 
     Attributes
     ----------
     position:
-        Bytes from the start of the buffer to this batch.
+        Position of the batch, in bytes from the start of the buffer.
     size_in_bytes:
-        Bytes of the whole batch, header included.
+        Size of the whole batch with its header.
     base_timestamp, max_timestamp:
         Milliseconds since the epoch, or -1.
     """
 
     def __init__(self):
-        raise TypeError("a BatchHeader is made by read_batch_headers() only")
+        raise TypeError("a BatchHeader can be created only by read_batch_headers()")
 
     def __reduce__(self):
         return _header_of, (
@@ -100,10 +104,10 @@ cdef class BatchHeader:
         )
 
     cdef int fill(self, const uint8_t *data, Py_ssize_t position) except -1:
-        """Take over the fields; `whole_batch_size` has said that all bytes of the batch are there."""
+        """Read the fields. `whole_batch_size` has checked that all bytes of the batch are there."""
         cdef const uint8_t *at = data + position
         self.position = position
-        # In 64 bits: walked headers need not have their batch behind them, and may say any length.
+        # 64 bits, because a header of `walk_headers` may have any length; its batch need not be complete.
         self.size_in_bytes = LOG_OVERHEAD + <Py_ssize_t> load_int32(at + LENGTH_AT)
         self.base_offset = load_int64(at + BASE_OFFSET_AT)
         self.magic = <int8_t> at[MAGIC_AT]
@@ -133,31 +137,34 @@ cdef class BatchHeader:
             self.attributes &= COMPRESSION_MASK
         if self.magic < _MIN_MAGIC[self.attributes & COMPRESSION_MASK]:
             raise CorruptRecordError(
-                f"format {self.magic} has no codec {self.attributes & COMPRESSION_MASK}",
+                f"message format {self.magic} does not have compression codec "
+                f"{self.attributes & COMPRESSION_MASK}",
                 offset=self.base_offset,
             )
         if self.base_offset < 0 or self.base_offset == MAX_INT64:
-            raise CorruptRecordError(f"base offset {self.base_offset}", offset=self.base_offset)
+            raise CorruptRecordError(f"invalid base offset {self.base_offset}", offset=self.base_offset)
         return 0
 
     cdef int check(self) except -1:
-        """What has to hold whatever the records are. A count is used to take memory, and offsets are added
-        to.
+        """Check the fields independently of the records.
+
+        Callers allocate memory for the record count and add to the offsets.
         """
         if self.base_offset < 0 or self.base_offset > MAX_INT64 - 1 - max(self.last_offset_delta, 0):
-            raise CorruptRecordError(f"base offset {self.base_offset}", offset=self.base_offset)
+            raise CorruptRecordError(f"invalid base offset {self.base_offset}", offset=self.base_offset)
         if self.last_offset_delta < 0:
             raise CorruptRecordError(
-                f"last offset delta {self.last_offset_delta} < 0", offset=self.base_offset
+                f"negative last offset delta {self.last_offset_delta}", offset=self.base_offset
             )
         if self.record_count < 0 or self.record_count > <int64_t> self.last_offset_delta + 1:
             raise CorruptRecordError(
-                f"{self.record_count} records in {<int64_t> self.last_offset_delta + 1} offsets",
+                f"invalid record count {self.record_count} in a batch of "
+                f"{<int64_t> self.last_offset_delta + 1} offsets",
                 offset=self.base_offset,
             )
         if self.magic < _MIN_MAGIC[self.attributes & COMPRESSION_MASK]:
             raise CorruptRecordError(
-                f"there is no codec {self.attributes & COMPRESSION_MASK}", offset=self.base_offset
+                f"unknown compression codec {self.attributes & COMPRESSION_MASK}", offset=self.base_offset
             )
         return 0
 
@@ -173,23 +180,24 @@ cdef class BatchHeader:
             computed = crc32c_of(0, batch + ATTRIBUTES_AT, size)
         if computed != self.crc:
             raise CorruptRecordError(
-                f"CRC is {computed:#010x}, not {self.crc:#010x} as its header says", offset=self.base_offset
+                f"CRC mismatch: computed {computed:#010x}, the header has {self.crc:#010x}",
+                offset=self.base_offset,
             )
         return 0
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record, which compaction may have taken away."""
+        """Offset of the last record. Compaction may have removed that record."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """The offset from which to go on behind this batch."""
+        """Next offset after this batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the last record, -1 without one; numbers wrap from 2^31 - 1 to 0."""
+        """Sequence number of the last record; -1 for none. Sequence numbers wrap from 2^31 - 1 to 0."""
         return self.sequence_end()
 
     cdef int64_t sequence_end(self) noexcept:
@@ -199,12 +207,12 @@ cdef class BatchHeader:
 
     @property
     def compression(self):
-        """The codec, as :class:`Compression`."""
+        """Compression codec, as :class:`Compression`."""
         return _COMPRESSIONS[self.attributes & COMPRESSION_MASK]
 
     @property
     def timestamp_type(self):
-        """Whose clock the timestamps are of, as :class:`TimestampType`."""
+        """Timestamp type, as :class:`TimestampType`."""
         if self.magic == 0:
             return _NO_TIMESTAMP_TYPE
         return _LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_BIT else _CREATE_TIME
@@ -219,7 +227,7 @@ cdef class BatchHeader:
 
     @property
     def has_delete_horizon(self) -> bool:
-        """``base_timestamp`` is when tombstones may go (KIP-534)."""
+        """Whether ``base_timestamp`` is the time from which tombstones may be removed (KIP-534)."""
         return self.magic == CURRENT_MAGIC and self.attributes & DELETE_HORIZON_BIT != 0
 
     def __repr__(self):
@@ -238,7 +246,7 @@ def _header_of(
     int32_t base_sequence, int32_t record_count, int16_t producer_epoch, int8_t magic, int16_t attributes,
     int32_t last_offset_delta,
 ):
-    """A copy of a header, from what its ``__reduce__`` returned."""
+    """Return a copy of a header from the values that its ``__reduce__`` returned."""
     cdef BatchHeader header = BatchHeader.__new__(BatchHeader)
     header.position, header.size_in_bytes = position, size_in_bytes
     header.base_offset, header.last_offset_delta = base_offset, last_offset_delta
@@ -251,13 +259,14 @@ def _header_of(
 
 
 def read_batch_headers(buffer) -> list:
-    """The headers of all whole batches in ``buffer``, of any format; records are not looked at, nor is the
-    CRC.
+    """Return the headers of all complete batches of any format in ``buffer``.
+
+    Neither the records nor the CRCs are checked. A truncated batch at the end is left out.
 
     Raises
     ------
     CorruptRecordError
-        A header breaks the format. A batch cut short at the end is left out.
+        A header is invalid.
     """
     cdef Payload payload = Payload(buffer)
     cdef Py_ssize_t at = 0, size
@@ -274,12 +283,16 @@ def read_batch_headers(buffer) -> list:
 
 
 def assign_offset(buffer, int64_t base_offset, int32_t leader_epoch) -> None:
-    """Write base offset and leader epoch into a batch, in place. Both lie outside the CRC, which stays right.
+    """Write the base offset and the leader epoch into a batch, in place.
+
+    The CRC does not cover these fields, so it stays valid.
 
     Parameters
     ----------
     buffer:
-        Writable; begins with the batch, of format 2.
+        A writable buffer that starts with a batch of format 2.
+    base_offset, leader_epoch:
+        The new values.
     """
     cdef Py_buffer view
     cdef uint8_t *batch
@@ -287,7 +300,7 @@ def assign_offset(buffer, int64_t base_offset, int32_t leader_epoch) -> None:
     try:
         batch = <uint8_t *> view.buf
         if view.len < RECORDS_AT or batch[MAGIC_AT] != CURRENT_MAGIC:
-            raise CorruptRecordError("no batch of format 2", offset=base_offset)
+            raise CorruptRecordError("the buffer is not a batch of message format 2", offset=base_offset)
         store_int64(batch + BASE_OFFSET_AT, base_offset)
         store_int32(batch + PARTITION_LEADER_EPOCH_AT, leader_epoch)
     finally:

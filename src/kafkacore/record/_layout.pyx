@@ -1,4 +1,4 @@
-"""The numbers of layout.h that Python code uses."""
+"""Constants of layout.h for Python code."""
 
 cimport kafkacore.record.layout as layout
 

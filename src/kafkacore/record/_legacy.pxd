@@ -1,4 +1,4 @@
-"""Messages of format 0 and 1 for Cython callers; see the module."""
+"""Declare the conversion of messages of format 0 and 1 for Cython callers."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 

@@ -1,11 +1,12 @@
-"""Messages of format 0 and 1, as brokers and clients before Kafka 0.11 wrote them: a message in, records of
-format 2 out.
+"""Convert messages of format 0 and 1, which Kafka wrote before version 0.11, to records of format 2.
 
-A plain message is one record. A compressed one wraps a set of messages; it is decompressed, and its messages
-get their offsets: in format 0 they have them, in format 1 they count from the first and the wrapper has the
-last's. Written anew as records of format 2 they are read by what reads those: old logs are rare, and the copy
-costs little beside the decompression. Source: Kafka's ``AbstractLegacyRecordBatch``, which however takes a
-set that is cut short as far as it goes, and offsets that fall. Does not know: batches of format 2.
+An uncompressed message is one record. A compressed message wraps a set of messages, which is decompressed. In
+format 0 the messages of a set have their own offsets. In format 1 they count from the first, and the wrapper
+has the offset of the last.
+
+The conversion lets the code for format 2 read the records. Old logs are rare, and the copy costs little
+compared to the decompression. The rules are those of Kafka's ``AbstractLegacyRecordBatch``, except that Kafka
+accepts a truncated set and decreasing offsets.
 """
 
 cimport cython
@@ -29,7 +30,7 @@ from kafkacore.record.old_lz4 import with_right_checksum
 from kafkacore.structs import Compression
 
 cdef enum:
-    # Messages that are checked before another thread may have the GIL. A set can have millions.
+    # Number of messages to check before another thread may take the GIL. A set can have millions.
     MESSAGES_PER_TURN = 1024
 
 cdef int64_t MAX_INT32 = 0x7FFFFFFF
@@ -38,7 +39,7 @@ cdef int _LZ4 = Compression.LZ4
 
 cdef inline int _read_sized(const uint8_t **pos, const uint8_t *end, const uint8_t **data,
                             int32_t *size) noexcept nogil:
-    """An int32 size, -1 for null, and the bytes after it."""
+    """Read an int32 size, -1 for null, and the bytes after it."""
     if read_int32(pos, end, size) < 0 or size[0] < -1 or size[0] > end - pos[0]:
         return -1
     data[0] = pos[0]
@@ -49,15 +50,15 @@ cdef inline int _read_sized(const uint8_t **pos, const uint8_t *end, const uint8
 
 cdef const char *_read_message(const uint8_t *at, Py_ssize_t left, Message *out,
                                Py_ssize_t *size) noexcept nogil:
-    """The message at `at`, checked but for its CRC; what is wrong with it, or NULL."""
+    """Read the message at `at` and check it except for its CRC. Returns the error, or NULL."""
     cdef const uint8_t *pos
     cdef const uint8_t *end
     cdef int64_t length
     if left < LOG_OVERHEAD:
-        return "a message is cut short"
+        return "a message is truncated"
     length = load_int32(at + LENGTH_AT)
     if length < OLD_MIN_LENGTH or length > left - LOG_OVERHEAD:
-        return "a message's length passes its end"
+        return "a message's length is invalid"
     size[0] = LOG_OVERHEAD + length
     end = at + size[0]
     out.offset = load_int64(at + BASE_OFFSET_AT)
@@ -68,21 +69,21 @@ cdef const char *_read_message(const uint8_t *at, Py_ssize_t left, Message *out,
     pos = at + OLD_TIMESTAMP_AT
     if out.magic == 1:
         if length < OLD_MIN_LENGTH + OLD_TIMESTAMP_SIZE:
-            return "a message's length passes its end"
+            return "a message's length is invalid"
         out.timestamp = load_int64(pos)
         pos += OLD_TIMESTAMP_SIZE
     if _read_sized(&pos, end, &out.key, &out.key_size) < 0:
-        return "a message's key size passes its end"
+        return "a message's key size exceeds the message"
     if _read_sized(&pos, end, &out.value, &out.value_size) < 0:
-        return "a message's value size passes its end"
+        return "a message's value size exceeds the message"
     if pos != end:
-        return "a message has bytes left at its end"
+        return "a message has extra bytes at its end"
     return NULL
 
 
 @cython.final
 cdef class _Rewriter:
-    """The messages of one set, seen twice: checked and measured, then written."""
+    """Converts one set of messages in two passes: check and measure, then write."""
     cdef BatchHeader header
     cdef const uint8_t *start
     cdef const uint8_t *end
@@ -109,7 +110,7 @@ cdef class _Rewriter:
             if is_inner:
                 self.check_inner(&message)
                 if check_crcs and old_crc_of(at, size) != message.crc:
-                    raise self.fail("CRC of a message in a compressed set is wrong")
+                    raise self.fail("CRC mismatch of a message in a compressed set")
             if self.count == 0:
                 self.first_offset = message.offset
             self.last_offset = message.offset
@@ -123,21 +124,23 @@ cdef class _Rewriter:
 
     cdef int check_inner(self, Message *message) except -1:
         if message.magic != self.header.magic:
-            raise self.fail(f"magic {message.magic} in a set of magic {self.header.magic}")
+            raise self.fail(f"a message of magic {message.magic} is in a set of magic {self.header.magic}")
         if message.attributes & COMPRESSION_MASK:
-            raise self.fail("a compressed set in a compressed set")
+            raise self.fail("a compressed set contains a compressed message")
         if message.offset < 0 or (self.count > 0 and message.offset <= self.last_offset):
-            raise self.fail(f"offset {message.offset} behind {self.last_offset}")
+            raise self.fail(f"offset {message.offset} follows offset {self.last_offset}")
         if self.count > 0 and message.offset - self.first_offset > MAX_INT32:
-            raise self.fail(f"offset {message.offset} in a set from {self.first_offset}")
+            raise self.fail(
+                f"offset {message.offset} is too far from the first offset {self.first_offset} of its set"
+            )
         return 0
 
     cdef int64_t timestamp_delta(self, Message *message) noexcept nogil:
-        # Unsigned, for it is from outside and may be anything; with the base it wraps back.
+        # Unsigned, because the timestamp is untrusted and may overflow; adding the base wraps it back.
         return <int64_t> (<uint64_t> message.timestamp - <uint64_t> self.header.base_timestamp)
 
     cdef int64_t body_size(self, Message *message) noexcept nogil:
-        # Attributes and header count are a byte each.
+        # The attributes and the header count take one byte each.
         return (2 + size_of_varlong(self.timestamp_delta(message))
                 + size_of_varlong(<int32_t> (message.offset - self.first_offset))
                 + size_of_varlong(message.key_size) + max(message.key_size, 0)
@@ -146,7 +149,7 @@ cdef class _Rewriter:
     cdef int64_t record_size(self, Message *message) except -1:
         cdef int64_t body = self.body_size(message)
         if body > MAX_INT32:
-            raise self.fail(f"a record of {body} bytes")
+            raise self.fail(f"a record of {body} bytes is too large")
         return size_of_varlong(<int32_t> body) + body
 
     cdef bytes written(self):
@@ -178,14 +181,13 @@ cdef inline uint8_t *_store_sized(uint8_t *out, const uint8_t *data, int32_t siz
 
 
 cdef Payload unpack(BatchHeader header, Payload payload, bint check_crcs, Py_ssize_t max_decompressed_size):
-    """The records of the message that ``header`` is of, in format 2; the header learns their offsets and
-    count.
+    """Return the records of the message of ``header`` in format 2, and set the header's offsets and count.
 
     Raises
     ------
     CorruptRecordError
-        The message breaks the format, is a set within a set, a set of no messages, or decompresses to more
-        than ``max_decompressed_size``; or, if CRCs are checked, that of a message within is wrong.
+        The message is malformed, is an empty set, contains a compressed message, or decompresses to more than
+        ``max_decompressed_size``. If CRCs are checked, also if the CRC of an inner message does not match.
     """
     cdef _Rewriter rewriter = _Rewriter()
     cdef Payload messages = payload
@@ -204,17 +206,17 @@ cdef Payload unpack(BatchHeader header, Payload payload, bint check_crcs, Py_ssi
         rewriter.start, rewriter.end = messages.data, messages.data + messages.size
     rewriter.measure(check_crcs, is_set)
     if rewriter.count == 0:
-        raise rewriter.fail("a compressed set of no messages")
+        raise rewriter.fail("a compressed set is empty")
     header.record_count = <int32_t> rewriter.count
     if is_set:
-        _place(header, rewriter)
+        _set_offsets(header, rewriter)
     return Payload(rewriter.written())
 
 
 cdef Payload _decompressed(BatchHeader header, Payload payload, Message *outer, Py_ssize_t max_size):
     cdef int codec = header.attributes & COMPRESSION_MASK
     if outer.value_size < 0:
-        raise CorruptRecordError("a compressed set that is null", offset=header.base_offset)
+        raise CorruptRecordError("the value of a compressed message is null", offset=header.base_offset)
     start = outer.value - payload.data
     compressed = payload.slice(start, start + outer.value_size)
     if codec == _LZ4 and header.magic == 0:
@@ -225,18 +227,21 @@ cdef Payload _decompressed(BatchHeader header, Payload payload, Message *outer, 
         raise CorruptRecordError(error.reason, offset=header.base_offset) from error
 
 
-cdef int _place(BatchHeader header, _Rewriter rewriter) except -1:
-    """Offsets of a set's first and last message; the wrapper bears the last's."""
+cdef int _set_offsets(BatchHeader header, _Rewriter rewriter) except -1:
+    """Set the offsets of a set's first and last message; the wrapper has the last offset."""
     cdef int64_t wrapper_offset = header.base_offset
     cdef int64_t first = rewriter.first_offset
-    # Some versions of librdkafka write sets of format 1 with 0 in the wrapper: then nobody has moved them.
+    # Some versions of librdkafka write sets of format 1 with offset 0 in the wrapper. Then no broker has
+    # assigned offsets, and those of the messages are used as they are.
     if header.magic == 1 and wrapper_offset > 0:
         if wrapper_offset < rewriter.last_offset:
-            raise rewriter.fail(f"relative offset {rewriter.last_offset}")
+            raise rewriter.fail(
+                f"relative offset {rewriter.last_offset} exceeds the wrapper's offset {wrapper_offset}"
+            )
         first = wrapper_offset - rewriter.last_offset + rewriter.first_offset
     last = max(wrapper_offset, first + (rewriter.last_offset - rewriter.first_offset))
     if last - first > MAX_INT32:
-        raise rewriter.fail(f"offsets {first} to {last}")
+        raise rewriter.fail(f"offsets {first} to {last} are too far apart")
     header.base_offset = first
     header.last_offset_delta = <int32_t> (last - first)
     return header.check()

@@ -1,4 +1,4 @@
-"""LegacyBatchBuilder for Cython callers."""
+"""Declare LegacyBatchBuilder for Cython callers."""
 
 from libc.stdint cimport int64_t, uint8_t
 

@@ -7,25 +7,25 @@ from kafkacore.structs import Compression, TimestampType
 
 @final
 class LegacyBatchBuilder:
-    """Messages of format 0 or 1 as they are written.
+    """A builder of messages of format 0 or 1.
 
     Parameters
     ----------
     magic:
-        The format, 0 or 1.
+        The message format, 0 or 1.
     compression, compression_level:
-        A :class:`Compression`, and the library's level.
+        A :class:`Compression`, and the codec's level.
     timestamp_type:
-        What format 1 says of its timestamps.
+        Timestamp type of messages of format 1.
     log_append_time_ms:
-        With ``LOG_APPEND_TIME`` the time of all messages, in milliseconds since the epoch.
+        Time of all messages with ``LOG_APPEND_TIME``, in milliseconds since the epoch.
 
     Raises
     ------
     UnsupportedCompressionTypeError
-        These formats have no zstd (KIP-110).
+        These formats do not support zstd (KIP-110).
     ValueError
-        There is no such format, codec or timestamp type.
+        The format, codec or timestamp type is unknown.
     """
     def __new__(
         cls,
@@ -42,63 +42,66 @@ class LegacyBatchBuilder:
     @property
     def record_count(self) -> int: ...
     def append(self, offset: int, timestamp_ms: int, key: Buffer | None, value: Buffer | None) -> None:
-        """Add a record.
+        """Append a record.
 
         Parameters
         ----------
         offset:
-            Its offset, larger than that of the record before.
+            Offset of the record, larger than that of the previous record.
         timestamp_ms:
-            Milliseconds since the epoch; format 0 has no place for it.
+            Milliseconds since the epoch; ignored in format 0.
         key, value:
             ``bytes`` or another contiguous buffer, or ``None``.
 
         Raises
         ------
         ValueError
-            The offset is not larger.
+            The offset is not larger than the previous one.
         IllegalStateError
-            The messages are written already.
+            The builder is already closed.
         """
     def close(self) -> memoryview:
-        """Finish: without compression there is nothing to do, with it the set is compressed and wrapped.
+        """Finish the messages; with compression, compress and wrap the set.
 
         Returns
         -------
-        A read-only memoryview of all messages, which keeps its memory alive.
+        memoryview
+            All messages, read-only. The view keeps the memory alive.
 
         Raises
         ------
         IllegalStateError
-            They are written already, or there are none.
+            The builder is already closed, or has no messages.
         """
 
 def down_convert(
     buffer: Buffer, to_magic: int, first_offset: int = 0, max_decompressed_size: int = ...
 ) -> bytes:
-    """The batches in ``buffer`` for a client that knows no newer format than ``to_magic``.
+    """Convert the batches in ``buffer`` for a client that supports message formats up to ``to_magic``.
 
-    Headers are left out, and so are control batches. A batch that is old enough stays as it is; another keeps
-    its codec. Of plain messages only those from ``first_offset`` on are written, for they are batches of
-    their own: a client that asked for them from there (some versions of librdkafka) relies on it.
+    Record headers and control batches are left out. A batch that is old enough stays unchanged; a converted
+    batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too, because each is a
+    batch of its own. Some versions of librdkafka rely on this.
 
     Parameters
     ----------
+    buffer:
+        Consecutive batches.
     to_magic:
-        0 or 1.
+        The message format, 0 or 1.
     first_offset:
         Offset from which the client reads.
     max_decompressed_size:
-        Limit of one decompressed batch in bytes.
+        Maximum size of a decompressed batch in bytes.
 
     Raises
     ------
     UnsupportedCompressionTypeError
         A batch is compressed by zstd (KIP-110).
     CorruptRecordError
-        A batch is broken.
+        A batch is corrupt.
     ValueError
-        There is no such format.
+        The format is not 0 or 1.
     """
 
 def down_convert_some(
@@ -108,10 +111,12 @@ def down_convert_some(
     max_decompressed_size: int = ...,
     max_plain_bytes: int = ...,
 ) -> tuple[bytes, int]:
-    """As :func:`down_convert`, but no further than the batch with which ``max_plain_bytes`` are read.
+    """Convert batches as :func:`down_convert` does, up to a size.
+
+    The batch that reaches ``max_plain_bytes``, counted after decompression, is the last to be converted.
 
     Returns
     -------
     tuple
-        The converted batches, and how many bytes were converted, after decompression.
+        The converted batches, and the number of bytes read, after decompression.
     """

@@ -1,8 +1,8 @@
-"""Writing messages of format 0 and 1: records in, the messages that clients before Kafka 0.11 read out.
+"""Build messages of format 0 and 1, which clients before Kafka 0.11 read.
 
-Without compression each record is a message of its own; with it they are one set, wrapped into a message.
-Choices are those of Kafka's ``MemoryRecordsBuilder``, and for converting of its ``RecordsUtil``. Does not
-know: headers of records and producers, for which these formats have no place; partitions.
+Without compression each record is a separate message; with compression one message wraps the set. These
+formats have neither record headers nor producer ids. The decisions follow Kafka's ``MemoryRecordsBuilder``,
+and for down-conversion its ``RecordsUtil``.
 """
 
 cimport cython
@@ -41,7 +41,7 @@ from kafkacore.wire.copying import refuse_copy
 cdef enum:
     MAX_INT32 = 0x7FFFFFFF
     FIRST_CAPACITY = 4096
-    # Records that are converted before another thread may have the GIL. A batch can have millions.
+    # Number of records to convert before another thread may take the GIL. A batch can have millions.
     RECORDS_PER_TURN = 1024
 
 cdef int _NONE = Compression.NONE
@@ -49,40 +49,42 @@ cdef int _LZ4 = Compression.LZ4
 
 
 cdef int _check_codec(int codec, int magic) except -1:
-    """Refuse a codec that message format ``magic`` does not have (zstd, KIP-110)."""
+    """Raise if message format ``magic`` does not have a codec (zstd, KIP-110)."""
     found = _CODECS.get(codec)
     if found is not None and magic < <int> found.min_magic:
-        raise UnsupportedCompressionTypeError(f"message format {magic} has no {found.name}")
+        raise UnsupportedCompressionTypeError(
+            f"message format {magic} does not support {found.name} compression"
+        )
     return 0
 
 
 @cython.final
 cdef class LegacyBatchBuilder:
-    """Messages of format 0 or 1 as they are written.
+    """A builder of messages of format 0 or 1.
 
     Parameters
     ----------
     magic:
-        The format, 0 or 1.
+        The message format, 0 or 1.
     compression, compression_level:
-        A :class:`Compression`, and the library's level.
+        A :class:`Compression`, and the codec's level.
     timestamp_type:
-        What format 1 says of its timestamps.
+        Timestamp type of messages of format 1.
     log_append_time_ms:
-        With ``LOG_APPEND_TIME`` the time of all messages, in milliseconds since the epoch.
+        Time of all messages with ``LOG_APPEND_TIME``, in milliseconds since the epoch.
 
     Raises
     ------
     UnsupportedCompressionTypeError
-        These formats have no zstd (KIP-110).
+        These formats do not support zstd (KIP-110).
     ValueError
-        There is no such format, codec or timestamp type.
+        The format, codec or timestamp type is unknown.
     """
 
     def __cinit__(self, int magic, compression=Compression.NONE, compression_level=None,
                   timestamp_type=TimestampType.CREATE_TIME, int64_t log_append_time_ms=-1):
         if magic not in (0, 1):
-            raise ValueError(f"format {magic} is not 0 or 1")
+            raise ValueError(f"message format must be 0 or 1, not {magic}")
         self.magic = magic
         self.codec = Compression(compression)
         _check_codec(self.codec, magic)
@@ -101,21 +103,21 @@ cdef class LegacyBatchBuilder:
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         if not self.is_closed:
-            raise BufferError("the messages are being written, their memory still moves")
+            raise BufferError("the builder is open and its memory may still move; call close() first")
         PyBuffer_FillInfo(view, self, self.data, self.size, True, flags)
 
     cdef int put(self, int64_t offset, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
                  const uint8_t *value, Py_ssize_t value_size, int codec) except -1:
-        """One message at the end."""
+        """Append one message."""
         cdef Py_ssize_t timestamp_size = OLD_TIMESTAMP_SIZE if self.magic == 1 else 0
         cdef Py_ssize_t total, capacity
         cdef uint8_t *message
         cdef uint8_t *at
         if key_size > MAX_INT32 or value_size > MAX_INT32:
-            raise MessageSizeTooLargeError("a message of more than 2 GiB")
+            raise MessageSizeTooLargeError("a message is larger than 2 GiB")
         total = LOG_OVERHEAD + OLD_MIN_LENGTH + timestamp_size + max(key_size, 0) + max(value_size, 0)
         if total > MAX_INT32 - self.size:
-            raise MessageSizeTooLargeError("messages of more than 2 GiB")
+            raise MessageSizeTooLargeError("the messages are larger than 2 GiB")
         if total > self.capacity - self.size:
             capacity = max(2 * self.capacity, self.size + total, FIRST_CAPACITY)
             grown = block_realloc(self.data, self.size, capacity)
@@ -150,16 +152,16 @@ cdef class LegacyBatchBuilder:
 
     cdef int put_next(self, int64_t offset, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
                       const uint8_t *value, Py_ssize_t value_size) except -1:
-        """As `put_record`, for whoever has the builder to itself: the checksum may release the GIL."""
+        """Append a record for a caller that has set `in_use`; the checksum may release the GIL."""
         if self.is_closed:
-            raise IllegalStateError("the messages are written already")
+            raise IllegalStateError("the builder is already closed")
         if self.record_count > 0 and offset <= self.last_offset:
-            raise ValueError(f"offset {offset} behind {self.last_offset}")
+            raise ValueError(f"offset {offset} must be larger than the previous offset {self.last_offset}")
         if self.is_log_append_time:
             timestamp_ms = self.log_append_time_ms
         if self.record_count == 0:
             self.base_offset = offset
-        # In a compressed set of format 1 they count from the first, so that a broker need not rewrite them.
+        # Offsets in a compressed set of format 1 are relative, so that a broker need not rewrite the set.
         is_relative = self.magic == 1 and self.codec != _NONE
         self.put(offset - self.base_offset if is_relative else offset, timestamp_ms, key, key_size, value,
                  value_size, _NONE)
@@ -169,23 +171,23 @@ cdef class LegacyBatchBuilder:
         return 0
 
     def append(self, int64_t offset, int64_t timestamp_ms, key, value) -> None:
-        """Add a record.
+        """Append a record.
 
         Parameters
         ----------
         offset:
-            Its offset, larger than that of the record before.
+            Offset of the record, larger than that of the previous record.
         timestamp_ms:
-            Milliseconds since the epoch; format 0 has no place for it.
+            Milliseconds since the epoch; ignored in format 0.
         key, value:
             ``bytes`` or another contiguous buffer, or ``None``.
 
         Raises
         ------
         ValueError
-            The offset is not larger.
+            The offset is not larger than the previous one.
         IllegalStateError
-            The messages are written already.
+            The builder is already closed.
         """
         cdef const uint8_t[::1] key_view = None if key is None else memoryview(key).cast("B")
         cdef const uint8_t[::1] value_view = None if value is None else memoryview(value).cast("B")
@@ -195,23 +197,24 @@ cdef class LegacyBatchBuilder:
                         &value_view[0] if value_size > 0 else NULL, value_size)
 
     def close(self):
-        """Finish: without compression there is nothing to do, with it the set is compressed and wrapped.
+        """Finish the messages; with compression, compress and wrap the set.
 
         Returns
         -------
-        A read-only memoryview of all messages, which keeps its memory alive.
+        memoryview
+            All messages, read-only. The view keeps the memory alive.
 
         Raises
         ------
         IllegalStateError
-            They are written already, or there are none.
+            The builder is already closed, or has no messages.
         """
         begin_use(&self.in_use, self)
         try:
             if self.is_closed:
-                raise IllegalStateError("the messages are written already")
+                raise IllegalStateError("the builder is already closed")
             if self.record_count == 0:
-                raise IllegalStateError("there are no messages")
+                raise IllegalStateError("the builder has no messages; append a record before close()")
             if self.codec != _NONE:
                 self._wrap()
             self.is_closed = True
@@ -220,7 +223,7 @@ cdef class LegacyBatchBuilder:
         return memoryview(self)
 
     cdef int _wrap(self) except -1:
-        """Put one message in the place of the set; it has the last offset and the latest time."""
+        """Replace the set by one message with the last offset and the latest timestamp."""
         cdef Py_buffer view
         cdef uint8_t *plain = self.data
         cdef Py_ssize_t size = self.size
@@ -247,29 +250,31 @@ cdef class LegacyBatchBuilder:
 # ---- Converting --------------------------------------------------------------------------------------------
 def down_convert(buffer, int to_magic, int64_t first_offset=0,
                  Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE) -> bytes:
-    """The batches in ``buffer`` for a client that knows no newer format than ``to_magic``.
+    """Convert the batches in ``buffer`` for a client that supports message formats up to ``to_magic``.
 
-    Headers are left out, and so are control batches. A batch that is old enough stays as it is; another keeps
-    its codec. Of plain messages only those from ``first_offset`` on are written, for they are batches of
-    their own: a client that asked for them from there (some versions of librdkafka) relies on it.
+    Record headers and control batches are left out. A batch that is old enough stays unchanged; a converted
+    batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too, because each is a
+    batch of its own. Some versions of librdkafka rely on this.
 
     Parameters
     ----------
+    buffer:
+        Consecutive batches.
     to_magic:
-        0 or 1.
+        The message format, 0 or 1.
     first_offset:
         Offset from which the client reads.
     max_decompressed_size:
-        Limit of one decompressed batch in bytes.
+        Maximum size of a decompressed batch in bytes.
 
     Raises
     ------
     UnsupportedCompressionTypeError
         A batch is compressed by zstd (KIP-110).
     CorruptRecordError
-        A batch is broken.
+        A batch is corrupt.
     ValueError
-        There is no such format.
+        The format is not 0 or 1.
     """
     return down_convert_some(buffer, to_magic, first_offset, max_decompressed_size)[0]
 
@@ -277,17 +282,19 @@ def down_convert(buffer, int to_magic, int64_t first_offset=0,
 def down_convert_some(buffer, int to_magic, int64_t first_offset=0,
                       Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE,
                       int64_t max_plain_bytes=INT64_MAX) -> tuple:
-    """As :func:`down_convert`, but no further than the batch with which ``max_plain_bytes`` are read.
+    """Convert batches as :func:`down_convert` does, up to a size.
+
+    The batch that reaches ``max_plain_bytes``, counted after decompression, is the last to be converted.
 
     Returns
     -------
     tuple
-        The converted batches, and how many bytes were converted, after decompression.
+        The converted batches, and the number of bytes read, after decompression.
     """
     cdef RecordBatch batch
     cdef int64_t plain_bytes = 0
     if to_magic not in (0, 1):
-        raise ValueError(f"format {to_magic} is not 0 or 1")
+        raise ValueError(f"message format must be 0 or 1, not {to_magic}")
     out = bytearray()
     data = memoryview(buffer).cast("B")
     for batch in read_batches(data, True, max_decompressed_size):
@@ -325,8 +332,8 @@ cdef int _convert(RecordBatch batch, int to_magic, int64_t first_offset, bytearr
         offset = batch.base_offset + fields.offset_delta
         if index > 0 and offset <= last_offset:
             raise CorruptRecordError(
-                f"offset {offset} after {last_offset} (record {index} of {batch.record_count} in batch "
-                f"{batch.base_offset})",
+                f"offset {offset} follows offset {last_offset} (record {index} of {batch.record_count} "
+                f"in batch {batch.base_offset})",
                 offset=batch.base_offset,
             )
         last_offset = offset

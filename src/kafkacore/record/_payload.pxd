@@ -1,4 +1,4 @@
-"""Memory that records are read from, and the object that owns it."""
+"""Declare the owner of the memory from which records are read."""
 
 from cpython.buffer cimport Py_buffer
 from libc.stdint cimport uint8_t

@@ -1,18 +1,18 @@
-"""Memory that records are read from: a buffer in, its address out, kept alive while anyone holds the Payload.
+"""Hold the memory from which records are read.
 
-Batches of one fetch response share one; a decompressed batch has its own.
+Batches of one fetch response share a Payload; a decompressed batch has its own.
 """
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
 
-# The collector clears a Py_buffer by dropping its owner without releasing it. Untracked, a Payload keeps its
-# owner out of every garbage cycle until it is itself let go of.
+# The garbage collector would clear the Py_buffer without releasing it. Without GC support, a Payload keeps
+# the owner of its buffer out of every garbage cycle.
 @cython.no_gc
 @cython.final
 cdef class Payload:
-    """The bytes of ``buffer``, whose size cannot change while this lives."""
+    """The bytes of ``buffer``. Its size cannot change while this object exists."""
 
     def __cinit__(self, buffer):
         PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
@@ -24,5 +24,5 @@ cdef class Payload:
         PyBuffer_Release(&self.view)
 
     cdef object slice(self, Py_ssize_t start, Py_ssize_t end):
-        """A memoryview of some of the bytes."""
+        """Return a memoryview of a range of the bytes."""
         return memoryview(self.owner).cast("B")[start:end]

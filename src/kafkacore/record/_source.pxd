@@ -1,4 +1,4 @@
-"""RecordSource for Cython callers: the columns of many records, row by row, without the GIL."""
+"""Declare RecordSource for Cython callers, which read its columns row by row without the GIL."""
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -17,27 +17,27 @@ cdef class RecordSource:
     cdef Column keys
     cdef Column values
     cdef HeaderColumns headers
-    # NULL if there are none.
+    # NULL if the column is missing.
     cdef const int64_t *timestamps
     cdef const int32_t *partitions
-    # What all these point into.
+    # The objects that own the memory of the columns.
     cdef list owners
 
     cdef inline Py_ssize_t key(self, Py_ssize_t row, const uint8_t **data) noexcept nogil:
-        """Size in bytes and place of a key; -1 for null."""
+        """Return the size of a key in bytes, -1 for null, and set `data` to its bytes."""
         return column_row(&self.keys, row, data)
 
     cdef inline Py_ssize_t value(self, Py_ssize_t row, const uint8_t **data) noexcept nogil:
         return column_row(&self.values, row, data)
 
     cdef inline int64_t timestamp(self, Py_ssize_t row, int64_t default_ms) noexcept nogil:
-        """Milliseconds; `default_ms` where none is given."""
+        """Return the timestamp in milliseconds, or `default_ms` if the row has none."""
         if self.timestamps == NULL or self.timestamps[row] == NO_TIMESTAMP:
             return default_ms
         return self.timestamps[row]
 
     cdef inline int32_t partition(self, Py_ssize_t row) noexcept nogil:
-        """Number of the partition asked for; -1 for none."""
+        """Return the requested partition; -1 for none."""
         return self.partitions[row] if self.partitions != NULL else -1
 
     cdef inline int32_t header_count(self, Py_ssize_t row) noexcept nogil:

@@ -3,38 +3,38 @@ from typing import Self, final
 
 @final
 class RecordSource:
-    """Rows to be written as records.
+    """Columns of records to be written.
 
-    Each column is a list, tuple or other iterable, or Arrow data: whatever has ``__arrow_c_array__`` or
-    ``__arrow_c_stream__`` (arrays and chunked arrays of pyarrow, series of polars). What is given must not be
-    changed while this lives.
+    Each column is a list, tuple or other iterable, or Arrow data: an object with ``__arrow_c_array__`` or
+    ``__arrow_c_stream__``, such as arrays and chunked arrays of pyarrow and series of polars. The data must
+    not change while this object exists.
 
     Parameters
     ----------
     values, keys:
-        ``bytes``, other buffers or ``None``; or Arrow binary or string, also large, view, dictionary or of
-        fixed size. No keys at all is a null key for each row.
+        ``bytes``, other buffers or ``None``; or Arrow binary or string, also as large, view, dictionary or
+        fixed-size type. Without keys every row has a null key.
     headers:
-        For each row pairs of a ``str`` and a buffer or ``None``, or ``None`` for no headers; or Arrow
+        For each row, pairs of a ``str`` and a buffer or ``None``, or ``None`` for no headers; or Arrow
         ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.
     timestamps:
-        Milliseconds since the epoch as ``int``, or ``None`` where none is given; or Arrow int64 or timestamp.
+        Milliseconds since the epoch as ``int``, or ``None`` for none; or Arrow int64 or timestamp.
     partitions:
-        Numbers of partitions as ``int``, or ``None``; or Arrow int32 or int64.
+        Partition numbers as ``int``, or ``None`` for none; or Arrow int32 or int64.
 
     Attributes
     ----------
     row_count:
-        Rows; also ``len()``.
+        Number of rows; also ``len()``.
     has_keys, has_headers, has_timestamps, has_partitions:
-        Whether there is such a column.
+        Whether this column was given.
 
     Raises
     ------
     TypeError
-        A column is of another type.
+        The type of a column is not supported.
     ValueError
-        Columns are of different length, or Arrow data are malformed.
+        Columns have different lengths, or Arrow data is malformed.
     """
     def __new__(
         cls,
@@ -66,19 +66,21 @@ class RecordSource:
         partition: str = "partition",
         ignored: Collection[str] = (),
     ) -> RecordSource:
-        """The rows of a table, record batch or data frame, or of another stream of Arrow structs.
+        """Return the rows of a table, record batch or data frame, or of another stream of Arrow structs.
 
         Parameters
         ----------
+        table:
+            An object with ``__arrow_c_array__`` or ``__arrow_c_stream__``.
         value, key, headers, timestamp, partition:
-            Names of the columns; all but the values' may be missing.
+            Names of the columns. Only the column of the values is required.
         ignored:
-            Names of columns that may be there and are not looked at.
+            Names of other columns that the table may have.
 
         Raises
         ------
         TypeError
-            It is no Arrow data, or a column is of a type that is not taken.
+            ``table`` is not Arrow data, or the type of a column is not supported.
         ValueError
-            There is no column of values, one more than these, or one name twice.
+            The column of the values is missing, or a column is unknown or occurs twice.
         """

@@ -1,7 +1,7 @@
-"""The columns of many records, to be encoded: lists or Arrow data in, rows as pointers out, without the GIL.
+"""Columns of records to be encoded, which the encoding loops read row by row without the GIL.
 
-Values, keys, headers, timestamps and partitions each come as Python objects or as Arrow data; nothing is
-copied but pointers. Does not know: batches, partitioners.
+Values, keys, headers, timestamps and partitions are either Python objects or Arrow data. The data is not
+copied; only pointers to it are collected.
 """
 
 cimport cython
@@ -24,38 +24,38 @@ cdef enum:
 @cython.final
 @cython.no_gc_clear
 cdef class RecordSource:
-    """Rows to be written as records.
+    """Columns of records to be written.
 
-    Each column is a list, tuple or other iterable, or Arrow data: whatever has ``__arrow_c_array__`` or
-    ``__arrow_c_stream__`` (arrays and chunked arrays of pyarrow, series of polars). What is given must not be
-    changed while this lives.
+    Each column is a list, tuple or other iterable, or Arrow data: an object with ``__arrow_c_array__`` or
+    ``__arrow_c_stream__``, such as arrays and chunked arrays of pyarrow and series of polars. The data must
+    not change while this object exists.
 
     Parameters
     ----------
     values, keys:
-        ``bytes``, other buffers or ``None``; or Arrow binary or string, also large, view, dictionary or of
-        fixed size. No keys at all is a null key for each row.
+        ``bytes``, other buffers or ``None``; or Arrow binary or string, also as large, view, dictionary or
+        fixed-size type. Without keys every row has a null key.
     headers:
-        For each row pairs of a ``str`` and a buffer or ``None``, or ``None`` for no headers; or Arrow
+        For each row, pairs of a ``str`` and a buffer or ``None``, or ``None`` for no headers; or Arrow
         ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.
     timestamps:
-        Milliseconds since the epoch as ``int``, or ``None`` where none is given; or Arrow int64 or timestamp.
+        Milliseconds since the epoch as ``int``, or ``None`` for none; or Arrow int64 or timestamp.
     partitions:
-        Numbers of partitions as ``int``, or ``None``; or Arrow int32 or int64.
+        Partition numbers as ``int``, or ``None`` for none; or Arrow int32 or int64.
 
     Attributes
     ----------
     row_count:
-        Rows; also ``len()``.
+        Number of rows; also ``len()``.
     has_keys, has_headers, has_timestamps, has_partitions:
-        Whether there is such a column.
+        Whether this column was given.
 
     Raises
     ------
     TypeError
-        A column is of another type.
+        The type of a column is not supported.
     ValueError
-        Columns are of different length, or Arrow data are malformed.
+        Columns have different lengths, or Arrow data is malformed.
     """
 
     def __cinit__(self, values, keys=None, headers=None, timestamps=None, partitions=None):
@@ -65,42 +65,49 @@ cdef class RecordSource:
         return self.row_count
 
     def __reduce__(self):
-        refuse_copy(self, "it points into the columns it was made of; copy those")
+        refuse_copy(self, "it refers to the columns it was created from; copy those")
 
     @staticmethod
     def from_arrow(table, *, str value="value", str key="key", str headers="headers",
                    str timestamp="timestamp", str partition="partition", ignored=()):
-        """The rows of a table, record batch or data frame, or of another stream of Arrow structs.
+        """Return the rows of a table, record batch or data frame, or of another stream of Arrow structs.
 
         Parameters
         ----------
+        table:
+            An object with ``__arrow_c_array__`` or ``__arrow_c_stream__``.
         value, key, headers, timestamp, partition:
-            Names of the columns; all but the values' may be missing.
+            Names of the columns. Only the column of the values is required.
         ignored:
-            Names of columns that may be there and are not looked at.
+            Names of other columns that the table may have.
 
         Raises
         ------
         TypeError
-            It is no Arrow data, or a column is of a type that is not taken.
+            ``table`` is not Arrow data, or the type of a column is not supported.
         ValueError
-            There is no column of values, one more than these, or one name twice.
+            The column of the values is missing, or a column is unknown or occurs twice.
         """
         cdef ArrowColumn whole
         if not _is_arrow(table):
-            raise TypeError(f"{type(table).__name__!r} has neither __arrow_c_array__ nor __arrow_c_stream__")
+            raise TypeError(
+                f"not an Arrow table: {type(table).__name__!r} has neither __arrow_c_array__ nor "
+                "__arrow_c_stream__"
+            )
         whole = open_arrow(table, "the table")
         if whole.format != "+s":
-            raise TypeError(f"Arrow data of type {whole.format!r} are no table; columns go to RecordSource()")
+            raise TypeError(
+                f"Arrow data of type {whole.format!r} is not a table; pass single columns to RecordSource()"
+            )
         names = whole.names
         wanted = [value, key, headers, timestamp, partition]
         for name in names:
             if name not in wanted and name not in ignored:
-                raise ValueError(f"column {name!r} is none of {', '.join(wanted)}")
+                raise ValueError(f"unknown column {name!r}; the columns are {', '.join(wanted)}")
             if name in wanted and names.count(name) > 1:
-                raise ValueError(f"there are {names.count(name)} columns {name!r}")
+                raise ValueError(f"the table has {names.count(name)} columns named {name!r}")
         if value not in names:
-            raise ValueError(f"there is no column {value!r}")
+            raise ValueError(f"the table has no column {value!r}")
         _check_no_null_rows(whole)
         columns = [whole.child(names.index(name), f"column {name!r}") if name in names else None
                    for name in wanted]
@@ -112,7 +119,7 @@ cdef class RecordSource:
         values = _opened(values, "values")
         self.row_count = _length_of(values)
         if self.row_count > MAX_ROWS:
-            raise ValueError(f"{self.row_count} rows; at most 2^31 - 1 are taken at once")
+            raise ValueError(f"{self.row_count} rows exceed the limit of 2^31 - 1 rows per call")
         self.import_into(values, &self.values, "values")
         self.has_keys = keys is not None
         if self.has_keys:
@@ -146,15 +153,15 @@ cdef class RecordSource:
         return gather_bytes(source, name, out, self.owners)
 
     cdef object checked(self, source, str name):
-        """The column, opened, of as many rows as there are values."""
+        """Open a column and check that it has as many rows as the values."""
         opened = _opened(source, name)
         if _length_of(opened) != self.row_count:
-            raise ValueError(f"{_length_of(opened)} {name} for {self.row_count} values")
+            raise ValueError(f"there are {_length_of(opened)} {name} but {self.row_count} values")
         return opened
 
     @cython.nonecheck(False)
     cdef Py_ssize_t headers_size(self, Py_ssize_t row) noexcept nogil:
-        """Bytes of a row's headers in a record, without their count."""
+        """Return the encoded size of a row's headers in bytes, without their count."""
         cdef const uint8_t *data = NULL
         cdef Py_ssize_t total = 0
         cdef Py_ssize_t size
@@ -170,7 +177,7 @@ cdef class RecordSource:
 
     @cython.nonecheck(False)
     cdef uint8_t *store_headers(self, uint8_t *at, Py_ssize_t row) noexcept nogil:
-        """Write them behind their count; where they end."""
+        """Write a row's headers and return the position after them. The caller has written their count."""
         cdef const uint8_t *data = NULL
         cdef Py_ssize_t size
         cdef int64_t header
@@ -182,7 +189,7 @@ cdef class RecordSource:
         return at
 
     cdef Py_ssize_t size_upper_bound(self, Py_ssize_t row) noexcept nogil:
-        """Return what :func:`batch_size_bound` gives for this row."""
+        """Return the :func:`batch_size_bound` of this row."""
         cdef const uint8_t *data = NULL
         return batch_size_bound(
             self.key(row, &data), self.value(row, &data), self.headers_size(row), self.header_count(row)
@@ -194,13 +201,13 @@ cdef bint _is_arrow(source):
 
 
 cdef object _opened(source, str name):
-    """An ArrowColumn, or a tuple that nobody else changes."""
+    """Return an ArrowColumn, or a tuple, which no other code can change."""
     if isinstance(source, ArrowColumn) or type(source) is tuple:
         return source
     if _is_arrow(source):
         return open_arrow(source, name)
     if isinstance(source, (str, bytes, bytearray, memoryview)):
-        raise TypeError(f"{name} is {type(source).__name__!r}; a list of them, or Arrow data, is wanted")
+        raise TypeError(f"{name} must be a list or Arrow data, not a single {type(source).__name__!r}")
     return tuple(source)
 
 
@@ -212,5 +219,5 @@ cdef int _check_no_null_rows(ArrowColumn table) except -1:
     cdef Py_ssize_t at
     for at in range(table.piece_count):
         if validity_of(table.pieces[at].array, table.name) != NULL:
-            raise ValueError("the table has rows that are null as a whole")
+            raise ValueError("the table has null rows; only single columns of a row may be null")
     return 0

@@ -2,35 +2,38 @@ from typing_extensions import Buffer
 
 from kafkacore.record._batch import RecordBatch
 
-def judge_records(
+def scan_records(
     batch: RecordBatch,
     *,
     needs_keys: bool = False,
     earliest_ms: int = ...,
     latest_ms: int = ...,
-    max_refused: int = 1000,
+    max_rejected: int = 1000,
 ) -> tuple[int, int, list[tuple[int, int | None]]]:
-    """Decompress a batch and look at each of its records.
+    """Decompress a batch and check each of its records.
 
     Parameters
     ----------
+    batch:
+        The batch.
     needs_keys:
-        A record without a key is refused.
+        Whether records without a key are rejected.
     earliest_ms, latest_ms:
-        A record with a timestamp outside is refused; one without, whose timestamp is -1, is not.
-    max_refused:
-        How many of those that are refused to name.
+        Range of valid timestamps. A record with a timestamp outside of it is rejected. A record without a
+        timestamp (-1) is accepted.
+    max_rejected:
+        Maximum number of rejected records to return.
 
     Returns
     -------
     tuple
-        The largest timestamp, -1 if there is none; how many records are refused; and of the first of them
-        ``(index, timestamp)``, the timestamp ``None`` for one that lacks its key.
+        The largest timestamp, -1 for none; the number of rejected records; and ``(index, timestamp)`` for
+        each of the first rejected records, with the timestamp ``None`` if it lacks its key.
 
     Raises
     ------
     CorruptRecordError
-        The records break the format, are not as many as the header says, or their offsets do not rise by one.
+        A record is malformed, the record count in the header is wrong, or the offsets do not increase by one.
     """
 
 def first_at_time(batch: RecordBatch, timestamp_ms: int, start_offset: int = 0) -> tuple[int, int] | None:
@@ -38,41 +41,54 @@ def first_at_time(batch: RecordBatch, timestamp_ms: int, start_offset: int = 0) 
 
     Parameters
     ----------
+    batch:
+        The batch.
+    timestamp_ms:
+        The time in milliseconds since the epoch.
     start_offset:
-        Records before it are passed over.
+        Records before this offset are skipped.
 
     Raises
     ------
     CorruptRecordError
-        The records break the format.
+        A record is malformed.
     """
 
 def validate_batch(
     buffer: Buffer, check_records: bool = True, max_decompressed_size: int = ...
 ) -> RecordBatch:
-    """The one batch that ``buffer`` consists of, checked as a broker has to before it appends it.
+    """Return the one batch in ``buffer`` after the checks that a broker does before it appends it.
 
-    As Kafka's ``LogValidator``: one whole batch of format 2, its CRC, at least one record, as many records as
-    offsets, offsets that rise by one, a base sequence where there is a producer id; no control batch.
+    As in Kafka's ``LogValidator``, the buffer must be exactly one batch of format 2 with a valid CRC. It must
+    not be a control batch. It needs at least one record, as many records as offsets, offsets that increase by
+    one, and a base sequence if it has a producer id.
 
     Parameters
     ----------
+    buffer:
+        The bytes of the batch.
     check_records:
-        Whether to decompress and check each record too, without making objects of them.
+        Whether to decompress the batch and check each record too, without creating Python objects.
+    max_decompressed_size:
+        Maximum size of the decompressed batch in bytes.
 
     Raises
     ------
     CorruptRecordError
-        The bytes break the format.
+        The bytes are malformed.
     InvalidRecordError
-        They are a batch that no producer may send.
+        A producer must not send this batch.
     """
 
 def with_codec(batch: RecordBatch, codec: int, level: int | None = None) -> bytearray:
-    """The same batch, its records compressed by ``codec`` (0 for not at all) but not encoded anew.
+    """Return a copy of the batch with its records recompressed by another codec. The records do not change.
 
     Parameters
     ----------
+    batch:
+        A batch of format 2.
+    codec:
+        Number of the codec; 0 for no compression.
     level:
         As for :func:`kafkacore.record.compression.compress`.
     """

@@ -1,7 +1,7 @@
-"""A producer's batch checked before it is appended: bytes in, the batch or what is wrong with it out.
+"""Validate a producer's batch before it is appended to a log.
 
-Every record is looked at, without the GIL and without an object of it. Source of the checks: Kafka's
-``LogValidator``. Does not know: the log, topics, what a client is told.
+Every record is checked without the GIL and without a Python object. The checks are those of Kafka's
+``LogValidator``.
 """
 
 cimport cython
@@ -22,14 +22,14 @@ from kafkacore.record.compression import compress
 
 cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
 cdef enum:
-    # Beside the codes of `parse`: a record that is whole and that the topic does not take.
-    REFUSED = 1
-    # Bytes of records that are looked at faster than another thread takes the GIL and gives it back.
-    ALONE_UP_TO = 16 * 1024
+    # In addition to the codes of `parse`: the record is valid but the topic rejects it.
+    REJECTED = 1
+    # Checking this many bytes of records is faster than releasing and reacquiring the GIL.
+    MAX_SIZE_WITH_GIL = 16 * 1024
 
 
-cdef struct Walk:
-    # What records must be, and how far they have been looked at.
+cdef struct Scan:
+    # Requirements of the records, and the position of the scan.
     bint needs_keys
     int64_t earliest
     int64_t latest
@@ -39,15 +39,16 @@ cdef struct Walk:
     int64_t offset
     int64_t max_timestamp
     bint has_key
-    # How many were refused, and of how many the caller wants to know which.
-    int32_t refused_count
-    int32_t max_refused
+    # Number of rejected records, and the maximum number of them to return.
+    int32_t rejected_count
+    int32_t max_rejected
 
 
 @cython.nonecheck(False)
-cdef int walk_on(RecordBatch batch, Walk *walk) noexcept nogil:
-    """Check the records from `walk.index` on, and that their offsets are 0, 1, 2 ... as a producer has to
-    write them. REFUSED: the record before `walk.index` is not for this topic, and one of those to be named.
+cdef int scan_to_rejected(RecordBatch batch, Scan *walk) noexcept nogil:
+    """Check the records from `walk.index` on; their offset deltas must be 0, 1, 2 and so on.
+
+    Returns REJECTED if the topic rejects the record before `walk.index` and that record is to be returned.
     """
     cdef RecordFields fields
     cdef int error
@@ -63,61 +64,66 @@ cdef int walk_on(RecordBatch batch, Walk *walk) noexcept nogil:
         walk.has_key = fields.key_size >= 0
         if (walk.needs_keys and not walk.has_key) or (
                 walk.timestamp != -1 and not walk.earliest <= walk.timestamp <= walk.latest):
-            walk.refused_count += 1
-            if walk.refused_count <= walk.max_refused:
-                return REFUSED
+            walk.rejected_count += 1
+            if walk.rejected_count <= walk.max_rejected:
+                return REJECTED
     return PARSE_OK if walk.pos == batch.records_end else RECORDS_LEFT
 
 
-def judge_records(RecordBatch batch not None, *, bint needs_keys=False, int64_t earliest_ms=INT64_MIN,
-                  int64_t latest_ms=INT64_MAX, int max_refused=1000):
-    """Decompress a batch and look at each of its records.
+def scan_records(RecordBatch batch not None, *, bint needs_keys=False, int64_t earliest_ms=INT64_MIN,
+                 int64_t latest_ms=INT64_MAX, int max_rejected=1000):
+    """Decompress a batch and check each of its records.
 
     Parameters
     ----------
+    batch:
+        The batch.
     needs_keys:
-        A record without a key is refused.
+        Whether records without a key are rejected.
     earliest_ms, latest_ms:
-        A record with a timestamp outside is refused; one without, whose timestamp is -1, is not.
-    max_refused:
-        How many of those that are refused to name.
+        Range of valid timestamps. A record with a timestamp outside of it is rejected. A record without a
+        timestamp (-1) is accepted.
+    max_rejected:
+        Maximum number of rejected records to return.
 
     Returns
     -------
     tuple
-        The largest timestamp, -1 if there is none; how many records are refused; and of the first of them
-        ``(index, timestamp)``, the timestamp ``None`` for one that lacks its key.
+        The largest timestamp, or -1; the number of rejected records; and ``(index, timestamp)`` for
+        each of the first rejected records, with the timestamp ``None`` if it lacks its key.
 
     Raises
     ------
     CorruptRecordError
-        The records break the format, are not as many as the header says, or their offsets do not rise by one.
+        A record is malformed, the record count in the header is wrong, or the offsets do not increase by one.
     """
-    cdef Walk walk
-    cdef int error = REFUSED
-    cdef list refused = []
+    cdef Scan walk
+    cdef int error = REJECTED
+    cdef list rejected = []
     batch.open()
-    walk.refused_count, walk.max_refused = 0, max_refused
+    walk.rejected_count, walk.max_rejected = 0, max_rejected
     walk.needs_keys, walk.earliest, walk.latest = needs_keys, earliest_ms, latest_ms
     walk.pos, walk.index, walk.timestamp, walk.max_timestamp = batch.records_at, 0, -1, -1
-    while error == REFUSED:
-        if batch.records_end - walk.pos > ALONE_UP_TO:
+    while error == REJECTED:
+        if batch.records_end - walk.pos > MAX_SIZE_WITH_GIL:
             with nogil:
-                error = walk_on(batch, &walk)
+                error = scan_to_rejected(batch, &walk)
         else:
-            error = walk_on(batch, &walk)
-        if error == REFUSED:
+            error = scan_to_rejected(batch, &walk)
+        if error == REJECTED:
             is_late = walk.has_key or not needs_keys
-            refused.append((walk.index - 1, walk.timestamp if is_late else None))
+            rejected.append((walk.index - 1, walk.timestamp if is_late else None))
     if error != PARSE_OK:
         batch.fail(error, walk.index)
-    return walk.max_timestamp, walk.refused_count, refused
+    return walk.max_timestamp, walk.rejected_count, rejected
 
 
 @cython.nonecheck(False)
-cdef int seek_time(RecordBatch batch, Walk *walk, int64_t start_offset) noexcept nogil:
-    """Walk to the first record from `start_offset` on that is not earlier than `walk.earliest`: REFUSED, or
-    PARSE_OK if there is none."""
+cdef int seek_time(RecordBatch batch, Scan *walk, int64_t start_offset) noexcept nogil:
+    """Find the first record from `start_offset` on that is not earlier than `walk.earliest`.
+
+    Returns REJECTED if it was found, and PARSE_OK otherwise.
+    """
     cdef RecordFields fields
     cdef int error
     while walk.index < batch.record_count:
@@ -128,7 +134,7 @@ cdef int seek_time(RecordBatch batch, Walk *walk, int64_t start_offset) noexcept
         walk.timestamp = batch.timestamp_of(&fields)
         walk.offset = batch.base_offset + fields.offset_delta
         if walk.timestamp >= walk.earliest and walk.offset >= start_offset:
-            return REFUSED
+            return REJECTED
     return PARSE_OK
 
 
@@ -137,15 +143,19 @@ def first_at_time(RecordBatch batch not None, int64_t timestamp_ms, int64_t star
 
     Parameters
     ----------
+    batch:
+        The batch.
+    timestamp_ms:
+        The time in milliseconds since the epoch.
     start_offset:
-        Records before it are passed over.
+        Records before this offset are skipped.
 
     Raises
     ------
     CorruptRecordError
-        The records break the format.
+        A record is malformed.
     """
-    cdef Walk walk
+    cdef Scan walk
     cdef int error
     batch.open()
     walk.earliest, walk.pos, walk.index = timestamp_ms, batch.records_at, 0
@@ -153,57 +163,74 @@ def first_at_time(RecordBatch batch not None, int64_t timestamp_ms, int64_t star
         error = seek_time(batch, &walk, start_offset)
     if error == PARSE_OK:
         return None
-    if error != REFUSED:
+    if error != REJECTED:
         batch.fail(error, walk.index)
     return walk.timestamp, walk.offset
 
 
 def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE):
-    """The one batch that ``buffer`` consists of, checked as a broker has to before it appends it.
+    """Return the one batch in ``buffer`` after the checks that a broker does before it appends it.
 
-    As Kafka's ``LogValidator``: one whole batch of format 2, its CRC, at least one record, as many records as
-    offsets, offsets that rise by one, a base sequence where there is a producer id; no control batch.
+    As in Kafka's ``LogValidator``, the buffer must be exactly one batch of format 2 with a valid CRC. It must
+    not be a control batch. It needs at least one record, as many records as offsets, offsets that increase by
+    one, and a base sequence if it has a producer id.
 
     Parameters
     ----------
+    buffer:
+        The bytes of the batch.
     check_records:
-        Whether to decompress and check each record too, without making objects of them.
+        Whether to decompress the batch and check each record too, without creating Python objects.
+    max_decompressed_size:
+        Maximum size of the decompressed batch in bytes.
 
     Raises
     ------
     CorruptRecordError
-        The bytes break the format.
+        The bytes are malformed.
     InvalidRecordError
-        They are a batch that no producer may send.
+        A producer must not send this batch.
     """
     cdef BatchIterator batches = read_batches(buffer, True, max_decompressed_size)
     cdef RecordBatch batch
     cdef int64_t offsets
     if batches.payload.size > MAGIC_AT and batches.payload.data[MAGIC_AT] < CURRENT_MAGIC:
-        raise CorruptRecordError(f"magic {batches.payload.data[MAGIC_AT]} < {CURRENT_MAGIC} from a client")
+        raise CorruptRecordError(
+            f"message format {batches.payload.data[MAGIC_AT]} is too old; produce requests need format "
+            f"{CURRENT_MAGIC}"
+        )
     batch = next(batches, None)
     if batch is None:
-        raise CorruptRecordError(f"no whole batch in {batches.payload.size} bytes")
+        raise CorruptRecordError(f"{batches.payload.size} bytes do not contain a complete batch")
     if batch.size_in_bytes != batches.payload.size:
-        raise InvalidRecordError(f"{batches.payload.size - batch.size_in_bytes} bytes behind the batch")
+        raise InvalidRecordError(
+            f"{batches.payload.size - batch.size_in_bytes} bytes follow the batch; send one batch per "
+            "partition"
+        )
     if batch.is_control:
         raise InvalidRecordError("Clients are not allowed to write control records")
-    # In 64 bits: the delta is from outside, and may be the largest that there is.
+    # 64 bits, because the delta is untrusted and may be the largest int32.
     offsets = <int64_t> batch.last_offset_delta + 1
     if batch.record_count == 0 or batch.record_count != offsets:
-        raise InvalidRecordError(f"{batch.record_count} records in {offsets} offsets")
+        raise InvalidRecordError(f"a batch of {offsets} offsets has {batch.record_count} records")
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
-        raise InvalidRecordError(f"producer {batch.producer_id} without sequence number or epoch")
+        raise InvalidRecordError(
+            f"a batch of producer id {batch.producer_id} has no sequence number or no epoch"
+        )
     if check_records:
-        judge_records(batch)
+        scan_records(batch)
     return batch
 
 
 def with_codec(RecordBatch batch not None, int codec, level=None) -> bytearray:
-    """The same batch, its records compressed by ``codec`` (0 for not at all) but not encoded anew.
+    """Return a copy of the batch with its records recompressed by another codec. The records do not change.
 
     Parameters
     ----------
+    batch:
+        A batch of format 2.
+    codec:
+        Number of the codec; 0 for no compression.
     level:
         As for :func:`kafkacore.record.compression.compress`.
     """
@@ -212,7 +239,7 @@ def with_codec(RecordBatch batch not None, int codec, level=None) -> bytearray:
     cdef Py_ssize_t start, size
     cdef uint32_t crc
     if batch.magic != CURRENT_MAGIC:
-        raise InvalidRecordError(f"a batch of format {batch.magic} cannot be compressed again")
+        raise InvalidRecordError(f"a batch of message format {batch.magic} cannot be recompressed")
     batch.open()
     start = batch.records_at - batch.records.data
     records = batch.records.slice(start, start + (batch.records_end - batch.records_at))

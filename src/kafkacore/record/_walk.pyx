@@ -1,8 +1,7 @@
 # cython: auto_pickle=False, autotestdict=False
-"""Walks over the batches of a file by their headers: bytes of it in, headers out, records not looked at.
+"""Read the headers of consecutive batches of a file, of any format, without their records.
 
-A chunk needs to hold a batch's header only, so that large batches are stepped over unread. Of all formats.
-Does not know: files, records, CRCs.
+A chunk needs to contain only the header of its last batch, so that large batches can be skipped unread.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -23,19 +22,21 @@ cdef inline int32_t least_length(uint8_t magic) noexcept nogil:
 
 
 def walk_headers(const uint8_t[::1] chunk, int64_t position):
-    """Headers of the batches that begin in ``chunk``, one behind the other.
+    """Return the headers of the consecutive batches that start in ``chunk``.
 
     Parameters
     ----------
     chunk:
-        Bytes of a file from ``position`` on; a batch begins with the first of them.
+        Bytes of the file from ``position``, where a batch starts.
+    position:
+        Position of the chunk in the file.
 
     Returns
     -------
     tuple
-        The headers, with positions in the file; the position behind the last of their batches, which may lie
-        behind the chunk, or of a header of which only a part lies in it; and what is wrong there, ``None`` if
-        nothing is.
+        The headers, with positions in the file; the position at which the walk stopped; and the error at that
+        position, or ``None``. Without an error, the position is the end of the last batch, which may be
+        beyond the chunk, or the start of a header that is only partly in the chunk.
     """
     cdef list headers = []
     cdef BatchHeader header
@@ -47,7 +48,7 @@ def walk_headers(const uint8_t[::1] chunk, int64_t position):
         start = &chunk[at]
         length = load_int32(start + LENGTH_AT)
         if start[MAGIC_AT] > CURRENT_MAGIC or length < least_length(start[MAGIC_AT]):
-            return headers, position + at, f"no batch: length {length}, magic {start[MAGIC_AT]}"
+            return headers, position + at, f"not a batch: length {length}, magic {start[MAGIC_AT]}"
         if size - at < LOG_OVERHEAD + least_length(start[MAGIC_AT]):
             break
         header = BatchHeader.__new__(BatchHeader)

@@ -1,4 +1,4 @@
-"""The structures of the Arrow C data and stream interfaces, as their specification declares them."""
+"""Declare the structures of the Arrow C data and stream interfaces, as specified."""
 
 from libc.stdint cimport int64_t
 

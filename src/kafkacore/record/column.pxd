@@ -1,7 +1,7 @@
-"""A column of bytes in memory that belongs to somebody else, and how a row of it is found without the GIL.
+"""A column of bytes in memory owned by another object, and the function that reads a row without the GIL.
 
-One accessor for all layouts, inlined into the loops: which one it is, a loop learns at its first row. Does
-not know: who owns the memory (``source`` does), what the bytes mean.
+One inlined function reads all layouts; within a loop the layout does not change, so its branches are
+predicted.
 """
 
 from cpython.object cimport PyObject
@@ -34,7 +34,7 @@ cdef struct Span:
     # -1 is null.
     Py_ssize_t size
 
-# Arrow's binary view: of up to 12 bytes the bytes themselves stand where prefix, buffer and offset are.
+# Arrow's binary view. A value of up to 12 bytes is stored in place of prefix, buffer and offset.
 cdef struct View:
     int32_t size
     uint8_t prefix[4]
@@ -43,7 +43,7 @@ cdef struct View:
 
 cdef struct Column:
     int layout
-    # One bit a row, from bit `first_bit` on, 0 is null; NULL if none is.
+    # One bit per row from bit `first_bit` on; 0 is null. NULL if no row is null.
     const uint8_t *validity
     int64_t first_bit
     const void *rows
@@ -57,7 +57,7 @@ cdef inline bint bit_is_set(const uint8_t *bits, int64_t at) noexcept nogil:
 
 
 cdef inline Py_ssize_t column_row(const Column *column, Py_ssize_t row, const uint8_t **data) noexcept nogil:
-    """Bytes of a row, -1 for null, and where they lie."""
+    """Return the size of a row in bytes, -1 for null, and set `data` to its bytes."""
     cdef const PyObject *item
     cdef const Span *span
     cdef const int32_t *offsets_32

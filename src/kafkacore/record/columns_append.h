@@ -1,4 +1,4 @@
-/* The loop that appends the records of a batch to columns. Part of columns_impl.c. */
+/* The loop that appends the records of a batch to columns; part of columns_impl.c. */
 #ifndef KAFKACORE_COLUMNS_APPEND_H
 #define KAFKACORE_COLUMNS_APPEND_H
 
@@ -7,17 +7,18 @@
 
 #define HAS(wanted, kind) (((wanted) >> (kind)) & 1u)
 
-/* Bytes are copied in steps of this size, so that a short value costs no call; columns have that much room behind
- * their last byte. */
+/* Values are copied in steps of this size, so that a short value needs no call. Columns have STEP more bytes
+ * allocated than their limit. */
 enum { STEP = 16, LONGEST_STEPPED = 512 };
 
-/* Copy; up to STEP - 1 bytes behind `size` are read, of which the caller has checked that they are there, and written. */
+/* Copy `size` bytes in steps. Up to STEP - 1 bytes after them are read and written too; the caller has
+ * checked that they exist. */
 static inline void copy_in_steps(uint8_t *to, const uint8_t *from, int64_t size) {
     int64_t at = 0;
     do {
         memcpy(to + at, from + at, STEP);
         at += STEP;
-        __asm__("" : "+r"(at)); /* lest the compiler makes a call of memcpy out of the loop */
+        __asm__("" : "+r"(at)); /* keeps the compiler from replacing the loop by a call of memcpy */
     } while (at < size);
 }
 
@@ -34,14 +35,15 @@ static inline void append_data(kc_variable *column, int64_t row, const uint8_t *
     kc_variable_end_row(column, row, size >= 0);
 }
 
-/* Whether there is room for `size` bytes; if not and the column may grow, it does. 1, 0, or -1 without memory. */
+/* Make sure that the column can hold `size` more bytes, and grow it if it may. Returns 1; 0 if the column is
+ * full; or -1 without memory. */
 static __attribute__((noinline)) int grow_data(kc_columns *columns, kc_variable *column, int64_t size) {
-    /* Into empty columns a record may always go. */
+    /* A record always fits into empty columns. */
     if (columns->rows > 0 && size > columns->max_column_bytes - column->data.size) return 0;
     return kc_columns_reserve_data(columns, column, size) < 0 ? -1 : 1;
 }
 
-static inline int has_room(kc_columns *columns, kc_variable *column, int64_t size) {
+static inline int ensure_data(kc_columns *columns, kc_variable *column, int64_t size) {
     return size <= column->data_limit - column->data.size ? 1 : grow_data(columns, column, size);
 }
 
@@ -51,8 +53,8 @@ static inline int reserve_rows(kc_variable *column, int64_t rows, int64_t more) 
     return kc_variable_reserve_rows(column, rows, more);
 }
 
-static int has_room_for_headers(kc_columns *columns, const kc_record *record, const uint8_t *end) {
-    /* A byte that is not UTF-8 becomes three. */
+static int ensure_headers(kc_columns *columns, const kc_record *record, const uint8_t *end) {
+    /* An invalid UTF-8 byte becomes U+FFFD, which takes three bytes. */
     int64_t bytes = 3 * (end - record->headers);
     if (record->header_count == 0) return 1;
     if (columns->rows > 0 && (bytes > columns->max_column_bytes - columns->header_key.data.size ||
@@ -72,8 +74,8 @@ static void append_headers(kc_columns *columns, const kc_record *record, const u
     const uint8_t *pos = record->headers, *key = NULL, *value = NULL;
     int32_t key_size = 0, value_size = 0;
     for (int32_t index = 0; index < record->header_count; index++) {
-        /* It was parsed; but the bytes may be in a bytearray, which another thread changes meanwhile. Whatever they
-         * say now, no more is written than there is room for. */
+        /* The headers were parsed before, but the bytes may be in a bytearray that another thread changes
+         * now. Whatever it contains, only the reserved memory is written. */
         if (kc_read_header(&pos, end, &key, &key_size, &value, &value_size) < 0) key_size = value_size = 0;
         kc_variable_append_text(&columns->header_key, columns->header_rows, key, key_size);
         append_data(&columns->header_value, columns->header_rows, value, value_size, readable_end);
@@ -93,20 +95,21 @@ static inline int64_t scaled(int64_t timestamp_ms, int64_t factor) {
 
 static inline int64_t timestamp_of(const kc_run *run, const kc_record *record) {
     if (run->has_log_append_time) return run->max_timestamp;
-    /* Unsigned, for the delta is from outside and may be anything. */
+    /* Unsigned, because the delta is untrusted and the sum may overflow. */
     return (int64_t)((uint64_t)run->base_timestamp + (uint64_t)record->timestamp_delta);
 }
 
-/* 1 if a row was appended, 0 if there is no room, -1 without memory. `wanted` is a constant where it matters. */
+/* Append a row. Returns 1, 0 if a column is full, or -1 without memory. `wanted` is a constant in the common
+ * cases. */
 static inline __attribute__((always_inline)) int append_row(kc_columns *columns, const kc_run *run,
                                                             const kc_record *record, int64_t offset,
                                                             const uint8_t *end, uint32_t wanted) {
     int64_t row = columns->rows;
-    int room = 1;
-    if (HAS(wanted, KC_KEY)) room = has_room(columns, &columns->key, record->key_size);
-    if (HAS(wanted, KC_VALUE) && room > 0) room = has_room(columns, &columns->value, record->value_size);
-    if (HAS(wanted, KC_HEADERS) && room > 0) room = has_room_for_headers(columns, record, end);
-    if (__builtin_expect(room <= 0, 0)) return room;
+    int fits = 1;
+    if (HAS(wanted, KC_KEY)) fits = ensure_data(columns, &columns->key, record->key_size);
+    if (HAS(wanted, KC_VALUE) && fits > 0) fits = ensure_data(columns, &columns->value, record->value_size);
+    if (HAS(wanted, KC_HEADERS) && fits > 0) fits = ensure_headers(columns, record, end);
+    if (__builtin_expect(fits <= 0, 0)) return fits;
     if (HAS(wanted, KC_OFFSET)) ((int64_t *)columns->offset.data)[row] = offset;
     if (HAS(wanted, KC_TIMESTAMP))
         ((int64_t *)columns->timestamp.data)[row] = scaled(timestamp_of(run, record), columns->timestamp_factor);

@@ -1,4 +1,4 @@
-"""What columns_impl.h declares, for `columns`."""
+"""Declare the functions of columns_impl.h for `_columns`."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 

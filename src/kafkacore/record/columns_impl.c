@@ -1,8 +1,8 @@
-/* Columns of records as they grow, and their export by the Arrow C data interface.
+/* Growing columns of records, and their export by the Arrow C data interface.
  *
- * A set of columns counts its references; an exported array or schema, and each of their children, holds one. So a
- * consumer may move children out of their parent and release them in any order, on any thread, without the GIL.
- */
+ * A set of columns is reference-counted. An exported array or schema, and each of their children, holds one
+ * reference. A consumer may therefore move children out of their parent and release them in any order, on any
+ * thread, without the GIL. */
 #include "columns_append.h"
 #include "columns_impl.h"
 #include "kafkacore/wire/memory.h"
@@ -11,7 +11,8 @@
 #define ALIGNMENT 64
 #define FIRST_CAPACITY 4096
 
-/* For buffers that never took memory: the interface does not like NULL. Zeros, so that it holds one offset too. */
+/* Data of buffers without memory, because the interface discourages NULL. The zeros also serve as a single
+ * offset. */
 static const uint8_t nothing[ALIGNMENT] __attribute__((aligned(ALIGNMENT)));
 
 /* ---- Memory ---------------------------------------------------------------------------------------------- */
@@ -128,7 +129,7 @@ void kc_columns_roll_back(kc_columns *columns, const kc_mark *mark) {
 
 /* ---- Rows ------------------------------------------------------------------------------------------------ */
 
-/* Length of the character at `at`, or minus the length of the longest part that could have begun one. */
+/* Return the length of the character at `at`, or minus the length of the longest prefix that could start one. */
 static int64_t utf8_step(const uint8_t *at, int64_t left) {
     uint8_t lead = at[0], low = 0x80, high = 0xBF;
     int64_t length;
@@ -142,7 +143,7 @@ static int64_t utf8_step(const uint8_t *at, int64_t left) {
         length = 4;
     else
         return -1;
-    /* The second byte excludes long forms, surrogates and what lies beyond U+10FFFF. */
+    /* The second byte excludes overlong forms, surrogates and values above U+10FFFF. */
     if (lead == 0xE0)
         low = 0xA0;
     else if (lead == 0xED)
@@ -220,7 +221,7 @@ int kc_columns_reserve(kc_columns *columns, int64_t more, int64_t bytes) {
                : 0;
 }
 
-/* The sets of columns that are asked for most have a loop of their own. */
+/* The most common sets of columns have a specialized loop. */
 int kc_columns_append(kc_columns *columns, kc_run *run) {
     const uint32_t value = 1u << KC_VALUE;
     const uint32_t common = 1u << KC_OFFSET | 1u << KC_TIMESTAMP | 1u << KC_KEY | value;
@@ -290,7 +291,8 @@ static int export_variable(kc_columns *columns, struct ArrowArray *out, const kc
     return 0;
 }
 
-/* A child is counted in n_children once it is whole, so that releasing the parent releases what there is. */
+/* A child is counted in n_children once it is complete, so that releasing the parent releases all existing
+ * children. */
 static int export_headers(kc_columns *columns, struct ArrowArray *out) {
     array_private *list = begin_array(columns, out, columns->rows, columns->headers.null_count, 2);
     if (list == NULL)
@@ -364,7 +366,7 @@ static int begin_schema(kc_columns *columns, struct ArrowSchema *out, const char
     if (private == NULL)
         return -1;
     memset(out, 0, sizeof *out);
-    private->columns = columns; /* which owns the timestamps' format */
+    private->columns = columns; /* the owner of the timestamp format */
     kc_columns_retain(columns);
     for (int index = 0; index < KC_COLUMN_KINDS; index++)
         private->children[index] = &private->storage[index];
@@ -377,7 +379,7 @@ static int begin_schema(kc_columns *columns, struct ArrowSchema *out, const char
     return 0;
 }
 
-/* The element is named as Spark names it; Arrow does not mind. */
+/* The element has the name that Spark uses; Arrow does not require one. */
 static int describe_headers(kc_columns *columns, struct ArrowSchema *out) {
     struct ArrowSchema *header = out->children[0];
     if (begin_schema(columns, header, "+s", "element") < 0)

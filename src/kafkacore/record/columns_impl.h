@@ -1,4 +1,4 @@
-/* Columns of records as they grow, and their export by the Arrow C data interface. */
+/* Growing columns of records, and their export by the Arrow C data interface. */
 #ifndef KAFKACORE_COLUMNS_IMPL_H
 #define KAFKACORE_COLUMNS_IMPL_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The structures of the data and the stream interface, as their specification has every implementation declare them. */
+/* The structures of the data and stream interfaces, declared as their specification requires. */
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 
@@ -54,10 +54,10 @@ struct ArrowArrayStream {
 
 #endif
 
-/* What a column holds of a record. */
+/* Kinds of columns. */
 enum { KC_OFFSET, KC_TIMESTAMP, KC_TIMESTAMP_TYPE, KC_KEY, KC_VALUE, KC_HEADERS, KC_COLUMN_KINDS };
 
-/* Where the memory of columns comes from: kafkacore.wire._blocks. */
+/* Allocator of the columns' memory: kafkacore.wire._blocks. */
 typedef struct {
     void *(*alloc)(size_t size);
     void *(*realloc)(void *block, size_t used, size_t size);
@@ -65,25 +65,25 @@ typedef struct {
     size_t (*capacity)(const void *block);
 } kc_memory;
 
-/* Call once, before anything else. */
+/* Set the allocator. Call this once, before any other function. */
 void kc_columns_use(const kc_memory *memory);
 
 typedef struct {
-    uint8_t *data; /* at a multiple of 64, or NULL */
-    int64_t size;  /* bytes in use; where rows are counted elsewhere, 0 */
+    uint8_t *data; /* aligned to 64 bytes, or NULL */
+    int64_t size;  /* bytes in use; 0 if the rows are counted elsewhere */
     int64_t capacity;
 } kc_buffer;
 
-/* Rows of different length. Row i is data[offsets[i] .. offsets[i + 1]]. */
+/* Rows of variable length. Row i is data[offsets[i] .. offsets[i + 1]]. */
 typedef struct {
-    kc_buffer validity; /* one bit a row, 0 is null; not written before the first null */
+    kc_buffer validity; /* one bit per row, 0 is null; written from the first null on */
     kc_buffer offsets;  /* int32, one more than there are rows */
     kc_buffer data;
-    int64_t data_limit; /* up to where data goes without looking further */
+    int64_t data_limit; /* size up to which data can be appended without further checks */
     int64_t null_count;
 } kc_variable;
 
-/* Everything that is rolled back if a batch turns out to be broken. */
+/* State to which the columns are rolled back if a batch is corrupt. */
 typedef struct {
     int64_t rows, header_rows;
     int64_t sizes[4], null_counts[5];
@@ -92,9 +92,9 @@ typedef struct {
 typedef struct {
     int32_t references;
     int32_t column_count;
-    int32_t columns[KC_COLUMN_KINDS]; /* the kinds, in the order asked for */
+    int32_t columns[KC_COLUMN_KINDS]; /* the kinds, in the order of the columns */
     char *timestamp_format;
-    uint32_t wanted; /* a bit for each of these kinds */
+    uint32_t wanted; /* one bit for each of these kinds */
     int64_t timestamp_factor;
     int64_t max_column_bytes;
     int32_t headers_null_when_empty;
@@ -102,37 +102,37 @@ typedef struct {
     int64_t header_rows;
     kc_buffer offset, timestamp, timestamp_type;
     kc_variable key, value;
-    kc_variable headers; /* its data are the rows of the next two */
+    kc_variable headers; /* its offsets are rows of the next two */
     kc_variable header_key, header_value;
 } kc_columns;
 
-/* What is wanted of a batch's records, and how far it has been done. */
+/* The records of a batch to append, and the position in them. */
 typedef struct {
     const uint8_t *pos; /* the next record */
-    const uint8_t *end; /* of the records, and of what may be read */
+    const uint8_t *end; /* end of the records and of the readable memory */
     int64_t base_offset, base_timestamp, max_timestamp;
     int32_t last_offset_delta, record_count;
-    int32_t index; /* of the next record */
+    int32_t index; /* index of the next record */
     int32_t timestamp_type, has_log_append_time;
-    int64_t from_offset, end_offset; /* records between these */
-    int64_t left;                    /* no more than so many */
-    int64_t next_offset;             /* where to go on */
+    int64_t from_offset, end_offset; /* range of offsets to append */
+    int64_t left;                    /* maximum number of records to append */
+    int64_t next_offset;             /* offset at which to continue */
 } kc_run;
 
-/* Beside the codes of parse_impl.h. */
+/* In addition to the codes of parse_impl.h. */
 enum { KC_NO_MEMORY = -100 };
 
-/* An empty set of columns with one reference, or NULL without memory. */
+/* Create an empty set of columns with one reference. Returns NULL without memory. */
 kc_columns *kc_columns_new(const int32_t *columns, int32_t column_count, const char *timestamp_format);
 
-/* Make room for `rows` rows with `bytes` bytes of values, as far as can be said beforehand. 0, or -1 without memory. */
+/* Reserve memory for `rows` rows with about `bytes` bytes of values. Returns 0, or -1 without memory. */
 int kc_columns_reserve(kc_columns *columns, int64_t rows, int64_t bytes);
 
-/* Append records for which rows have been reserved. 0, also if it ended before the batch did, or what is wrong with
- * record `run->index`; then the caller rolls back. */
+/* Append records for which rows have been reserved. Returns 0, also if it stopped before the end of the
+ * batch, or the error in record `run->index`; then the caller rolls back. */
 int kc_columns_append(kc_columns *columns, kc_run *run);
 void kc_columns_retain(kc_columns *columns);
-/* Gives one reference back; needs no GIL, any thread may do it. */
+/* Release one reference. Any thread may call this, without the GIL. */
 void kc_columns_release(kc_columns *columns);
 int64_t kc_columns_bytes(const kc_columns *columns);
 
@@ -141,24 +141,25 @@ void kc_columns_roll_back(kc_columns *columns, const kc_mark *mark);
 
 int kc_buffer_grow(kc_buffer *buffer, int64_t used, int64_t more);
 
-/* Room for `more` bytes behind the first `used`. 0, or -1 without memory. */
+/* Reserve `more` bytes after the first `used`. Returns 0, or -1 without memory. */
 static inline int kc_buffer_reserve(kc_buffer *buffer, int64_t used, int64_t more) {
     return more <= buffer->capacity - used ? 0 : kc_buffer_grow(buffer, used, more);
 }
 
-/* Room for `more` rows behind the first `rows`; not for their data. */
+/* Reserve `more` rows after the first `rows`, without their data. */
 int kc_variable_reserve_rows(kc_variable *column, int64_t rows, int64_t more);
 
-/* Room for `more` bytes of data, and to copy in steps behind them. 0, or -1 without memory. */
+/* Reserve `more` bytes of data, plus the bytes that copy_in_steps may write after them. Returns 0, or -1
+ * without memory. */
 int kc_columns_reserve_data(kc_columns *columns, kc_variable *column, int64_t more);
 
-/* Say whether a row is there, whose end is set by the caller. */
+/* Set whether a row is valid (not null). The caller sets the end of the row. */
 static inline void kc_variable_set_validity(kc_variable *column, int64_t row, int valid) {
     if (valid && column->null_count == 0)
         return;
     uint8_t bit = (uint8_t)(1u << (row & 7));
     if (column->null_count == 0)
-        memset(column->validity.data, 0xFF, (size_t)(row >> 3) + 1); /* all before it are there */
+        memset(column->validity.data, 0xFF, (size_t)(row >> 3) + 1); /* all rows before are valid */
     uint8_t *byte = column->validity.data + (row >> 3);
     *byte = valid ? (uint8_t)(*byte | bit) : (uint8_t)(*byte & ~bit);
     column->null_count += !valid;
@@ -169,11 +170,11 @@ static inline void kc_variable_end_row(kc_variable *column, int64_t row, int val
     kc_variable_set_validity(column, row, valid);
 }
 
-/* Append text as a row; there has to be room for three times its size. What is not UTF-8 becomes U+FFFD, one for each
- * longest broken part, as Java and Python do it. */
+/* Append text as a row; three times its size must be reserved. Each longest invalid part of the UTF-8 becomes
+ * one U+FFFD, as in Java and Python. */
 void kc_variable_append_text(kc_variable *column, int64_t row, const uint8_t *data, int64_t size);
 
-/* Fill an exported structure. 0, or -1 without memory. Its release callback needs no GIL. */
+/* Fill an exported structure. Returns 0, or -1 without memory. Its release callback needs no GIL. */
 int kc_export_schema(kc_columns *columns, struct ArrowSchema *out);
 int kc_export_array(kc_columns *columns, struct ArrowArray *out);
 

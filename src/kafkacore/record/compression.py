@@ -1,17 +1,17 @@
 """Compress and decompress record batches, in the framing that Kafka's Java client writes.
 
-The time is linear in input plus output: a library never receives the rest of the input again for each
-frame. The memory is limited before it is allocated. A size that the data claims is believed up to eight
-times the input; beyond that the data is streamed, or a snappy block's elements must add up to it. Whatever
-a library raises becomes ``CorruptRecordError``. All libraries release the GIL; ``bench/micro/codecs.py``
-measures them.
+The time is linear in input plus output, because a library never gets the rest of the input again for each
+frame. The memory is limited before it is allocated. A size claimed by the data is trusted up to eight times
+the size of the input. Beyond that the data is streamed, or the elements of a snappy block are added up first.
+Every exception of a library becomes ``CorruptRecordError``. All libraries release the GIL;
+``bench/micro/codecs.py`` measures them.
 
-- lz4: Kafka's Java client reads only frames of independent blocks. Blocks of 256 kB compress text as well
-  as Java's 64 kB and take half the time on data that hardly compresses.
+- lz4: Kafka's Java client reads only frames of independent blocks. Blocks of 256 KiB compress text as well as
+  Java's 64 KiB, and take half the time on data that hardly compresses.
 - zstd without a level is level 3 with smaller tables (192 KiB instead of 768 KiB), which saves a tenth to a
   quarter of the time for a batch of a megabyte.
-- zstd frames of the Java client do not state their content size. python-zstandard's stream reader takes a
-  truncated frame for a whole one, so the headers of the blocks are walked first.
+- zstd frames of the Java client do not state their content size. python-zstandard's stream reader accepts a
+  truncated frame as a whole one, so the headers of the blocks are checked first.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from kafkacore.structs import Compression
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-#: Limit of one decompressed batch in bytes, where the caller gives none.
+#: Default limit on the size of a decompressed batch, in bytes.
 DEFAULT_MAX_DECOMPRESSED_SIZE = 64 * 1024 * 1024
 
-# Streams are decompressed in pieces, the first of which most batches fit in. A codec may take twice the
-# memory of a piece to make it. A size that a batch claims is not believed beyond the first piece.
+# Streams are decompressed in pieces. Most batches fit in the first one. A codec may need twice the memory of
+# a piece to create it. A size claimed by a batch is not trusted beyond the first piece.
 _MIN_PIECE = 128 * 1024
 _MAX_PIECE = 1024 * 1024
 _PIECE_PER_COMPRESSED_BYTE = 8
@@ -48,9 +48,9 @@ class Levels(NamedTuple):
     Parameters
     ----------
     lowest, highest:
-        Both are levels.
+        The lowest and the highest level.
     default:
-        Kafka's default for a topic. It is valid even if it is outside the limits.
+        Kafka's default for a topic. It is valid even if it is outside the range.
     """
 
     lowest: int
@@ -59,27 +59,28 @@ class Levels(NamedTuple):
 
 
 class Codec(NamedTuple):
-    """What the package knows about one way of compression.
+    """A compression codec.
 
     Parameters
     ----------
     id:
-        The value on the wire, and the name.
+        The codec's number in the batch header.
     title:
         The name in Kafka's error messages.
     compress:
-        ``(data, level)`` to the compressed bytes. Level ``None`` is the default of Kafka's Java client.
+        Function of ``(data, level)`` that returns the compressed bytes. Level ``None`` is the default of
+        Kafka's Java client.
     decompress:
-        ``(data, max_size)`` to the plain bytes.
+        Function of ``(data, max_size)`` that returns the decompressed bytes.
     levels:
-        ``None`` if the codec has no levels; a level is then ignored.
+        Range of levels. ``None`` if the codec has no levels; a level is then ignored.
     min_magic:
         First message format that has the codec.
     min_produce_version, min_fetch_version:
-        First versions of the requests in which the codec is allowed.
+        First versions of the Produce and Fetch requests that allow the codec.
     write_cost, write_cost_at_level:
-        How many times longer it takes to compress a byte than to read a plain one, by default and at the
-        slowest level.
+        Time to compress a byte as a multiple of the time to read an uncompressed one, at the default level
+        and at the slowest level.
     """
 
     id: Compression
@@ -95,17 +96,17 @@ class Codec(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in settings, such as ``gzip``."""
+        """Name in settings, such as ``gzip``."""
         return self.id.name.lower()
 
 
 def check_level(codec: int, level: int) -> None:
-    """Refuse a level that ``codec`` does not have.
+    """Check that ``codec`` has a level.
 
     Raises
     ------
     ValueError
-        The sentence says which ones it has.
+        The codec does not have this level. The message gives the valid range.
     """
     found = CODECS.get(Compression(codec))
     levels = None if found is None else found.levels
@@ -118,7 +119,7 @@ def check_level(codec: int, level: int) -> None:
 
 
 class _Limited:
-    """Pieces of one batch as they are decompressed: never more than the limit, and little beside them."""
+    """The output of one decompression, collected in pieces up to a size limit."""
 
     def __init__(self, compressed_size: int, max_size: int) -> None:
         self._max_size = max_size
@@ -128,7 +129,7 @@ class _Limited:
         self.size = 0
 
     def next_size(self) -> int:
-        """How many bytes to ask for; one more than the limit allows is enough to know."""
+        """Return how many bytes to request next. One byte above the limit is enough to detect an excess."""
         return min(self._piece, self._max_size - self.size + 1)
 
     def add(self, piece: bytes) -> None:
@@ -142,7 +143,7 @@ class _Limited:
             self._first = b""
             self._all += piece
         else:
-            # Grows where it is: pieces that wait to be joined would be there twice in the end.
+            # Growing the array in place avoids holding all pieces twice at the end, as joining a list would.
             self._all += piece
 
     def joined(self) -> Buffer:
@@ -157,7 +158,8 @@ def _too_large(max_size: int) -> DecompressedTooLargeError:
 
 # ---- gzip --------------------------------------------------------------------------------------------------
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS  # 16: with a gzip header, not zlib's
-# Bytes given to zlib at once. It copies what a member leaves, so one that may be short gets little at first.
+# Size of the input given to zlib at once, in bytes. At the end of a member zlib copies the input that is
+# left. After a member the next one may be short, so it gets a small window first.
 _MIN_GZIP_WINDOW = 256
 _MAX_GZIP_WINDOW = 256 * 1024
 
@@ -170,17 +172,17 @@ def _decompress_gzip(data: memoryview, max_size: int) -> Buffer:
     out = _Limited(len(data), max_size)
     at, end = 0, len(data)
     window = _MAX_GZIP_WINDOW
-    while True:  # a member each turn
+    while True:  # one gzip member per iteration
         member = zlib.decompressobj(_GZIP_WINDOW)
         while not member.eof:
             fed = data[at : at + window]
             piece = member.decompress(fed, out.next_size())
-            # A copy. At the end of a member the tail may still be that of the call before.
+            # At the end of a member unconsumed_tail may still have the value of the previous call.
             left = member.unused_data if member.eof else member.unconsumed_tail
             taken = len(fed) - len(left)
             at += taken
             if not piece and not taken and not member.eof:
-                raise CorruptRecordError("gzip stream is cut short")
+                raise CorruptRecordError("gzip stream is truncated")
             out.add(piece)
             window = min(2 * window, _MAX_GZIP_WINDOW)
         if at == end:
@@ -189,8 +191,8 @@ def _decompress_gzip(data: memoryview, max_size: int) -> Buffer:
 
 
 # ---- snappy ------------------------------------------------------------------------------------------------
-# The framing of xerial's snappy-java, which Kafka's Java client writes: magic, version, compatible version,
-# then blocks after their sizes. librdkafka writes one raw block instead.
+# Kafka's Java client writes the framing of xerial's snappy-java: magic, version, compatible version, and then
+# blocks, each preceded by its size. librdkafka writes one raw block instead.
 _XERIAL_MAGIC = XERIAL_HEADER[:8]
 _XERIAL_BLOCK = 32 * 1024
 
@@ -212,17 +214,17 @@ def _decompress_snappy(data: memoryview, max_size: int) -> Buffer:
     if total > max_size:
         raise _too_large(max_size)
     plain = bytearray(total)
-    # A name for each block's part would keep the bytearray from being returned.
+    # The memoryview must be released before the bytearray is returned.
     with memoryview(plain) as out:
         if is_framed:
             _decompress_blocks(data, at, out)
         elif cramjam.snappy.decompress_raw_into(data, out) != total:
-            raise CorruptRecordError("snappy block is shorter than it promises")
+            raise CorruptRecordError("snappy block is shorter than the size it states")
     return plain
 
 
 def _decompress_blocks(data: memoryview, at: int, out: memoryview) -> None:
-    """Decompress blocks whose framing and sizes are known to be right."""
+    """Decompress blocks whose framing and sizes have been checked."""
     done, end = 0, len(data)
     while at < end:
         size = int.from_bytes(data[at : at + 4], "big", signed=True)
@@ -235,7 +237,7 @@ def _decompress_blocks(data: memoryview, at: int, out: memoryview) -> None:
         block = data[at + 4 : at + 4 + size]
         plain_size = cramjam.snappy.decompress_raw_len(block)
         if cramjam.snappy.decompress_raw_into(block, out[done : done + plain_size]) != plain_size:
-            raise CorruptRecordError("snappy block is shorter than it promises")
+            raise CorruptRecordError("snappy block is shorter than the size it states")
         done += plain_size
         at += 4 + size
 
@@ -245,8 +247,8 @@ _LZ4_SMALL = 64 * 1024
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> Buffer:
-    # Blocks that do not refer to each other: all that Kafka's Java client can read. Larger than its own 64 kB
-    # they compress as well, and where there is little to be found in half the time.
+    # Kafka's Java client can read only independent blocks. Blocks of 256 KiB compress as well as its own 64
+    # KiB, and in half the time where the data hardly compresses.
     size = memoryview(data).nbytes
     compressed: bytes = lz4.frame.compress(
         data,
@@ -260,14 +262,14 @@ def _compress_lz4(data: Buffer, level: int | None) -> Buffer:
 
 def _decompress_lz4(data: memoryview, max_size: int) -> Buffer:
     out = _Limited(len(data), max_size)
-    # Not LZ4FrameDecompressor, which copies all that is behind a frame's end.
+    # LZ4FrameDecompressor would copy all bytes after the end of a frame.
     context = lz4.frame.create_decompression_context()
     at, end = 0, len(data)
     is_at_end = False
     while at < end or not is_at_end:
         piece, taken, is_at_end = lz4.frame.decompress_chunk(context, data[at:], out.next_size())
         if not piece and not taken and not is_at_end:
-            raise CorruptRecordError("lz4 frame is cut short")
+            raise CorruptRecordError("lz4 frame is truncated")
         out.add(piece)
         at += taken
     return out.joined()
@@ -275,7 +277,7 @@ def _decompress_lz4(data: memoryview, max_size: int) -> Buffer:
 
 # ---- zstd --------------------------------------------------------------------------------------------------
 class _ZstdContexts(threading.local):
-    """Contexts are large, slow to make, and of one thread at a time."""
+    """Compression contexts of one thread. Contexts are large, slow to create and not thread-safe."""
 
     def __init__(self) -> None:
         self.decompressor = zstandard.ZstdDecompressor()
@@ -293,11 +295,12 @@ class _ZstdContexts(threading.local):
 
 
 def _zstd_default_parameters() -> zstandard.ZstdCompressionParameters:
-    """Level 3, Kafka's default, with tables of a quarter of its size.
+    """Return the parameters of level 3, Kafka's default, with tables of a quarter of the size.
 
-    The level's own (768 KiB) take the processor's second cache from everything else. With these a
-    batch of a megabyte takes a tenth to a quarter less time, and its size differs by a percent or two to
-    either side; by a tenth at worst, where only what lies half a megabyte back repeats.
+    The level's own tables (768 KiB) evict everything else from the processor's second-level cache. With the
+    smaller ones a batch of a megabyte takes a tenth to a quarter less time. Its size differs by a percent or
+    two in either direction. The worst case is a tenth larger, when the only repetitions are half a megabyte
+    apart.
     """
     return zstandard.ZstdCompressionParameters.from_level(3, hash_log=15, chain_log=14)
 
@@ -309,7 +312,7 @@ def _compress_zstd(data: Buffer, level: int | None) -> Buffer:
     return _zstd.compressor(level).compress(memoryview(data))
 
 
-#: A decompressor keeps the largest window that it has had; one of level 22 is 128 MiB.
+#: A decompressor keeps the largest window that it has allocated; one of level 22 is 128 MiB.
 _LARGEST_WINDOW_KEPT = 8 * 1024 * 1024
 
 
@@ -319,7 +322,7 @@ def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
         raise _too_large(max_size)
     if is_one_frame and 0 <= content_size <= max(_MIN_PIECE, len(data) * _PIECE_PER_COMPRESSED_BYTE):
         return _zstd.decompressor.decompress(data)
-    # Kafka's Java client, which streams, writes no content size.
+    # Kafka's Java client streams its data, so its frames have no content size.
     is_kept = largest_window <= _LARGEST_WINDOW_KEPT
     out = _Limited(len(data), max_size)
     decompressor = _zstd.decompressor if is_kept else zstandard.ZstdDecompressor()
@@ -327,12 +330,12 @@ def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
         while piece := reader.read(out.next_size()):
             out.add(piece)
     if is_one_frame and content_size >= 0 and content_size != out.size:
-        raise CorruptRecordError(f"zstd frame promises {content_size} bytes and has {out.size}")
+        raise CorruptRecordError(f"zstd frame states {content_size} bytes but has {out.size}")
     return out.joined()
 
 
 # ---- All of them -------------------------------------------------------------------------------------------
-#: All codecs by :class:`~kafkacore.structs.Compression`, in its order, without ``NONE``.
+#: All codecs by their number (:class:`~kafkacore.structs.Compression`), in its order and without ``NONE``.
 CODECS: Final[dict[int, Codec]] = {
     codec.id: codec
     for codec in (
@@ -369,7 +372,7 @@ CODECS: Final[dict[int, Codec]] = {
         ),
     )
 }
-# What the codecs raise for bytes that are not theirs; lz4 and cramjam have no one class of their own.
+# Exceptions of the codecs for malformed data. lz4 and cramjam do not have one class of their own.
 _CODEC_ERRORS = (
     zlib.error,
     zstandard.ZstdError,
@@ -382,18 +385,22 @@ _CODEC_ERRORS = (
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
-    """``data`` in the framing of ``codec`` (not NONE).
+    """Compress ``data``.
 
     Parameters
     ----------
+    codec:
+        Number of the codec; not NONE.
+    data:
+        The bytes to compress.
     level:
-        One of the codec's levels; ``None`` is the default of Kafka's Java client. Of lz4, 3
-        and more are high compression, and those above 12 are like 12.
+        One of the codec's levels; ``None`` is the default of Kafka's Java client. For lz4, levels from 3 on
+        are high compression, and levels above 12 equal level 12.
 
     Raises
     ------
     ValueError
-        The codec has no such level.
+        The codec does not have this level.
     """
     if level is not None:
         check_level(codec, level)
@@ -401,17 +408,25 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
 
 
 def decompress(codec: int, data: Buffer, max_size: int = DEFAULT_MAX_DECOMPRESSED_SIZE) -> Buffer:
-    """What ``codec`` (not NONE) made into ``data``.
+    """Decompress ``data``.
+
+    Parameters
+    ----------
+    codec:
+        Number of the codec; not NONE.
+    data:
+        The compressed bytes.
+    max_size:
+        Maximum size of the result in bytes.
 
     Raises
     ------
     CorruptRecordError
-        The bytes are not of this codec, are cut short, or would become more than ``max_size`` bytes; also if
-        there is no such codec.
+        The codec is unknown, the bytes are malformed or truncated, or the result would exceed ``max_size``.
     """
     found = CODECS.get(codec)
     if found is None:
-        raise CorruptRecordError(f"there is no codec {codec}")
+        raise CorruptRecordError(f"unknown compression codec {codec}")
     view = memoryview(data)
     try:
         return found.decompress(view, max_size)

@@ -1,4 +1,4 @@
-"""The key of a control record: the outcome of a transaction (Kafka's ``ControlRecordType``)."""
+"""Read the key of a control record: the outcome of a transaction (Kafka's ``ControlRecordType``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def control_type(key: bytes | None) -> int | None:
     Returns
     -------
     int or None
-        A :class:`ControlRecordType` or the number of another kind; ``None`` if the key is too short.
+        A :class:`ControlRecordType`, or the number of another type; ``None`` if the key is too short.
     """
     if key is None or len(key) < _SIZE:
         return None

@@ -1,4 +1,4 @@
-"""The one-call form of columns: a buffer of batches in, one set of columns out. Does not know: positions."""
+"""Decode a buffer of record batches into columns with one call."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ def decode(
     check_crcs: bool = True,
     max_decompressed_size: int = DEFAULT_MAX_DECOMPRESSED_SIZE,
 ) -> RecordColumns:
-    """All records of the batches in ``buffer``, control batches left out.
+    """Decode all records of the batches in ``buffer``, without control batches.
 
     Parameters
     ----------
     buffer:
-        Record batches of any format, one behind the other, as in a fetch response or a log segment. One that
-        is cut short at the end is left out.
+        Consecutive record batches of any format, as in a fetch response or a log segment. A truncated batch
+        at the end is left out.
     columns:
-        Of :data:`COLUMNS`, in the order wanted.
+        Names from :data:`COLUMNS`, in the order of the result.
     from_offset:
-        Records before it are left out.
+        First offset; earlier records are left out.
     timestamp_unit, timezone:
-        ``"ms"`` or ``"us"``, and a time zone's name, of the timestamp column.
+        Unit, ``"ms"`` or ``"us"``, and name of the time zone of the timestamp column.
     headers_null_when_empty:
-        A record without headers has null, as in Spark's ``kafka`` source, and not an empty list.
+        Whether a record without headers has null, as in Spark's ``kafka`` source, instead of an empty list.
     check_crcs:
-        Compare each batch with its checksum.
+        Whether to verify the checksum of each batch.
     max_decompressed_size:
-        The most that one compressed batch may grow to, in bytes.
+        Maximum size of a decompressed batch in bytes.
 
     Returns
     -------
     RecordColumns
-        Which pyarrow, polars, pandas and duckdb take by the Arrow C data interface.
+        The columns. pyarrow, polars, pandas and duckdb read them by the Arrow C data interface.
 
     Raises
     ------
     CorruptRecordError
-        A batch is broken.
+        A batch is corrupt.
     OverflowError
         The records do not fit into columns of 2 GiB.
     ValueError
-        There is no such column.
+        A column name is unknown.
     """
     builder = ColumnBuilder(columns, timestamp_unit, timezone, headers_null_when_empty)
     batches = read_batches(buffer, check_crcs, max_decompressed_size)
@@ -71,4 +71,4 @@ def decode(
             continue
         _, next_offset = builder.append(batch, from_offset)
         if next_offset < batch.next_offset:
-            raise OverflowError("more than 2 GiB in one column; use ColumnBuilder")
+            raise OverflowError("a column exceeds 2 GiB; use ColumnBuilder to get several sets of columns")

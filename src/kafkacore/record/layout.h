@@ -1,9 +1,8 @@
-/* Where the fields of a record batch are stored, in bytes from its start (message format 2, KIP-98), and the sizes of
- * what it contains.
+/* Positions of the fields of a record batch, in bytes from its start (message format 2, KIP-98), and the
+ * sizes of its parts.
  *
- * The base offset and the leader epoch come before the attributes, at which the CRC begins: a broker can write both
- * without computing the CRC again.
- */
+ * The base offset and the leader epoch precede the attributes, at which the CRC starts. A broker can
+ * therefore write both without computing the CRC again. */
 #ifndef KAFKACORE_LAYOUT_H
 #define KAFKACORE_LAYOUT_H
 
@@ -12,7 +11,7 @@
 enum {
     KC_BASE_OFFSET_AT = 0,
     KC_LENGTH_AT = KC_BASE_OFFSET_AT + 8,
-    /* What LENGTH counts begins here; base offset and length are the "log overhead". */
+    /* LENGTH counts the bytes from here on. Base offset and length are the "log overhead". */
     KC_LOG_OVERHEAD = KC_LENGTH_AT + 4,
     KC_PARTITION_LEADER_EPOCH_AT = KC_LOG_OVERHEAD,
     KC_MAGIC_AT = KC_PARTITION_LEADER_EPOCH_AT + 4,
@@ -32,7 +31,7 @@ enum {
     KC_OLD_ATTRIBUTES_AT = KC_MAGIC_AT + 1,
     KC_OLD_TIMESTAMP_AT = KC_OLD_ATTRIBUTES_AT + 1,
     KC_OLD_TIMESTAMP_SIZE = 8,
-    /* CRC, magic, attributes, key size, value size; format 1 has a timestamp more. */
+    /* CRC, magic, attributes, key size and value size; format 1 also has a timestamp. */
     KC_OLD_MIN_LENGTH = 4 + 1 + 1 + 4 + 4,
 
     KC_COMPRESSION_MASK = 0x07,
@@ -41,13 +40,14 @@ enum {
     KC_CONTROL_BIT = 0x20,
     KC_DELETE_HORIZON_BIT = 0x40,
 
-    /* Length, attributes, timestamp delta, offset delta, key size, value size, header count: a byte each. */
+    /* Length, attributes, timestamp delta, offset delta, key size, value size and header count, one byte
+     * each. */
     KC_MIN_RECORD_SIZE = 7,
-    /* A header's key size and value size. */
+    /* Key size and value size of a header, one byte each. */
     KC_MIN_HEADER_SIZE = 2,
-    /* A record's length, attributes, timestamp delta and offset delta at their largest; Kafka's constant. */
+    /* Maximum size of a record's length, attributes, timestamp delta and offset delta; Kafka's constant. */
     KC_MAX_RECORD_OVERHEAD = KC_MAX_VARINT_SIZE + 1 + KC_MAX_VARLONG_SIZE + KC_MAX_VARINT_SIZE,
-    /* The same with the sizes of key and value and the count of headers. */
+    /* The same, plus key size, value size and header count. */
     KC_MAX_FIELDS_OVERHEAD = KC_MAX_RECORD_OVERHEAD + 3 * KC_MAX_VARINT_SIZE,
     KC_CURRENT_MAGIC = 2,
 };

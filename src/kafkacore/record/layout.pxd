@@ -1,4 +1,4 @@
-"""Where the fields of a record batch are stored; layout.h describes them."""
+"""Positions of the fields of a record batch; layout.h describes them."""
 
 cdef extern from "layout.h":
     enum:

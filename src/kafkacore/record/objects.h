@@ -1,4 +1,5 @@
-/* What may be read of Python's objects without the GIL: they never change, and their reader holds them. */
+/* Reads of Python objects without the GIL. The objects are immutable, and the reader holds references to
+ * them. */
 #ifndef KAFKACORE_OBJECTS_H
 #define KAFKACORE_OBJECTS_H
 

@@ -1,8 +1,7 @@
-"""LZ4 frames of message format 0, whose header checksum is wrong: such a frame in, a right one out, and back.
+"""Convert LZ4 frames of message format 0, whose header checksum is wrong, to valid frames and back.
 
-Kafka's clients computed that checksum over the frame's magic too, and it could not be put right without
-breaking all others (KAFKA-3160; Kafka's ``KafkaLZ4BlockInputStream`` leaves it unchecked for format 0). Does
-not know: messages, other codecs.
+Kafka's clients computed that checksum over the frame's magic too. It could not be corrected without breaking
+the other clients (KAFKA-3160). Kafka's ``KafkaLZ4BlockInputStream`` does not verify it for format 0.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _FRAME_MAGIC = b"\x04\x22\x4d\x18"
 _FLAGS_AT = len(_FRAME_MAGIC)
 _HAS_CONTENT_SIZE = 0x08
 _HAS_DICTIONARY_ID = 0x01
-# Flags and block size.
+# Size of the flags and the block size.
 _SHORTEST_DESCRIPTOR = 2
 
 _PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
@@ -29,8 +28,8 @@ def _rotated(value: int, bits: int) -> int:
 
 
 def xxhash32(data: bytes) -> int:
-    """XXH32, seed 0, of fewer than 16 bytes: a descriptor has at most 14."""
-    assert len(data) < 16, "longer input is hashed by stripes"
+    """Compute XXH32 with seed 0 of fewer than 16 bytes; a descriptor has at most 14."""
+    assert len(data) < 16, "longer input needs the hashing by stripes"
     first, second, third, fourth, fifth = _PRIMES
     value = fifth + len(data)
     words = len(data) // 4 * 4
@@ -45,12 +44,15 @@ def xxhash32(data: bytes) -> int:
 
 
 def with_right_checksum(frame: Buffer) -> bytes:
-    """A copy of ``frame`` whose header checksum is right; what is no frame stays what it is."""
+    """Return a copy of ``frame`` with a valid header checksum, or of the same bytes if it is not a frame."""
     return _with_checksum_from(_FLAGS_AT, frame)
 
 
 def with_old_checksum(frame: Buffer) -> bytes:
-    """A copy of ``frame``, which has neither content size nor dictionary, with the checksum of format 0."""
+    """Return a copy of ``frame`` with the header checksum of format 0.
+
+    The frame must have neither a content size nor a dictionary.
+    """
     return _with_checksum_from(0, frame)
 
 

@@ -1,7 +1,7 @@
-"""One record of a batch, found in memory without a Python object: positions out, or what is wrong as a code.
+"""Parse one record of a batch in memory, without a Python object.
 
-Used by every loop over records. The whole record is checked, its headers too, before anything of it is
-believed. The functions are in C, for the loop over columns is. Does not know: batches' headers, compression.
+All loops over records use this. It checks the whole record with its headers before it returns. The functions
+are in C because the loop over columns is.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -30,32 +30,33 @@ cdef extern from "parse_impl.h":
         const uint8_t *value
         const uint8_t *headers
 
-    # A header; its key may not be null. 0, or -1.
+    # Read a header; its key must not be null. Returns 0, or -1.
     int read_header "kc_read_header"(const uint8_t **pos, const uint8_t *end, const uint8_t **key,
                                      int32_t *key_size, const uint8_t **value,
                                      int32_t *value_size) noexcept nogil
-    # The record at `pos`, which moves behind it. Nothing has moved if it returns another than PARSE_OK.
+    # Parse the record at `pos` and advance `pos`; after an error `pos` is unchanged. Returns PARSE_OK or an
+    # error code.
     int parse_record "kc_parse_record"(const uint8_t **pos, const uint8_t *end, int32_t last_offset_delta,
                                        RecordFields *out) noexcept nogil
 
 
 cdef inline str describe(int error):
-    """What a code says, in words."""
+    """Return the description of an error code."""
     if error == BAD_LENGTH:
-        return "a record's length passes the end of its batch"
+        return "a record's length exceeds its batch"
     if error == BAD_FIELD:
-        return "a record ends within its fixed fields"
+        return "a record is too short for its fixed fields"
     if error == BAD_KEY:
-        return "a record's key size passes its end"
+        return "a record's key size exceeds the record"
     if error == BAD_VALUE:
-        return "a record's value size passes its end"
+        return "a record's value size exceeds the record"
     if error == BAD_HEADER_COUNT:
-        return "a record's header count passes its end"
+        return "a record's header count exceeds the record"
     if error == BAD_HEADER:
-        return "a record's header passes its end or has a null key"
+        return "a record's header exceeds the record or has a null key"
     if error == BAD_END:
-        return "a record has bytes left at its end"
+        return "a record has extra bytes at its end"
     if error == BAD_OFFSET:
-        return "a record's offset delta lies outside its batch"
+        return "a record's offset delta is outside its batch"
     assert error == RECORDS_LEFT
-    return "a batch has bytes left behind its last record"
+    return "a batch has extra bytes after its last record"

@@ -1,8 +1,6 @@
-/* One record of a batch, found in memory: positions out, or what is wrong as a code.
+/* Parse one record of a batch in memory.
  *
- * Used by every loop over records. The whole record is checked, its headers too, before anything of it is believed.
- * Does not know: batches' headers, compression.
- */
+ * All loops over records use this. It checks the whole record with its headers before it returns. */
 #ifndef KAFKACORE_PARSE_IMPL_H
 #define KAFKACORE_PARSE_IMPL_H
 
@@ -36,7 +34,7 @@ typedef struct {
     const uint8_t *headers;
 } kc_record;
 
-/* A varint size, -1 for null, and the bytes after it. */
+/* Read a varint size, -1 for null, and the bytes after it. */
 static inline int kc_read_sized(const uint8_t **pos, const uint8_t *end, const uint8_t **data, int32_t *size) {
     if (kc_read_varint(pos, end, size) < 0 || *size < -1 || *size > end - *pos) return -1;
     *data = *pos;
@@ -44,7 +42,8 @@ static inline int kc_read_sized(const uint8_t **pos, const uint8_t *end, const u
     return 0;
 }
 
-/* A header; its key may not be null. Not inlined, because the varints are and most records have no headers. */
+/* Read a header; its key must not be null. This function is not inlined, because it inlines the varints and
+ * most records have no headers. */
 static __attribute__((noinline, unused)) int kc_read_header(const uint8_t **pos, const uint8_t *end,
                                                             const uint8_t **key, int32_t *key_size,
                                                             const uint8_t **value, int32_t *value_size) {
@@ -52,7 +51,7 @@ static __attribute__((noinline, unused)) int kc_read_header(const uint8_t **pos,
     return kc_read_sized(pos, end, value, value_size);
 }
 
-/* The header count at `at` and the headers, which have to reach to `end`. */
+/* Parse the header count at `at` and the headers, which must end at `end`. */
 static inline int kc_parse_headers(const uint8_t *at, const uint8_t *end, kc_record *out) {
     const uint8_t *key, *value;
     int32_t key_size, value_size;
@@ -70,7 +69,7 @@ static inline int kc_parse_headers(const uint8_t *at, const uint8_t *end, kc_rec
     return at == end ? KC_PARSE_OK : KC_BAD_END;
 }
 
-/* Field by field, the end looked for at each. */
+/* Parse field by field, with a bounds check at each. */
 static __attribute__((noinline, unused)) int kc_parse_carefully(const uint8_t **pos, const uint8_t *end,
                                                                 int32_t last_offset_delta, kc_record *out) {
     const uint8_t *at = *pos;
@@ -78,10 +77,10 @@ static __attribute__((noinline, unused)) int kc_parse_carefully(const uint8_t **
     if (kc_read_varint(&at, end, &length) < 0 || length < 0 || length > end - at) return KC_BAD_LENGTH;
     end = at + length;
     if (at == end) return KC_BAD_FIELD;
-    at++; /* the attributes, which mean nothing */
+    at++; /* the attributes of a record are unused */
     if (kc_read_varlong(&at, end, &out->timestamp_delta) < 0 || kc_read_varint(&at, end, &out->offset_delta) < 0)
         return KC_BAD_FIELD;
-    /* Beyond the last offset, a reader's position would move back at the end of the batch. */
+    /* An offset beyond the last would move a reader's position backwards at the end of the batch. */
     if (out->offset_delta < 0 || out->offset_delta > last_offset_delta) return KC_BAD_OFFSET;
     if (kc_read_sized(&at, end, &out->key, &out->key_size) < 0) return KC_BAD_KEY;
     if (kc_read_sized(&at, end, &out->value, &out->value_size) < 0) return KC_BAD_VALUE;
@@ -91,17 +90,18 @@ static __attribute__((noinline, unused)) int kc_parse_carefully(const uint8_t **
 }
 
 enum {
-    /* A length, the attributes, a timestamp's varlong, offset and key size. */
+    /* Length, attributes, timestamp delta, offset delta and key size. */
     KC_FIXED_PART = KC_SHORT_VARINT_SIZE + 1 + KC_MAX_VARLONG_SIZE + KC_SHORT_VARINT_SIZE + KC_SHORT_VARINT_SIZE,
 };
 
-/* Not inlined: most timestamps are within 64 ms of the batch's first, and take one byte. */
+/* Not inlined, because most timestamps are within 64 ms of the batch's first and take one byte. */
 static __attribute__((noinline, unused)) int kc_read_timestamp_delta(const uint8_t **pos, const uint8_t *end,
                                                                      int64_t *out) {
     return kc_read_varlong(pos, end, out);
 }
 
-/* A short size and its bytes, which pass `end` at most if the size is null. Where they end, or NULL. */
+/* Read a short size and its bytes, which are within `end` unless the size is null. Returns the position after
+ * them, or NULL. */
 static inline const uint8_t *kc_short_sized(const uint8_t *at, const uint8_t *end, const uint8_t **data,
                                             int32_t *size) {
     uint32_t raw;
@@ -116,10 +116,11 @@ static inline const uint8_t *kc_short_sized(const uint8_t *at, const uint8_t *en
     return *size <= end - at ? at + *size : 0;
 }
 
-/* The record at `pos`, which moves behind it. Nothing has moved if it returns another than KC_PARSE_OK.
+/* Parse the record at `pos` and advance `pos`. Returns KC_PARSE_OK, or an error code and leaves `pos`
+ * unchanged.
  *
- * A record of the usual kind, not at the very end of the batch, is read by the fewest steps; all that is in the least
- * unusual goes to kc_parse_carefully, which alone says what is wrong. */
+ * An ordinary record that is not at the very end of the batch takes the fewest steps. Anything unusual goes
+ * to kc_parse_carefully, which alone reports errors. */
 static inline int kc_parse_record(const uint8_t **pos, const uint8_t *batch_end, int32_t last_offset_delta,
                                   kc_record *out) {
     const uint8_t *at = *pos, *end;
@@ -141,7 +142,7 @@ static inline int kc_parse_record(const uint8_t **pos, const uint8_t *batch_end,
     at = kc_short_sized(at, end, &out->key, &out->key_size);
     if (at == 0 || batch_end - at < KC_SHORT_VARINT_SIZE) goto carefully;
     at = kc_short_sized(at, end, &out->value, &out->value_size);
-    /* If a field before passed the end, so does this: what follows says whether all lie within. */
+    /* If an earlier field exceeded the end, so does this position, so one check covers all fields. */
     if (at == 0 || at >= end) goto carefully;
     if (at + 1 == end && *at == 0) {
         out->header_count = 0;

@@ -1,7 +1,7 @@
-"""Batches that need no decision and no Python object: where one lies in, what is to be read of it out.
+"""Find batches that can be appended to columns as a whole, without a Python object.
 
-Format 2, not compressed, no control batch, nothing wrong with header or CRC, all of it wanted. What is not so
-is left to `batch`, which also says what is wrong. Does not know: columns, records.
+Such a batch has format 2, is uncompressed, is not a control batch, has a valid header and CRC, and is
+requested completely. `_batch` handles all other batches and reports their errors.
 """
 
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t
@@ -29,8 +29,7 @@ cdef struct PlainBatches:
 
 
 cdef inline Py_ssize_t plain_batch(PlainBatches *all_of, kc_run *run) noexcept nogil:
-    """Bytes of the batch at `at`, and what is to be read of it; 0 if anything speaks against reading it here.
-    """
+    """Return the size of the batch at `at` and set `run` to its records; 0 if it does not qualify."""
     cdef const uint8_t *at = all_of.at
     cdef Py_ssize_t left = all_of.end - at
     cdef int64_t length
@@ -46,7 +45,7 @@ cdef inline Py_ssize_t plain_batch(PlainBatches *all_of, kc_run *run) noexcept n
     run.base_offset = load_int64(at + BASE_OFFSET_AT)
     run.last_offset_delta = load_int32(at + LAST_OFFSET_DELTA_AT)
     run.record_count = load_int32(at + RECORD_COUNT_AT)
-    # What BatchHeader.check() refuses, and what is more than wanted.
+    # The conditions of BatchHeader.check(), and the limits of the request.
     if (attributes & refused or run.base_offset < 0 or run.last_offset_delta < 0
             or run.base_offset > INT64_MAX - 1 - run.last_offset_delta
             or run.record_count < 0 or run.record_count > <int64_t> run.last_offset_delta + 1

@@ -1,10 +1,11 @@
 """Read the batches of a log segment file, a chunk at a time, and continue after damage.
 
-The file is read at positions and not mapped: it is no slower, works for remote storage, and a file that a
-live broker truncates is an end of file instead of SIGBUS. After damage, reading continues at the next batch
-whose header and CRC are right and whose offset is not below what has been read. A value may contain a batch
-too, but one that its producer made begins at offset 0. A file that ends within a batch, or in zeros, was
-copied while a broker wrote it.
+The file is read at positions and not mapped into memory. That is equally fast and works for remote storage.
+If a live broker truncates the file, the reader sees the end of the file instead of SIGBUS.
+
+After damage, reading continues at the next batch whose header and CRC are valid and whose offset is not below
+what has been read. A value may contain a batch too, but a batch that its producer created starts at offset 0.
+A file that ends within a batch or in zeros was copied while a broker wrote to it.
 """
 
 from __future__ import annotations
@@ -23,36 +24,37 @@ from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-#: ``read(position, size)`` gives bytes of the file, fewer than ``size`` only at its end.
+#: Function ``read(position, size)`` that returns bytes of the file; fewer than ``size`` only at its end.
 ReadAt = Callable[[int, int], "Buffer"]
 
-#: Bytes read at once: they stay in the processor's second cache until they have been copied into columns.
+#: Size of a chunk in bytes. It fits in the processor's second-level cache until it is copied into columns.
 CHUNK_BYTES = 1 << 20
-#: Bytes read first where damage may end soon; each further read doubles them. The work for a file full of
-#: small damage is then proportional to the file, and not to a whole chunk for each.
+#: Bytes read first after damage; each further read doubles the size. The work for a file with many small
+#: damages is then proportional to its size, instead of one whole chunk per damage.
 _FIRST_BYTES = 1 << 10
-#: Of one batch, read into memory whole. Kafka's own limit (max.message.bytes) is a megabyte unless raised.
+#: Maximum size of a batch in bytes. Kafka's own limit (max.message.bytes) is 1 MiB unless it is raised.
 MAX_BATCH_BYTES = 1 << 28
 
-#: Where batches are as large as this, their headers are read one by one and not with what lies between.
+#: Average batch size in bytes from which headers are read one by one, without the records between them.
 _LARGE_BATCH_BYTES = 1 << 13
 _HEADERS_CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that are no batch.
+    """A range of bytes in a file that is not a valid batch.
 
     Parameters
     ----------
     position, next_position:
-        Where they begin in the file, and where reading can go on; in bytes.
+        Start of the range, and the position at which reading can continue; in bytes.
     reason:
-        What is wrong, in numbers.
+        Description of the damage.
     offset:
-        Of the batch, where its header says so; it may be damaged too.
+        Offset of the batch according to its header, which may be damaged too; ``None`` if unknown.
     is_cut:
-        Whether the file ends within a batch: copied while it was written, or not copied whole.
+        Whether the file ends within a batch, because it was copied while it was written or was not copied
+        completely.
     """
 
     position: int
@@ -63,22 +65,22 @@ class Damage:
 
 
 class SegmentFile:
-    """The batches of ``[start, end)`` of a file, in order.
+    """The batches of the range ``[start, end)`` of a file, in order.
 
     Parameters
     ----------
     read:
-        See :data:`ReadAt`.
+        Function that reads the file; see :data:`ReadAt`.
     size:
-        Bytes of the whole file.
+        Size of the whole file in bytes.
     start, end:
-        Positions at which a batch begins; by default all of the file.
+        Positions at which a batch starts. The default is the whole file.
     check_crcs:
-        Compare each batch with its checksum.
+        Whether to verify the checksum of each batch.
     chunk_bytes:
-        How much is read at once.
+        Number of bytes that are read at once.
     max_decompressed_size:
-        The most that one compressed batch may grow to, in bytes.
+        Maximum size of a decompressed batch in bytes.
     """
 
     def __init__(
@@ -100,30 +102,32 @@ class SegmentFile:
         self._first_bytes = min(_FIRST_BYTES, self._chunk_bytes)
         self._read_bytes = self._chunk_bytes
         self._max_decompressed_size = max_decompressed_size
-        #: The offset that the next batch has at least; whoever takes batches off :attr:`batches` keeps it.
+        #: Minimum offset of the next batch. A caller that takes batches from :attr:`batches` must update it.
         self.next_offset = 0
         self._chunk_at = start
-        #: Batches of the chunk that is held; a caller that takes some leaves the rest to :meth:`next_batch`.
+        #: Batches of the current chunk. A caller may take some of them; :meth:`next_batch` returns the
+        #: others.
         self.batches = read_batches(b"")
 
-    def go_on(self, position: int) -> None:
-        """Read from ``position`` on, where a batch begins, after damage."""
+    def resume_at(self, position: int) -> None:
+        """Continue after damage at ``position``, where a batch starts."""
         self._chunk_at = position
         self._read_bytes = self._first_bytes
         self.batches = read_batches(b"")
 
     @property
     def position(self) -> int:
-        """Where the next batch begins, in bytes from the start of the file."""
+        """Position of the next batch, in bytes from the start of the file."""
         return self._chunk_at + self.batches.position
 
     def position_of(self, batch: BatchHeader) -> int:
-        """Where the batch begins that :meth:`next_batch` has just given."""
+        """Return the position in the file of the batch that :meth:`next_batch` has just returned."""
         return self._chunk_at + batch.position
 
     def next_batch(self) -> RecordBatch | Damage | None:
-        """The next batch, ``None`` behind the last. Behind a :class:`Damage` the caller has to
-        :meth:`go_on`.
+        """Return the next batch, or ``None`` at the end of the range.
+
+        After a :class:`Damage` the caller must call :meth:`resume_at` to continue.
         """
         while True:
             try:
@@ -141,20 +145,22 @@ class SegmentFile:
 
     # ---- Chunks ------------------------------------------------------------------------------------------
     def _load(self) -> Damage | None:
-        """Read the chunk that begins with the next batch, all of which is in it."""
+        """Read the chunk that starts with the next batch. The chunk contains this batch completely."""
         position = self.position
         left = self._end - position
         chunk = memoryview(self._read(position, min(self._read_bytes, left)))
         self._read_bytes = min(2 * self._read_bytes, self._chunk_bytes)
         size = _size_of_batch(chunk)
         if len(chunk) < LOG_OVERHEAD or size > left:
-            return self._cut(position, size, left)
+            return self._truncated(position, size, left)
         if size > MAX_BATCH_BYTES:
-            return self._behind(position, f"batch of {size} bytes exceeds {MAX_BATCH_BYTES}", None)
+            return self._damage_up_to_next_batch(
+                position, f"batch size {size} exceeds the limit of {MAX_BATCH_BYTES} bytes", None
+            )
         if size > len(chunk):
             chunk = memoryview(self._read(position, size))
             if len(chunk) < size:
-                return self._cut(position, size, len(chunk))
+                return self._truncated(position, size, len(chunk))
         self._chunk_at = position
         self.batches = read_batches(chunk, self._check_crcs, self._max_decompressed_size)
         return None
@@ -165,19 +171,21 @@ class SegmentFile:
         if self._is_unwritten():
             return None
         size = _size_of_batch(memoryview(self._read(position, LOG_OVERHEAD)))
-        if size > LOG_OVERHEAD and self._may_go_on_at(position + size):
+        if size > LOG_OVERHEAD and self._may_resume_at(position + size):
             return Damage(position, position + size, reason, offset)
-        return self._behind(position, reason, offset)
+        return self._damage_up_to_next_batch(position, reason, offset)
 
-    def _cut(self, position: int, size: int, left: int) -> Damage:
-        what = f"{left} bytes are no batch" if left < LOG_OVERHEAD else f"batch of {size} bytes is cut"
-        reason = what if left < LOG_OVERHEAD else f"{what} after {left}"
-        found = self._behind(position, reason, None)
+    def _truncated(self, position: int, size: int, left: int) -> Damage:
+        if left < LOG_OVERHEAD:
+            reason = f"the last {left} bytes are too short for a batch"
+        else:
+            reason = f"batch of {size} bytes is truncated after {left} bytes"
+        found = self._damage_up_to_next_batch(position, reason, None)
         is_cut = found.next_position == self._end == self._size
         return Damage(position, found.next_position, reason, None, is_cut)
 
-    def _behind(self, position: int, reason: str, offset: int | None) -> Damage:
-        """Damage up to the next bytes that are a batch: header, offset and CRC are right."""
+    def _damage_up_to_next_batch(self, position: int, reason: str, offset: int | None) -> Damage:
+        """Return the damage from ``position`` to the next batch with a valid header, offset and CRC."""
         at, overlap, size = position + 1, BATCH_OVERHEAD - 1, self._first_bytes
         while self._end - at >= BATCH_OVERHEAD:
             chunk = bytes(self._read(at, min(size + overlap, self._end - at)))
@@ -207,14 +215,14 @@ class SegmentFile:
         except CorruptRecordError:
             return False
 
-    def _may_go_on_at(self, position: int) -> bool:
+    def _may_resume_at(self, position: int) -> bool:
         if position >= self._end:
             return position == self._end
         headers, _, _ = walk_headers(self._read(position, BATCH_OVERHEAD), position)
         return bool(headers) or self._is_zeros(position)
 
     def _is_unwritten(self) -> bool:
-        """Whether the file ends here: a broker may take its space beforehand, which is zeros."""
+        """Return whether only zeros follow. A broker may preallocate the file, which fills it with zeros."""
         return self._end == self._size and self._is_zeros(self.position)
 
     def _is_zeros(self, position: int) -> bool:
@@ -229,18 +237,23 @@ class SegmentFile:
 
 
 def _size_of_batch(chunk: memoryview) -> int:
-    """As its header says, which need not be true; at least that of offset and length."""
+    """Return the size of a batch according to its header, which may be wrong.
+
+    The result is at least the size of the offset and length fields.
+    """
     length = int.from_bytes(chunk[LENGTH_AT:LOG_OVERHEAD], "big", signed=True)
     return LOG_OVERHEAD + max(length, 0)
 
 
 def read_headers(read: ReadAt, size: int, start: int = 0) -> Iterator[BatchHeader | Damage]:
-    """Headers of the whole batches from ``start`` to the end of a file, and on behind what is damaged.
+    """Yield the headers of the whole batches from ``start`` to the end of a file, and each damage.
 
     Parameters
     ----------
     read, size:
-        As of :class:`SegmentFile`. Of large batches nothing but the headers is read.
+        As for :class:`SegmentFile`. Only the headers of large batches are read.
+    start:
+        Position at which a batch starts.
     """
     position, chunk_bytes = start, _HEADERS_CHUNK_BYTES
     while position < size:
@@ -250,10 +263,10 @@ def read_headers(read: ReadAt, size: int, start: int = 0) -> Iterator[BatchHeade
                 yield header
         if wrong is not None or behind > size or not headers:
             file = SegmentFile(read, size)
-            file.go_on(headers[-1].position if behind > size else behind)
+            file.resume_at(headers[-1].position if behind > size else behind)
             found = file.next_batch()
             if not isinstance(found, Damage):
-                # Only the file's end is left: a header in part, or space that nothing was written to.
+                # Only the end of the file is left: a partial header, or preallocated space.
                 return
             yield found
             behind = found.next_position

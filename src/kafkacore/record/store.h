@@ -1,12 +1,12 @@
-/* Copies of up to 128 bytes without a call, for keys and values of records. */
+/* Copy up to 128 bytes without a call, for keys and values of records. */
 #ifndef KAFKACORE_STORE_H
 #define KAFKACORE_STORE_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Two copies that overlap in the middle serve all sizes between one and two of their widths. Neither reads or writes
- * outside of its bytes. */
+/* Two copies that overlap in the middle cover all sizes between one and two of their widths. They do not read
+ * or write outside of the bytes. */
 #define KC_COPY_ENDS(width) \
     (memcpy(at, data, (width)), memcpy(at + size - (width), data + size - (width), (width)))
 

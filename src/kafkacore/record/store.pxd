@@ -1,7 +1,4 @@
-"""Write the parts of a record.
-
-The caller has reserved the memory.
-"""
+"""Write the parts of a record. The caller has reserved the memory."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -15,7 +12,7 @@ cdef extern from "store.h":
 cdef inline Py_ssize_t record_length(int64_t timestamp_delta, int32_t offset_delta, Py_ssize_t key_size,
                                      Py_ssize_t value_size, Py_ssize_t headers_size,
                                      int32_t header_count) noexcept nogil:
-    """Bytes of a record behind its length."""
+    """Return the size of a record in bytes, without its length field."""
     return (
         1 + size_of_varlong(timestamp_delta) + size_of_varlong(offset_delta)
         + size_of_varlong(key_size) + max(key_size, 0) + size_of_varlong(value_size) + max(value_size, 0)
@@ -25,9 +22,10 @@ cdef inline Py_ssize_t record_length(int64_t timestamp_delta, int32_t offset_del
 
 cdef inline Py_ssize_t batch_size_bound(Py_ssize_t key_size, Py_ssize_t value_size, Py_ssize_t headers_size,
                                         int32_t header_count) noexcept nogil:
-    """Return the size in bytes that a batch with this one record has at most, by the formula of Kafka's
-    ``AbstractRecords.estimateSizeInBytesUpperBound``. The limits ``max_request_size`` and ``buffer_memory``
-    apply to it.
+    """Return the maximum size in bytes of a batch with this one record.
+
+    The formula is that of Kafka's ``AbstractRecords.estimateSizeInBytesUpperBound``. The limits
+    ``max_request_size`` and ``buffer_memory`` apply to this size.
     """
     return (
         RECORDS_AT + MAX_RECORD_OVERHEAD
@@ -40,13 +38,13 @@ cdef inline uint8_t *store_record(uint8_t *at, int64_t timestamp_delta, int32_t 
                                   const uint8_t *key, Py_ssize_t key_size, const uint8_t *value,
                                   Py_ssize_t value_size, Py_ssize_t headers_size,
                                   int32_t header_count) noexcept nogil:
-    """Write a record up to and with the count of its headers; where those come."""
+    """Write a record up to the count of its headers, and return the position of the headers."""
     cdef Py_ssize_t payload = max(key_size, 0) + max(value_size, 0) + headers_size
     cdef uint8_t *length_at = at
     cdef uint8_t *body
     cdef Py_ssize_t length
-    # The payload alone says mostly how many bytes the length in front takes: then it is written last, and
-    # nothing is measured before it is written.
+    # The payload size usually determines how many bytes the length field takes. Then the length is written
+    # last, and the record is not measured beforehand.
     if payload < 64 - MAX_FIELDS_OVERHEAD:
         body = at + 1
     elif payload >= 64 and payload < 8192 - MAX_FIELDS_OVERHEAD:
@@ -67,7 +65,7 @@ cdef inline uint8_t *store_record(uint8_t *at, int64_t timestamp_delta, int32_t 
 
 
 cdef inline int append_field(bytearray to, data) except -1:
-    """Append ``data``, of type bytes or None, behind its size: a header's name or value."""
+    """Append the size of ``data`` and ``data``, the name or value of a header; it is bytes or None."""
     cdef uint8_t size[MAX_VARINT_SIZE]
     cdef Py_ssize_t width
     if data is None:

@@ -118,7 +118,7 @@ def read_segment(data: bytes) -> None:
             assert position <= found.position <= found.next_position <= len(data), "place of the damage"
             assert found.next_position > position or found.is_cut, "it goes on behind the damage"
             position = found.next_position
-            file.go_on(position)
+            file.resume_at(position)
         else:
             position = file.position
     headers, behind, _ = walk_headers(data, 0)

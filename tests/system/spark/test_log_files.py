@@ -54,12 +54,12 @@ def test_a_corrupt_batch_fails_the_query_with_its_place(spark, tmp_path):
     data = bytearray(file_of([1, 1]))
     data[80] ^= 1
     (tmp_path / f"{0:020}.log").write_bytes(data)
-    with pytest.raises(PySparkException, match=rf"{tmp_path.name}/0+\.log, position 0: CRC is"):
+    with pytest.raises(PySparkException, match=rf"{tmp_path.name}/0+\.log, position 0: CRC mismatch"):
         spark.read.format("kafkacore-log").load(str(tmp_path)).collect()
     reader = spark.read.format("kafkacore-log").option("mode", "PERMISSIVE")
     rows = reader.schema("offset bigint, _corrupt_record string").load(str(tmp_path)).collect()
     assert [row.offset for row in rows] == [None, 1]
-    assert "position 0: CRC is" in rows[0]._corrupt_record
+    assert "position 0: CRC mismatch" in rows[0]._corrupt_record
 
 
 def test_rows_are_those_of_the_topic(spark, our_broker, make_topic, reader_of):

@@ -77,13 +77,15 @@ def test_a_corrupt_batch_is_reported_with_the_cell_and_its_position() -> None:
     second = len(data) // 3
     data[second + 70] ^= 1
     batch = cells(bytes(data), path=["x.log"])
-    with pytest.raises(CorruptRecordError, match=rf"column raw, path x\.log, position {second}: CRC is"):
+    with pytest.raises(
+        CorruptRecordError, match=rf"column raw, path x\.log, position {second}: CRC mismatch"
+    ):
         decoded(decoder(keep=("path",)), batch)
     dropped = decoded(decoder(keep=("path",), mode="DROPMALFORMED"), batch)
     assert [row["offset"] for row in dropped] == [0, 2]
     rows = decoded(decoder("offset _corrupt_record", ("path",), "PERMISSIVE"), batch)
     assert [(row["offset"], row["path"]) for row in rows] == [(0, "x.log"), (None, "x.log"), (2, "x.log")]
-    assert "CRC is" in str(rows[1]["_corrupt_record"])
+    assert "CRC mismatch" in str(rows[1]["_corrupt_record"])
 
 
 # ---- In Spark ----------------------------------------------------------------------------------------------

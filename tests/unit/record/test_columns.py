@@ -437,7 +437,7 @@ def test_many_rows_grow_every_buffer() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ((["ofset"],), "choose among offset"),
+        ((["ofset"],), "choose from offset"),
         ((["offset", "offset"],), "at most once"),
         ((["offset"], "ns"), "'ms' or 'us'"),
     ],
@@ -454,7 +454,7 @@ def test_what_is_no_batch_is_refused() -> None:
 
 
 def test_columns_are_made_by_a_builder_only() -> None:
-    with pytest.raises(TypeError, match="made by"):
+    with pytest.raises(TypeError, match="can be created only by"):
         RecordColumns()
 
 

@@ -185,7 +185,7 @@ def test_a_bomb_takes_no_more_memory_than_the_limit(name: str, bomb: tuple[int, 
 
 
 def test_a_snappy_block_that_promises_more_than_it_can_hold_is_refused() -> None:
-    with pytest.raises(CorruptRecordError, match="promises"):
+    with pytest.raises(CorruptRecordError, match="states a larger size"):
         decompress(2, b"\x80\x80\x40" + b"\x00a")
 
 
@@ -230,7 +230,7 @@ def test_junk_is_refused(codec: Compression) -> None:
 
 @pytest.mark.parametrize("codec", [0, 5, 6, 7])
 def test_a_codec_that_there_is_not_is_refused(codec: int) -> None:
-    with pytest.raises(CorruptRecordError, match=f"no codec {codec}"):
+    with pytest.raises(CorruptRecordError, match=f"unknown compression codec {codec}"):
         decompress(codec, b"")
 
 

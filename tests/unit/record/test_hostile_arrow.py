@@ -73,7 +73,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("array", MALFORMED.values(), ids=MALFORMED)
 def test_a_malformed_column_is_refused(array: ArrowByHand) -> None:
-    with pytest.raises(ValueError, match="values: the Arrow array"):
+    with pytest.raises(ValueError, match="values: .*the Arrow array"):
         RecordSource(array)
 
 
@@ -99,7 +99,7 @@ BAD_HEADERS = {
 
 @pytest.mark.parametrize("array", BAD_HEADERS.values(), ids=BAD_HEADERS)
 def test_malformed_headers_are_refused(array: ArrowByHand) -> None:
-    with pytest.raises(ValueError, match="headers: the Arrow array"):
+    with pytest.raises(ValueError, match="headers: .*the Arrow array"):
         RecordSource([b"", b""], headers=array)
 
 
@@ -112,7 +112,7 @@ def test_a_column_shorter_than_its_table_is_refused() -> None:
 def test_numbers_without_a_buffer_are_refused(column: str) -> None:
     for buffers in ([None], [None, None], [None, int64s(1, 2), b""]):
         numbers = ArrowByHand("l", 2, buffers)
-        with pytest.raises(ValueError, match=f"{column}: the Arrow array lacks buffers"):
+        with pytest.raises(ValueError, match=f"{column}: a buffer of the Arrow array is missing"):
             RecordSource([b"", b""], **{column: numbers})
 
 

@@ -209,20 +209,20 @@ def message(offset: int = 0, *, magic: int = 1, attributes: int = 0, value: byte
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "a compressed set of no messages"),
-        (message()[:-1], "length passes"),
-        (message()[:11], "cut short"),
-        (message() + b"\x00", "cut short"),
-        (message(magic=0), "magic 0 in a set of magic 1"),
-        (message(magic=2), "magic 2 in a set of magic 1"),
-        (message(attributes=1), "a compressed set in a compressed set"),
-        (message(1) + message(1), "offset 1 behind 1"),
-        (message(1) + message(0), "offset 0 behind 1"),
+        (b"", "a compressed set is empty"),
+        (message()[:-1], "length is invalid"),
+        (message()[:11], "truncated"),
+        (message() + b"\x00", "truncated"),
+        (message(magic=0), "message of magic 0 is in a set of magic 1"),
+        (message(magic=2), "message of magic 2 is in a set of magic 1"),
+        (message(attributes=1), "a compressed set contains a compressed message"),
+        (message(1) + message(1), "offset 1 follows offset 1"),
+        (message(1) + message(0), "offset 0 follows offset 1"),
         (message(-1), "offset -1"),
         (message(76), "relative offset 76"),
-        (message(0) + message(2**31), r"offset 2147483648 in a set from 0"),
-        (message()[:-1] + b"w", "CRC of a message in a compressed set"),
-        (encode_message(1, 0, 5, None, b"v", extra=b"x"), "bytes left at its end"),
+        (message(0) + message(2**31), r"offset 2147483648 is too far from the first offset 0"),
+        (message()[:-1] + b"w", "CRC mismatch of a message in a compressed set"),
+        (encode_message(1, 0, 5, None, b"v", extra=b"x"), "extra bytes at its end"),
     ],
 )
 def test_a_compressed_set_that_breaks_the_format_is_refused(content: bytes, reason: str) -> None:
@@ -242,17 +242,17 @@ def test_offsets_of_format_0_must_lie_within_31_bits_of_each_other() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (encode_message(1, 5, 5, None, None, 1), "a compressed set that is null"),
+        (encode_message(1, 5, 5, None, None, 1), "the value of a compressed message is null"),
         (encode_message(1, 5, 5, None, b"not gzip", 1), "gzip"),
-        (encode_message(1, 5, 5, None, b"x", 4), "format 1 has no codec 4"),
-        (encode_message(0, 5, 5, None, b"x", 7), "format 0 has no codec 7"),
+        (encode_message(1, 5, 5, None, b"x", 4), "format 1 does not have compression codec 4"),
+        (encode_message(0, 5, 5, None, b"x", 7), "format 0 does not have compression codec 7"),
         (encode_message(1, -1, 5, None, b"x"), "base offset -1"),
         (encode_message(1, 2**63 - 1, 5, None, b"x"), "base offset"),
-        (encode_message(1, 5, 5, None, b"x", extra=b"y"), "bytes left at its end"),
-        (encode_message(0, 5, 5, None, None)[:11] + b"\x0d", "length 13 < 14"),
+        (encode_message(1, 5, 5, None, b"x", extra=b"y"), "extra bytes at its end"),
+        (encode_message(0, 5, 5, None, None)[:11] + b"\x0d", "length 13 is less than the minimum of 14"),
         (
             encode_message(1, 5, 5, None, None)[:11] + b"\x15" + bytes(4) + b"\x01" + bytes(16),
-            "length 21 < 22",
+            "length 21 is less than the minimum of 22",
         ),
     ],
 )
@@ -265,12 +265,12 @@ def test_a_message_that_breaks_the_format_is_refused(data: bytes, reason: str) -
 def test_a_size_that_passes_the_end_is_refused(where: int, size: bytes) -> None:
     data = bytearray(encode_message(1, 5, 5, None, b"value"))
     data[where : where + 4] = size
-    refused(bytes(data), "size passes its end", check_crcs=False)
+    refused(bytes(data), "size exceeds the message", check_crcs=False)
 
 
 def test_a_wrong_crc_is_refused_and_left_alone_if_asked() -> None:
     data = encode_message(1, 5, 5, None, b"value")
-    refused(data[:-1] + b"x", "CRC is")
+    refused(data[:-1] + b"x", "CRC mismatch")
     assert [record.value for batch in read_batches(data[:-1] + b"x", False) for record in batch] == [b"valux"]
     inside = wrapper_of(message()[:-1] + b"w")
     assert [record.value for batch in read_batches(inside, False) for record in batch] == [b"w"]
@@ -305,5 +305,5 @@ def test_no_cut_and_no_flipped_bit_lets_another_error_out(magic: int, codec: Com
 
 @both_formats
 def test_no_producer_may_send_them(magic: int) -> None:
-    with pytest.raises(CorruptRecordError, match=f"magic {magic} < 2"):
+    with pytest.raises(CorruptRecordError, match=f"message format {magic} is too old"):
         validate_batch(encode_set(magic, RECORDS[:1]))

@@ -113,17 +113,17 @@ def test_peers_read_what_we_write(peer: str, magic: int, codec: Compression) -> 
 
 
 def test_what_is_not_to_be_written_is_refused() -> None:
-    with pytest.raises(ValueError, match="format 2 is not 0 or 1"):
+    with pytest.raises(ValueError, match="format must be 0 or 1, not 2"):
         LegacyBatchBuilder(2)
-    with pytest.raises(UnsupportedCompressionTypeError, match="format 1 has no zstd"):
+    with pytest.raises(UnsupportedCompressionTypeError, match="format 1 does not support zstd"):
         LegacyBatchBuilder(1, Compression.ZSTD)
     builder = LegacyBatchBuilder(1)
-    with pytest.raises(IllegalStateError, match="there are no messages"):
+    with pytest.raises(IllegalStateError, match="has no messages"):
         builder.close()
     builder.append(5, 0, None, None)
     with pytest.raises(BufferError):
         memoryview(builder)  # type: ignore[arg-type, unused-ignore]  # 3.12 knows that it may be tried
-    with pytest.raises(ValueError, match="offset 5 behind 5"):
+    with pytest.raises(ValueError, match="offset 5 must be larger than the previous offset 5"):
         builder.append(5, 0, None, None)
     with pytest.raises(TypeError):
         builder.append(6, 0, "text", None)  # type: ignore[arg-type]
@@ -197,9 +197,9 @@ def test_what_is_old_enough_stays_as_it_is() -> None:
 
 
 def test_what_cannot_be_converted_is_refused() -> None:
-    with pytest.raises(UnsupportedCompressionTypeError, match="format 1 has no zstd"):
+    with pytest.raises(UnsupportedCompressionTypeError, match="format 1 does not support zstd"):
         down_convert(batch_of(NEW, Compression.ZSTD), 1)
-    with pytest.raises(ValueError, match="format 2 is not 0 or 1"):
+    with pytest.raises(ValueError, match="format must be 0 or 1, not 2"):
         down_convert(batch_of(NEW), 2)
     broken = bytearray(batch_of(NEW))
     broken[-1] ^= 1
@@ -220,7 +220,7 @@ def test_offsets_that_do_not_rise_are_corrupt(
     # The header promises what it takes to have the records looked at.
     batch = with_last_offset_delta(batch, 2)
     for first_offset in (0, 6):
-        with pytest.raises(CorruptRecordError, match=r"offset \d after \d .*in batch 5"):
+        with pytest.raises(CorruptRecordError, match=r"offset \d follows offset \d .*in batch 5"):
             down_convert(batch, magic, first_offset)
 
 

@@ -28,7 +28,7 @@ def walked(file: SegmentFile) -> tuple[list[int], list[Damage]]:
         if isinstance(found, Damage):
             damages.append(found)
             assert found.next_position > found.position
-            file.go_on(found.next_position)
+            file.resume_at(found.next_position)
         else:
             offsets.append(found.base_offset)
     return offsets, damages
@@ -55,11 +55,11 @@ def test_old_formats_come_too() -> None:
 @pytest.mark.parametrize(
     ("at", "byte", "reason"),
     [
-        (70, 1, "CRC is"),
+        (70, 1, "CRC mismatch"),
         (16, 9, "magic 9"),
         (8, 0xFF, "length -"),
-        (11, 1, "length 1 <"),
-        (9, 1, "is cut after"),
+        (11, 1, "length 1 is less than"),
+        (9, 1, "is truncated after"),
     ],
 )
 def test_reading_goes_on_behind_a_damaged_batch(chunk_bytes: int, at: int, byte: int, reason: str) -> None:

@@ -19,7 +19,7 @@ from kafkacore.errors import (
     MessageSizeTooLargeError,
     RecordListTooLargeError,
 )
-from kafkacore.record import judge_records, validate_batch, with_codec
+from kafkacore.record import scan_records, validate_batch, with_codec
 from kafkacore.record.compression import CODECS as _CODECS
 from kafkacore.structs import Compression, TimestampType, partition_name
 
@@ -182,12 +182,12 @@ cdef int64_t validate_records(RecordBatch batch, config, int64_t now_ms, topic_p
         latest_ms = config.message_timestamp_after_max_ms
         latest_ms = now_ms + latest_ms if latest_ms <= INT64_MAX - now_ms else INT64_MAX
     try:
-        latest, count, refused = judge_records(
+        latest, count, refused = scan_records(
             batch,
             needs_keys=config.compacts,
             earliest_ms=earliest_ms,
             latest_ms=latest_ms,
-            max_refused=MAX_RECORD_ERRORS,
+            max_rejected=MAX_RECORD_ERRORS,
         )
     except DecompressedTooLargeError:
         if batch.max_decompressed_size < <Py_ssize_t> config.max_decompressed_batch_bytes:

@@ -99,7 +99,7 @@ class _Columns:
             if damage is not None:
                 yield from self._rows()
                 yield damage
-                file.go_on(damage.next_position)
+                file.resume_at(damage.next_position)
         yield from self._rows()
 
     def _append(self, batch: RecordBatch) -> Generator[pa.RecordBatch, None, Damage | None]:

@@ -74,7 +74,7 @@ def test_what_stands_before_the_damage_is_given(folder: Path) -> None:
     path.write_bytes(data)
     lines = dump_log_segments(path)
     assert [next(lines).split()[1] for _ in range(3)] == ["0", "3", "6"]
-    with pytest.raises(CorruptRecordError, match=r"position \d+: CRC is .* \(at offset 9\)"):
+    with pytest.raises(CorruptRecordError, match=r"position \d+: CRC mismatch.* \(at offset 9\)"):
         next(lines)
 
 
@@ -114,7 +114,7 @@ def test_a_broken_message_of_an_old_format_is_named_by_its_position(tmp_path: Pa
     file = tmp_path / f"{BASE}.log"
     for broken, reason in (
         (content[:-1] + b"x", "CRC"),
-        (content[:-1], "is cut"),
+        (content[:-1], "is truncated"),
         (content + b"\1" * 5, "5 bytes"),
     ):
         file.write_bytes(broken)
