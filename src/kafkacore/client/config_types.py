@@ -119,110 +119,136 @@ class ClientConfig(TypedDict, total=False):
     Nagle's algorithm off (`TCP_NODELAY`)."""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-    """Protocol spoken with brokers."""
+    """How the client connects to brokers. `SSL` and `SASL_SSL` encrypt the connection with TLS.
+    `SASL_PLAINTEXT` and `SASL_SSL` authenticate the client with `sasl_mechanism`."""
 
     ssl_context: ssl.SSLContext | None
-    """TLS context to use instead of the other settings of TLS."""
+    """`ssl.SSLContext` to use for TLS connections. The other `ssl_` settings must then be left out;
+    `ssl_check_hostname` has no effect."""
 
     ssl_check_hostname: bool
-    """Whether the broker's certificate must have its host name."""
+    """Whether the broker's certificate must be valid for the host that the client connects to. `False`
+    accepts any host name, but still verifies who issued the certificate."""
 
     ssl_cafile: str | None
-    """PEM file with the certificates of trusted authorities; the system's if not given."""
+    """PEM file with the certificates of the authorities that the client trusts, or the PEM text itself. By
+    default the authorities that the operating system trusts."""
 
     ssl_certfile: str | None
-    """PEM file with the client's certificate chain."""
+    """PEM file with the client's certificate and its chain, or the PEM text itself. Only needed if the
+    brokers authenticate clients by certificate (mutual TLS)."""
 
     ssl_keyfile: str | bytes | Secret | None
-    """PEM file with the client's private key."""
+    """PEM file with the private key of the client's certificate, or the PEM text itself. May be left out if
+    `ssl_certfile` contains the key, too."""
 
     ssl_crlfile: str | None
-    """PEM file with certificates that are revoked."""
+    """PEM file with a certificate revocation list, or the PEM text itself. The client rejects a broker
+    whose certificate is on the list."""
 
     ssl_password: str | bytes | Secret | None
-    """Password of the private key."""
+    """Password of the private key, if the key is encrypted."""
 
     ssl_ciphers: str | None
-    """Cipher suites of TLS 1.2, by OpenSSL's names."""
+    """Cipher suites for TLS 1.2 in OpenSSL's syntax, such as `ECDHE+AESGCM`. By default Python's selection.
+    Cipher suites of TLS 1.3 cannot be configured."""
 
     ssl_enabled_protocols: Sequence[str] | str | None
-    """Versions of TLS; both if not given."""
+    """Versions of TLS that the client may use: `TLSv1.2`, `TLSv1.3` or both, as a list or as text with
+    commas. By default both."""
 
     sasl_mechanism: str | None
-    """`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`, `GSSAPI`, `AWS_MSK_IAM`, or one that was
-    registered."""
+    """Mechanism that authenticates the client: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`,
+    `GSSAPI`, `AWS_MSK_IAM`, or one registered with `register_sasl_mechanism`. Required with
+    `SASL_PLAINTEXT` and `SASL_SSL`."""
 
     sasl_plain_username: str | None
-    """User of PLAIN and SCRAM."""
+    """User name for PLAIN and SCRAM."""
 
     sasl_plain_password: str | bytes | Secret | None
-    """Password of PLAIN and SCRAM."""
+    """Password for PLAIN and SCRAM."""
 
     sasl_allow_plain_over_plaintext: bool
-    """Whether PLAIN may send a password without encryption."""
+    """Whether PLAIN may send the password over an unencrypted connection (`SASL_PLAINTEXT`). Anyone who can
+    read the network traffic then learns the password."""
 
     sasl_kerberos_name: object
-    """Service name of the broker as a `gssapi.Name`, instead of the next two settings."""
+    """Kerberos name of the broker for GSSAPI, as a `gssapi.Name` or as text such as
+    `kafka@broker.example.com`. It replaces `sasl_kerberos_service_name` and `sasl_kerberos_domain_name`."""
 
     sasl_kerberos_service_name: str
-    """First part of the broker's Kerberos principal."""
+    """Service part of the broker's Kerberos principal: `kafka` in
+    `kafka/broker.example.com@EXAMPLE.COM`."""
 
     sasl_kerberos_domain_name: str | None
-    """Host in the broker's Kerberos principal; the one connected to if not given."""
+    """Host part of the broker's Kerberos principal. By default the host name that the client connects
+    to."""
 
     sasl_kerberos_principal: str | None
-    """The client's Kerberos principal; that of the ticket cache if not given."""
+    """Kerberos principal of the client, such as `alice@EXAMPLE.COM`. By default the principal of the ticket
+    cache or of the keytab."""
 
     sasl_kerberos_keytab: str | None
-    """Key table to get tickets with."""
+    """Path of a keytab with the client's key. The client gets and renews its tickets with that key. By
+    default it uses the tickets of the process, such as those of `kinit`."""
 
     sasl_aws_region: str | None
-    """Region of AWS_MSK_IAM; taken from the broker's host name if not given."""
+    """AWS region of the cluster, for AWS_MSK_IAM. By default the region in the broker's host name, else the
+    region in the AWS configuration."""
 
     sasl_oauth_token_provider: TokenProvider | None
-    """Object whose method `token()` returns a token of OAUTHBEARER."""
+    """Object whose method `token()` returns a token for OAUTHBEARER as text. Not to be combined with
+    `sasl_oauthbearer_token_endpoint_url`."""
 
     sasl_oauthbearer_token_endpoint_url: str | None
-    """HTTPS address that issues tokens for the client's credentials (KIP-768)."""
+    """HTTPS URL of the token endpoint, which issues tokens for OAUTHBEARER in exchange for client
+    credentials (KIP-768). The environment variable `KAFKACORE_SASL_OAUTHBEARER_ALLOWED_URLS` must contain
+    the URL."""
 
     sasl_oauthbearer_client_credentials_client_id: str | None
-    """The client's id at that address (KIP-1139)."""
+    """Client id to send to the token endpoint (KIP-1139)."""
 
     sasl_oauthbearer_client_credentials_client_secret: str | bytes | Secret | None
-    """The client's secret at that address."""
+    """Client secret to send to the token endpoint (KIP-1139)."""
 
     sasl_oauthbearer_scope: str | None
-    """Scope that the client asks for."""
+    """Scope to request from the token endpoint. By default none is requested."""
 
     sasl_oauthbearer_header_urlencode: bool
-    """Whether id and secret are URL-encoded in the header, as RFC 6749 demands."""
+    """Whether client id and client secret are URL-encoded in the `Authorization` header, as RFC 6749
+    requires. By default they are sent as they are."""
 
     sasl_oauthbearer_https_cafile: str | None
-    """PEM file with the authorities trusted for that address; the system's if not given."""
+    """PEM file with the certificates of the authorities that are trusted for the token endpoint. By default
+    the authorities that the operating system trusts."""
 
     sasl_login_connect_timeout_ms: float
-    """How long a connection to that address may take."""
+    """How long connecting to the token endpoint may take, in milliseconds."""
 
     sasl_login_read_timeout_ms: float
-    """How long that address may take to answer."""
+    """How long the client waits for the response of the token endpoint, in milliseconds."""
 
     sasl_login_retry_backoff_ms: float
-    """Pause before the first retry of a request for a token."""
+    """Pause before the first retry of a token request, in milliseconds. It doubles with each further
+    retry."""
 
     sasl_login_retry_backoff_max_ms: float
-    """Longest pause before such a retry."""
+    """How long a token request is retried after its first attempt, in milliseconds."""
 
     sasl_login_refresh_window_factor: float
-    """Part of a token's lifetime after which it is renewed."""
+    """Fraction of a token's lifetime after which the client refreshes the token."""
 
     sasl_login_refresh_window_jitter: float
-    """Largest random part of the lifetime added to that."""
+    """Largest random fraction of a token's lifetime that is added to `sasl_login_refresh_window_factor`, so
+    that clients do not refresh at the same time."""
 
     sasl_login_refresh_min_period_seconds: float
-    """Shortest time between two renewals, in seconds."""
+    """Shortest time between two refreshes of a token, in seconds. Ignored if a token is valid for less than
+    this and `sasl_login_refresh_buffer_seconds` together."""
 
     sasl_login_refresh_buffer_seconds: float
-    """Time before a token expires that is kept free for its renewal, in seconds."""
+    """How long before its expiry a token is refreshed at the latest, in seconds. Ignored if a token is
+    valid for less than this and `sasl_login_refresh_min_period_seconds` together."""
 
     proxy_url: None
     """Not supported."""

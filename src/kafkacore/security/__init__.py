@@ -1,8 +1,4 @@
-"""Who a peer is, and how it shows it: SASL of both ends, principals, secrets, TLS contexts.
-
-Frames and settings in; frames, principals and contexts out. Does not know: sockets, channels, what a
-principal may do.
-"""
+"""Authentication and encryption of clients and brokers: SASL, principals, secrets and TLS contexts."""
 
 from kafkacore.security.authenticator import Authenticator
 from kafkacore.security.principal import ANONYMOUS, KafkaPrincipal

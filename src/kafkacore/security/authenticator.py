@@ -1,11 +1,8 @@
-"""How a channel learns who its peer is: frames in, frames out. The contract, and what it is by default.
+"""The interface between a network channel and the code that authenticates its peer.
 
-The channel (``network``) and the authenticators here do not know each other; this is what they share. One
-authenticator belongs to one connection, lives as long as it, and is used on the network thread alone. It does
-no I/O and keeps no memory of a frame.
-
-A frame is given as its payload, without the four bytes of its size; a frame to be sent is a list of buffers,
-its payload in pieces.
+An authenticator belongs to one connection and is used only on the network thread. It does no I/O: the channel
+gives it the payloads of received frames, without their size, and sends the frames that it returns. It must
+copy what it keeps of a payload.
 """
 
 from __future__ import annotations
@@ -16,30 +13,31 @@ from collections.abc import Sequence
 from kafkacore.errors import IllegalSaslStateError
 from kafkacore.security.principal import ANONYMOUS, KafkaPrincipal
 
+#: A frame to send: the pieces of its payload, without its size.
 Pieces = Sequence[bytes | memoryview]
 
 
 class Authenticator:
-    """Base class: believes everyone, at once.
+    """Base class of authenticators. It accepts every peer without authentication.
 
     Attributes
     ----------
     is_complete:
-        False: frames that arrive are for :meth:`receive`, and no others are sent. It becomes False again by
-        :meth:`begin_reauthentication`.
+        Whether authentication is complete. Before that, the channel passes received frames to :meth:`receive`
+        and sends no frames of its own. :meth:`begin_reauthentication` sets it to false again.
     reauthenticate_at_ms:
-        Of a client: at this time of the monotonic clock, before the next frame is written, the channel calls
-        :meth:`begin_reauthentication`. Infinity for never.
+        On a client, the monotonic time in milliseconds from which the channel calls
+        :meth:`begin_reauthentication` before it writes the next frame. Infinity for never.
     expires_at_ms:
-        Of a server: a request that comes after this time of the monotonic clock, and does not begin a
-        re-authentication, closes the connection. Infinity for never.
+        On a server, the monotonic time in milliseconds at which the session expires. A later request closes
+        the connection unless it begins a re-authentication. Infinity for never.
     principal:
-        Of a server: who the peer is, once complete.
+        On a server, the identity of the peer once authentication is complete.
     max_receive_size:
-        The longest frame, in bytes, that is taken while it is not complete.
+        Maximum size of a frame that is received before authentication is complete, in bytes.
     failure_delay_ms:
-        How long the channel keeps back ``error.answer``, and the end of the connection, when an error of this
-        authenticator has ended it; nothing more is read meanwhile.
+        How long the channel waits after a failed authentication before it sends ``error.answer`` and closes
+        the connection, in milliseconds. It reads nothing meanwhile.
     """
 
     is_complete: bool = True
@@ -50,46 +48,47 @@ class Authenticator:
     failure_delay_ms: float = 0.0
 
     def begin(self) -> Pieces | None:
-        """The transport is ready: connected, and TLS done. Called once.
+        """Start authentication, once the connection is established and its TLS handshake is done.
 
         Returns
         -------
         Pieces or None
-            The first frame to send; ``None`` if the peer speaks first.
+            The first frame to send, or ``None`` if the peer sends first.
         """
         return None
 
     def receive(self, payload: memoryview) -> Pieces | None:
-        """A frame that came while not complete.
+        """Process a frame that arrived before authentication was complete.
 
         Returns
         -------
         Pieces or None
-            The frame to send for it. If :attr:`is_complete` is True now, the channel is ready as soon as it
-            has been written.
+            The frame to send in response. If :attr:`is_complete` is now true, the channel is ready as soon as
+            it has written this frame.
 
         Raises
         ------
         AuthenticationFailedError
-            And nothing else, whatever the bytes. ``error.answer``, if there is one, is sent after
-            :attr:`failure_delay_ms`; then the connection is closed.
+            Authentication failed. No other exception may be raised, whatever the bytes. The channel sends
+            ``error.answer``, if it is set, after :attr:`failure_delay_ms`, and closes the connection.
         """
-        raise IllegalSaslStateError("nothing was asked")
+        raise IllegalSaslStateError("unexpected frame: this connection does not use SASL")
 
     def expects(self, payload: memoryview) -> bool:
-        """Whether this frame is for :meth:`receive`; else it answers a request that was sent before.
+        """Return whether a frame is for :meth:`receive`, and not the response to an earlier request.
 
-        To be asked while not complete. Only a client that re-authenticates ever says no.
+        The channel asks only while authentication is not complete. Only a client that re-authenticates
+        returns false.
         """
         return not self.is_complete
 
     def begin_reauthentication(self, payload: memoryview | None) -> Pieces | None:
-        """Show again who one is, on the same connection (KIP-368).
+        """Authenticate again on the same connection (KIP-368).
 
         Parameters
         ----------
         payload:
-            Of a server: the peer's SaslHandshake request that begins it. Of a client: ``None``.
+            On a server, the SaslHandshake request that begins the re-authentication. On a client, ``None``.
 
         Returns
         -------
@@ -99,9 +98,9 @@ class Authenticator:
         Raises
         ------
         AuthenticationFailedError
-            As of :meth:`receive`.
+            As in :meth:`receive`.
         """
         raise IllegalSaslStateError("this connection was not authenticated by SASL")
 
     def close(self) -> None:
-        """The connection has ended: let go of what lives outside of Python. May be called more than once."""
+        """Release resources outside of Python, such as a Kerberos context. May be called more than once."""

@@ -1,10 +1,8 @@
-"""A client's SASL over Kafka's requests: ApiVersions, SaslHandshake, SaslAuthenticate until both are sure.
+"""SASL authentication of a client by Kafka's requests (KIP-43, KIP-152, KIP-368).
 
-In: the settings, and the broker's frames. Out: frames for the broker. Does not know: sockets, what a
-mechanism says. (Kafka's ``SaslClientAuthenticator``; KIP-43, KIP-152, KIP-368.)
-
-Nothing is negotiated: it is the mechanism that was configured, in frames of requests (SaslHandshake version
-1, brokers from 1.0), or an error that says what the broker has.
+The client sends ApiVersions, SaslHandshake, and SaslAuthenticate until the exchange is complete. It uses only
+the configured mechanism and SaslHandshake version 1, so brokers must be 1.0 or newer. Kafka's class is
+``SaslClientAuthenticator``.
 """
 
 from __future__ import annotations
@@ -36,14 +34,14 @@ from kafkacore.text import shown
 
 logger = logging.getLogger(__name__)
 
-#: Of the requests here and of no others, so that their answers are told apart from those of requests that
-#: were sent before a re-authentication.
+#: Correlation ids that only the requests of this module use. They distinguish its responses from those of
+#: requests that were sent before a re-authentication.
 CORRELATION_IDS: Final = range(2**31 - 8, 2**31)
 _OTHER_PORT: Final = "use a port of a SASL listener, or security_protocol='PLAINTEXT' or 'SSL'"
-#: The first version whose tokens are wrapped in SaslAuthenticate.
+#: First SaslHandshake version whose tokens are sent in SaslAuthenticate requests.
 _HANDSHAKE_VERSION: Final = 1
-#: A client re-authenticates when this much of the session is over, and a random bit more, so that not all of
-#: them do at once.
+#: Fraction of the session after which a client re-authenticates. A random part of the jitter is added, so
+#: that clients do not re-authenticate at the same time.
 _SESSION_SHARE: Final = 0.85
 _SESSION_JITTER: Final = 0.10
 
@@ -58,14 +56,14 @@ class _State(Enum):
 
 
 class SaslClientAuthenticator(Authenticator):
-    """Of one connection.
+    """The authentication of one connection.
 
     Parameters
     ----------
     host:
-        The broker's name as the user or the cluster's metadata gives it.
+        Host name of the broker, from ``bootstrap_servers`` or the cluster's metadata.
     client_id:
-        As in the client's other requests.
+        Client id to send, as in the client's other requests.
     """
 
     is_complete = False
@@ -79,68 +77,70 @@ class SaslClientAuthenticator(Authenticator):
         self._mechanism: SaslMechanism | None = None
         self._authenticate_version = 0
         self._correlation_id = CORRELATION_IDS[-1]
-        self._is_again = False
+        self._is_reauthentication = False
 
     def begin(self) -> Pieces:
         self._state = _State.API_VERSIONS
-        # Version 0: what every broker understands.
+        # Every broker supports version 0.
         return self._request(ApiVersionsRequest(), 0)
 
     def begin_reauthentication(self, payload: memoryview | None) -> Pieces:
         assert self._state is _State.COMPLETE
         self.is_complete = False
         self.reauthenticate_at_ms = math.inf
-        self._is_again = True
+        self._is_reauthentication = True
         return self._handshake()
 
     def expects(self, payload: memoryview) -> bool:
         if self.is_complete:
             return False
-        # What has no correlation id is malformed, which receive() says.
-        return not self._is_again or len(payload) < 4 or int.from_bytes(payload[:4]) in CORRELATION_IDS
+        # A frame too short for a correlation id is malformed: receive() reports it.
+        is_ours = len(payload) < 4 or int.from_bytes(payload[:4]) in CORRELATION_IDS
+        return not self._is_reauthentication or is_ours
 
     def receive(self, payload: memoryview) -> Pieces | None:
         try:
-            return self._received(payload)
+            return self._handle(payload)
         except AuthenticationFailedError:
             raise
         except Exception as error:
-            # A mechanism may be the user's own, or ask the user's code for a token.
+            # The mechanism or its token provider may be the user's code, which can raise anything.
             name = self._config.mechanism
             raise SaslAuthenticationFailedError(
-                f"{name} failed in this process: {type(error).__name__}: {error}"
+                f"{name}: the client's own code failed: {type(error).__name__}: {error}"
             ) from error
 
-    def _received(self, payload: memoryview) -> Pieces | None:
+    def _handle(self, payload: memoryview) -> Pieces | None:
         state, self._state = self._state, _State.FAILED
         if state is _State.API_VERSIONS:
-            return self._versions_came(self._response(payload, ApiVersionsRequest, 0))
+            return self._handle_api_versions(self._response(payload, ApiVersionsRequest, 0))
         if state is _State.HANDSHAKE:
-            return self._handshake_came(self._response(payload, SaslHandshakeRequest, _HANDSHAKE_VERSION))
+            return self._handle_handshake(self._response(payload, SaslHandshakeRequest, _HANDSHAKE_VERSION))
         if state is _State.TOKENS:
             version = self._authenticate_version
-            return self._token_came(self._response(payload, SaslAuthenticateRequest, version))
-        raise IllegalSaslStateError("the broker sent a frame that nobody asked for")
+            return self._handle_authenticate(self._response(payload, SaslAuthenticateRequest, version))
+        raise IllegalSaslStateError("the broker sent an unexpected frame during authentication")
 
     def close(self) -> None:
         mechanism, self._mechanism = self._mechanism, None
         if mechanism is not None:
             mechanism.close()
 
-    # ---- One answer after the other ------------------------------------------------------------------------
+    # ---- Responses -----------------------------------------------------------------------------------------
 
-    def _versions_came(self, response: ApiVersionsResponse) -> Pieces:
+    def _handle_api_versions(self, response: ApiVersionsResponse) -> Pieces:
         if response.error_code:
             raise IllegalSaslStateError(
-                f"the broker does not say what it speaks ({for_code(response.error_code).message})"
+                f"the broker rejected ApiVersions: {for_code(response.error_code).message}"
             )
         highest = {entry.api_key: entry.max_version for entry in response.api_keys}
         if ApiKey.SASL_HANDSHAKE not in highest:
-            raise IllegalSaslStateError(f"the broker does not know SASL at this port: {_OTHER_PORT}")
+            raise IllegalSaslStateError(f"the broker does not support SASL on this port: {_OTHER_PORT}")
         authenticate_version = highest.get(ApiKey.SASL_AUTHENTICATE, -1)
         if highest[ApiKey.SASL_HANDSHAKE] < _HANDSHAKE_VERSION or authenticate_version < 0:
             raise UnsupportedSaslMechanismError(
-                "the broker is older than 1.0, whose SASL kafkacore does not speak: update the broker"
+                "the broker is older than 1.0, and kafkacore does not support its form of SASL: upgrade the "
+                "broker"
             )
         self._authenticate_version = min(authenticate_version, SaslAuthenticateRequest.MAX_VERSION)
         return self._handshake()
@@ -149,22 +149,23 @@ class SaslClientAuthenticator(Authenticator):
         self._state = _State.HANDSHAKE
         return self._request(SaslHandshakeRequest(mechanism=self._config.mechanism), _HANDSHAKE_VERSION)
 
-    def _handshake_came(self, response: SaslHandshakeResponse) -> Pieces:
+    def _handle_handshake(self, response: SaslHandshakeResponse) -> Pieces:
         mechanism = self._config.mechanism
         if response.error_code == UnsupportedSaslMechanismError.errno:
             raise UnsupportedSaslMechanismError(
-                f"the broker does not take sasl_mechanism={mechanism!r} at this port; "
-                f"it takes {_listed(response.mechanisms)}"
+                f"the broker does not support sasl_mechanism={mechanism!r} on this port; "
+                f"it supports {_listed(response.mechanisms)}"
             )
         if response.error_code == IllegalSaslStateError.errno:
-            if self._is_again:
+            if self._is_reauthentication:
                 raise IllegalSaslStateError(
-                    "the broker does not let this client authenticate again so soon, or at all"
+                    "the broker rejected the re-authentication: it does not allow any, or not so soon after "
+                    "the last one"
                 )
-            raise IllegalSaslStateError(f"the broker wants no SASL at this port: {_OTHER_PORT}")
+            raise IllegalSaslStateError(f"the broker does not expect SASL on this port: {_OTHER_PORT}")
         if response.error_code:
             raise IllegalSaslStateError(
-                f"the broker refuses to begin with SASL ({for_code(response.error_code).message})"
+                f"the broker rejected SaslHandshake: {for_code(response.error_code).message}"
             )
         self._mechanism = make_mechanism(self._config, self._host)
         token = self._mechanism.step(None)
@@ -174,7 +175,7 @@ class SaslClientAuthenticator(Authenticator):
         self._state = _State.TOKENS
         return self._request(SaslAuthenticateRequest(auth_bytes=token), self._authenticate_version)
 
-    def _token_came(self, response: SaslAuthenticateResponse) -> Pieces | None:
+    def _handle_authenticate(self, response: SaslAuthenticateResponse) -> Pieces | None:
         mechanism = self._mechanism
         assert mechanism is not None
         if response.error_code:
@@ -185,17 +186,17 @@ class SaslClientAuthenticator(Authenticator):
                 return self._tokens(token)
             if not mechanism.is_complete:
                 raise SaslAuthenticationFailedError(
-                    f"{mechanism.name} has come to no end, and has nothing more to say"
+                    f"{mechanism.name}: the exchange ended before authentication was complete"
                 )
         self._complete(response.session_lifetime_ms)
         return None
 
     def _refused(self, response: SaslAuthenticateResponse) -> AuthenticationFailedError:
-        said = shown(response.error_message or for_code(response.error_code).message)
+        message = shown(response.error_message or for_code(response.error_code).message)
         user = f" of user {shown(self._config.username)}" if self._config.username else ""
-        before = self._mechanism.refusal if self._mechanism is not None else ""
-        said += f" and, before that, {before}" if before else ""
-        text = f"the broker refuses the {self._config.mechanism} authentication{user}; it says {said}"
+        challenge = self._mechanism.refusal if self._mechanism is not None else ""
+        message += f" (its last challenge was {challenge})" if challenge else ""
+        text = f"the broker rejected the {self._config.mechanism} authentication{user}: {message}"
         kind = for_code(response.error_code)
         if issubclass(kind, AuthenticationFailedError):
             return kind(text)
@@ -209,11 +210,11 @@ class SaslClientAuthenticator(Authenticator):
             share = _SESSION_SHARE + self._clock.random.random() * _SESSION_JITTER
             self.reauthenticate_at_ms = self._clock.monotonic_ms() + session_lifetime_ms * share
         logger.debug(
-            "authenticated%s at %s by %s; the session lasts %s",
-            " again" if self._is_again else "",
+            "%s to %s with %s; session lifetime: %s",
+            "re-authenticated" if self._is_reauthentication else "authenticated",
             self._host,
             self._config.mechanism,
-            f"{session_lifetime_ms} ms" if session_lifetime_ms > 0 else "for ever",
+            f"{session_lifetime_ms} ms" if session_lifetime_ms > 0 else "unlimited",
         )
 
     # ---- Frames --------------------------------------------------------------------------------------------
@@ -230,11 +231,11 @@ class SaslClientAuthenticator(Authenticator):
             correlation_id, response = decode_response(payload, request, version)
         except (MalformedMessageError, UnsupportedVersionError) as error:
             raise IllegalSaslStateError(
-                f"the broker's answer to {request.NAME} cannot be read ({error}): {_OTHER_PORT}"
+                f"cannot parse the broker's response to {request.NAME} ({error}): {_OTHER_PORT}"
             ) from error
         if correlation_id != self._correlation_id:
             raise IllegalSaslStateError(
-                f"the broker answered correlation id {correlation_id}, where {request.NAME} was "
+                f"the broker's response to {request.NAME} has correlation id {correlation_id}, expected "
                 f"{self._correlation_id}"
             )
         return response

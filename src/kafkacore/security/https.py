@@ -1,11 +1,8 @@
-"""Documents from HTTPS addresses that the operator has allowed: an address in, a bounded body out.
+"""HTTPS requests to URLs that the operator has allowed.
 
-Does not know: tokens, keys, what a document says.
-
-An address may come from a configuration that somebody else filled in, so it is not believed
-(CVE-2025-27817): it must be one of those that the environment of the process allows, letter by letter, and no
-answer of a server leads elsewhere. (Kafka's system property
-``org.apache.kafka.sasl.oauthbearer.allowed.urls``.)
+A URL may come from a configuration that another person wrote, so it is not trusted (CVE-2025-27817). It must
+be equal to an entry of the environment variable :data:`ALLOWED_URLS`, and redirects are not followed. Kafka's
+equivalent is the system property ``org.apache.kafka.sasl.oauthbearer.allowed.urls``.
 """
 
 from __future__ import annotations
@@ -25,11 +22,11 @@ from kafkacore.errors import KafkaConfigurationError, KafkaError, RetriableError
 from kafkacore.security.loopback import is_loopback
 from kafkacore.text import shown
 
-#: Environment variable: the addresses that may be asked, with commas between them.
+#: Environment variable with the allowed URLs, separated by commas.
 ALLOWED_URLS: Final = "KAFKACORE_SASL_OAUTHBEARER_ALLOWED_URLS"
-#: Longer than any set of keys or token; what is longer is not read.
+#: Maximum size of a response's body, in bytes. Key sets and tokens are smaller.
 MAX_BODY_BYTES: Final = 1 << 20
-#: Answers that asking again does not change. (Those of Kafka's ``HttpJwtRetriever``.)
+#: Status codes after which a retry is useless, as in Kafka's ``HttpJwtRetriever``.
 _FINAL_STATUSES: Final = frozenset(
     {400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 501, 505}
 )
@@ -37,21 +34,23 @@ _HTTPS_PORT: Final = 443
 
 
 class HttpsError(KafkaError):
-    """The document was refused, and will be when it is asked for again."""
+    """A request failed, and retrying it is useless."""
 
 
 class HttpsUnavailableError(HttpsError, RetriableError):
-    """The document could not be had just now."""
+    """A request failed, and a retry may succeed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HttpsOptions:
-    """How long to wait, in milliseconds, and whom to trust.
+    """Timeouts of a request, and the authorities that it trusts.
 
     Attributes
     ----------
+    connect_timeout_ms, read_timeout_ms:
+        How long connecting may take, and how long to wait for the response, in milliseconds.
     cafile:
-        Certificates, as PEM, of who may sign the server's; ``None`` for those of the system.
+        PEM file with the certificates of trusted authorities; ``None`` for those of the system.
     """
 
     connect_timeout_ms: float = 10_000.0
@@ -60,40 +59,42 @@ class HttpsOptions:
 
 
 def checked_url(url: str, setting: str, schemes: tuple[str, ...] = ("https",)) -> str:
-    """The address, if it is well formed and allowed.
+    """Return a URL after checking that it is well formed and allowed.
 
     Parameters
     ----------
+    url:
+        The URL.
     setting:
-        Where it was configured, for the message.
+        Name of the setting that contains the URL, for the message.
     schemes:
-        ``https``, and ``file`` for what an operator configures.
+        Allowed schemes: ``https``, and ``file`` for settings that only an operator can change.
 
     Raises
     ------
     KafkaConfigurationError
-        It is neither.
+        The URL is malformed or not allowed.
     """
-    wrong = _what_is_wrong(url, schemes)
-    if wrong:
-        raise KafkaConfigurationError(f"{setting}={url!r}: {wrong}")
+    problem = _problem_of(url, schemes)
+    if problem:
+        raise KafkaConfigurationError(f"{setting}={url!r}: {problem}")
     allowed = {entry.strip() for entry in os.environ.get(ALLOWED_URLS, "").split(",")}
     if url not in allowed:
         raise KafkaConfigurationError(
-            f"{setting}={url!r} is not allowed in this process: set the environment variable "
-            f"{ALLOWED_URLS} to the addresses that may be asked, with commas between them"
+            f"{setting}={url!r} is not allowed in this process: add it to the environment variable "
+            f"{ALLOWED_URLS}, which lists the allowed URLs separated by commas"
         )
     return url
 
 
-def _what_is_wrong(url: str, schemes: tuple[str, ...]) -> str:
+def _problem_of(url: str, schemes: tuple[str, ...]) -> str:
     if (
         not isinstance(url, str)
         or not url.isascii()
         or not url.isprintable()
         or set(url) & set(' \\"<>^`{|}')
     ):
-        return "an address is of plain ASCII without spaces"
+        return "it must be ASCII text without spaces, quotes or other characters that a URL cannot contain"
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -108,10 +109,10 @@ def _what_is_wrong(url: str, schemes: tuple[str, ...]) -> str:
             else "it must name a file as file:///folder/name"
         )
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
-        return "it must not have a user or a password in it"
+        return "it must not contain a user or a password"
     if not parts.hostname or port == 0:
-        return "it has no host, or port 0"
-    return "it must not have a fragment (#)" if parts.fragment else ""
+        return "it must contain a host, and no port 0"
+    return "it must not contain a fragment (#)" if parts.fragment else ""
 
 
 def fetch(
@@ -122,14 +123,20 @@ def fetch(
     headers: Mapping[str, str] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> bytes:
-    """The document at a :func:`checked_url`; what a POST of ``body`` is answered, if there is one. Blocks.
+    """Send a GET request, or a POST request with ``body``, and return the response's body. Blocks.
+
+    Parameters
+    ----------
+    url:
+        A URL that :func:`checked_url` has returned.
 
     Raises
     ------
     HttpsError
-        The server refused, redirects elsewhere, or sent more than :data:`MAX_BODY_BYTES`.
+        The server refused the request, redirected it, or sent more than :data:`MAX_BODY_BYTES`.
     HttpsUnavailableError
-        It could not be reached in time, is not who it should be, or has trouble of its own.
+        The server did not respond in time, its certificate was not accepted, or it reported a temporary
+        error.
     """
     parts = urlsplit(url)
     host = parts.hostname
@@ -150,7 +157,7 @@ def fetch(
         content = _read_body(response, connected, deadline_ms, clock)
     except (OSError, http.client.HTTPException) as error:
         raise HttpsUnavailableError(
-            f"{url} could not be asked: {shown(str(error) or type(error).__name__)}"
+            f"request to {url} failed: {shown(str(error) or type(error).__name__)}"
         ) from error
     finally:
         connection.close()
@@ -167,14 +174,14 @@ def _read_body(
     while True:
         left_ms = deadline_ms - clock.monotonic_ms()
         if left_ms <= 0:
-            raise TimeoutError("the answer did not end in time")
+            raise TimeoutError("the response was not complete in time")
         sock.settimeout(left_ms / 1000.0)
         part = response.read1(65_536)
         if not part:
             return b"".join(parts)
         size += len(part)
         if size > MAX_BODY_BYTES:
-            raise HttpsError(f"the answer has more than {MAX_BODY_BYTES} bytes")
+            raise HttpsError(f"the response has more than {MAX_BODY_BYTES} bytes")
         parts.append(part)
 
 
@@ -186,14 +193,17 @@ def _refusal(url: str, status: int, content: bytes) -> HttpsError:
 
 
 class _Connection(http.client.HTTPSConnection):
-    """To an address that was looked at after the name was resolved: a name may be given another."""
+    """An HTTPS connection that checks each resolved address before it connects to that address.
+
+    Checking the host name beforehand is not enough, because it may resolve to another address later.
+    """
 
     def __init__(self, host: str, port: int, options: HttpsOptions) -> None:
         try:
             self._tls = ssl.create_default_context(cafile=options.cafile)
         except OSError as error:
             raise KafkaConfigurationError(
-                f"{options.cafile} cannot be read as certificates: {error}"
+                f"cannot read certificates from {options.cafile}: {error}"
             ) from error
         super().__init__(host, port, context=self._tls)
         self._timeout_s = options.connect_timeout_ms / 1000.0
@@ -213,16 +223,21 @@ class _Connection(http.client.HTTPSConnection):
             except OSError as failed:
                 error = failed
                 sock.close()
-        raise error or OSError(f"{self.host} has no address")
+        raise error or OSError(f"{self.host} resolves to no address")
 
 
 def refuse_address(host: str, address: str) -> None:
-    """Raise OSError where no identity provider can be: at link-local addresses, where clouds keep the
-    credentials of their machines, and, for a name that does not say so, on this machine itself."""
+    """Raise :class:`OSError` if ``address`` cannot be that of an identity provider.
+
+    Link-local addresses are refused because clouds serve the credentials of a machine there. Addresses of
+    this machine are refused unless ``host`` is ``localhost`` or such an address.
+    """
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
         ip = ip.ipv4_mapped
     if ip.is_link_local or ip.is_multicast or ip.is_unspecified:
-        raise OSError(f"{host} has the address {address}, which is not asked")
+        raise OSError(f"{host} resolves to {address}, an address that is not allowed")
     if ip.is_loopback and not is_loopback(host):
-        raise OSError(f"{host} has the address {address} of this machine, which is not asked by that name")
+        raise OSError(
+            f"{host} resolves to {address} of this machine, which is allowed only with the host localhost"
+        )

@@ -1,7 +1,6 @@
-"""JAAS configuration, as Kafka's ``sasl.jaas.config`` has it: text in, a module's name and its options out.
+"""A parser of JAAS configurations, which is the form of Kafka's ``sasl.jaas.config``.
 
-The text is read as text: no class is loaded. Does not know: what a module does with its options. Source of
-the syntax: Kafka's ``JaasConfig``.
+No class is loaded: the name of the login module is only text. The syntax is that of Kafka's ``JaasConfig``.
 """
 
 from __future__ import annotations
@@ -21,30 +20,37 @@ _FORM: Final = 'must be a login module, "required", options and a semicolon: Mod
 
 
 class JaasEntry(NamedTuple):
-    """A login module, without its package, and its options: each may be a secret."""
+    """The name of a login module, without its package, and its options. Any option may be a secret."""
 
     module: str
     options: Mapping[str, Secret]
 
     def text(self, name: str) -> str | None:
-        """An option that is none."""
+        """Return the value of an option that is not a secret, or ``None`` if it is missing."""
         value = self.options.get(name)
         return None if value is None else value.text()
 
 
 def parse_jaas(place: str, text: str) -> JaasEntry:
-    """The one entry of a text; ``place`` is the property that it is from.
+    """Parse a text with one login module.
+
+    Parameters
+    ----------
+    place:
+        Name of the property that has the text, for the message.
+    text:
+        The text.
 
     Raises
     ------
     KafkaConfigurationError
-        It is none, or more than one. Nothing of the text is in the message.
+        The text is malformed or has several login modules. The message contains nothing of the text.
     """
     tokens = _tokens(place, text)
     if len(tokens) < 3 or tokens[-1] != (False, ";") or tokens[1][1].lower() not in _FLAGS:
         raise KafkaConfigurationError(f"{place} {_FORM}")
     if (False, ";") in tokens[:-1]:
-        raise KafkaConfigurationError(f"{place} has more than one login module; a mechanism has one")
+        raise KafkaConfigurationError(f"{place} has more than one login module: give only one")
     words = tokens[2:-1]
     options = {}
     while words:
@@ -56,12 +62,12 @@ def parse_jaas(place: str, text: str) -> JaasEntry:
 
 
 def _tokens(place: str, text: str) -> list[tuple[bool, str]]:
-    """Words and signs; of each, whether it stood in quotes."""
+    """Return the tokens of the text, each after a flag that says whether it was quoted."""
     found, at, end = [], 0, len(text.rstrip())
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None:
-            raise KafkaConfigurationError(f"{place} has a quotation mark without its second one")
+            raise KafkaConfigurationError(f"{place} has an opening quotation mark without a closing one")
         if match[1] is not None:
             found.append((True, _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[1]), match[1])))
         else:

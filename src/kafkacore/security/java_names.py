@@ -1,8 +1,7 @@
-"""A client's security settings as Kafka's Java clients call them: ``ssl.*`` and ``sasl.*`` in, arguments of
-our clients out.
+"""Translation of the security settings of Kafka's Java clients, ``ssl.*`` and ``sasl.*``.
 
-A login module is read as text and known by name: no class is loaded by what a configuration says
-(CVE-2025-27818). librdkafka's names for the same are taken, too. Does not know: what a setting does.
+The result is the arguments of our clients. Login modules are recognized by name: no class is loaded because a
+configuration names it (CVE-2025-27818). librdkafka's names of the same settings are accepted, too.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider
 from kafkacore.security.settings import OTHER_NAMES, SECRET_SETTINGS
 from kafkacore.security.tls_contexts import TLS_VERSIONS
 
-#: Looks the references in a text up; the name is for the message.
+#: Function of a value and a setting's name that replaces the references in the value.
 Lookup = Callable[[str, str], str]
 
-#: What all of these settings begin with.
+#: Prefixes of the names of these settings.
 PREFIXES: Final = ("security.protocol", "ssl.", "sasl.")
-#: Of Java's own machinery, or of brokers: without effect here.
+#: Settings that matter only to Java or to brokers. They are accepted and have no effect.
 _WITHOUT_EFFECT: Final = frozenset(
     {
         "sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin",
@@ -39,7 +38,8 @@ _WITHOUT_EFFECT: Final = frozenset(
         "ssl.truststore.password",
     }
 )  # fmt: skip
-#: Settings that name a class in Java, and the classes (without their packages) whose work is done anyway.
+#: Settings whose value is a Java class, each with the classes that may be ignored because kafkacore has their
+#: function built in. The names of the classes are without their packages.
 _CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
     "sasl.client.callback.handler.class": ("IAMClientCallbackHandler",),
     "sasl.login.callback.handler.class": ("OAuthBearerLoginCallbackHandler",),
@@ -51,7 +51,7 @@ _CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class _Module(NamedTuple):
-    """A login module that is known: of which mechanisms, and its options as our arguments."""
+    """The mechanisms of a login module, its options as our arguments, and its mandatory options."""
 
     mechanisms: tuple[str, ...]
     options: Mapping[str, str]
@@ -59,7 +59,7 @@ class _Module(NamedTuple):
 
 
 _PASSWORDS: Final = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
-#: What Java needs to be told about tickets, and the system's Kerberos knows.
+#: Options that Java's Kerberos needs and the system's Kerberos library does not. They are ignored.
 _KERBEROS_OPTIONS: Final = ("debug", "doNotPrompt", "renewTicket", "storeKey", "useKeyTab", "useTicketCache")
 _SUBJECT: Final = "unsecuredLoginStringClaim_sub"
 _MODULES: Final = {
@@ -85,7 +85,7 @@ _MODULES: Final = {
     ),
     "IAMLoginModule": _Module(("AWS_MSK_IAM",), {}),
 }
-#: All that are understood and are not ours with dots in them.
+#: Supported names, for suggestions in error messages.
 JAVA_NAMES: Final = (
     *OTHER_NAMES, *_CLASSES, "security.protocol", "sasl.jaas.config", "sasl.kerberos.service.name",
     "sasl.mechanism", "sasl.oauthbearer.client.credentials.client.id",
@@ -95,11 +95,11 @@ JAVA_NAMES: Final = (
     "ssl.keystore.location", "ssl.keystore.type", "ssl.truststore.certificates",
     "ssl.truststore.location", "ssl.truststore.type",
 )  # fmt: skip
-#: Of PEM, without the headers that old encrypted keys have.
+#: A PEM block. The blocks of old encrypted keys do not match, because they contain headers.
 _BLOCK: Final = re.compile(r"(-----BEGIN [A-Z0-9 ]+-----)([A-Za-z0-9+/=\s]*)(-----END [A-Z0-9 ]+-----)\s*")
 _TO_PEM: Final = (
-    "kafkacore reads PEM: convert it (keytool -importkeystore -srckeystore STORE -destkeystore store.p12 "
-    "-deststoretype PKCS12, then openssl pkcs12 -in store.p12 -out store.pem -nodes)"
+    "kafkacore reads only PEM. To convert a store: keytool -importkeystore -srckeystore STORE -destkeystore "
+    "store.p12 -deststoretype PKCS12, then openssl pkcs12 -in store.p12 -out store.pem -nodes"
 )
 _PEM_ENDINGS: Final = (".pem", ".crt", ".cer")
 
@@ -107,22 +107,23 @@ _PEM_ENDINGS: Final = (".pem", ".crt", ".cer")
 def security_arguments(
     given: Mapping[str, str], lookup: Lookup | None = None, prefix: str = ""
 ) -> tuple[dict[str, object], list[str]]:
-    """Arguments of a client, and the names among ``given`` that have no effect here.
+    """Return the arguments of a client, and the names of the given settings that have no effect.
 
     Parameters
     ----------
     given:
-        Name with dots → text; only what begins with one of :data:`PREFIXES`.
+        Values by name with dots. Every name must begin with one of :data:`PREFIXES`.
     lookup:
-        Replaces references to secrets. Without one the settings are checked as far as that goes without the
+        Replaces references to secrets. Without it, settings are checked as far as possible without the
         secrets.
     prefix:
-        What is said before the names in messages.
+        Prefix of the names in messages, such as ``kafka.``.
 
     Raises
     ------
     KafkaConfigurationError
-        What means nothing here and may not be ignored; the message says what to write instead, and no value.
+        A setting is invalid, or not supported and too important to ignore. The message says what to write
+        instead and does not contain the value.
     """
     return _Translation(given, lookup, prefix).run()
 
@@ -155,7 +156,7 @@ class _Translation:
         return text if self._lookup is None else self._lookup(text, self._prefix + name)
 
     def _take(self, name: str) -> str | None:
-        """The value of a setting, which is done with then."""
+        """Remove a setting and return its value, or ``None`` if it was not given."""
         if name not in self._left:
             return None
         value = self._value(name)
@@ -177,8 +178,8 @@ class _Translation:
             if text and text.rpartition(".")[2] not in known:
                 raise self._refusal(
                     name,
-                    "names a class of Java: kafkacore loads none; leave it out, and give a Python client an "
-                    "object in its place",
+                    "names a Java class, and kafkacore loads none: leave it out, or pass a Python object to "
+                    "the client instead",
                 )
 
     def _jaas(self) -> None:
@@ -194,38 +195,36 @@ class _Translation:
             raise self._refusal(name, "is empty: leave it out")
         entry = parse_jaas(self._prefix + name, text)
         if entry.module not in _MODULES:
-            raise self._refusal(
-                name, f"has a login module that kafkacore does not know; it knows {', '.join(_MODULES)}"
-            )
+            raise self._refusal(name, f"has an unknown login module: use one of {', '.join(_MODULES)}")
         self._check_mechanism(name, entry.module)
         self._login(name, entry, _MODULES[entry.module])
 
     def _check_mechanism(self, name: str, module: str) -> None:
         mechanism = self._left.get("sasl.mechanism")
         if mechanism is None:
-            # Java's default.
+            # GSSAPI is Java's default.
             if module == "Krb5LoginModule":
                 self._arguments["sasl_mechanism"] = "GSSAPI"
             return
-        fitting = next((each for each, known in _MODULES.items() if mechanism in known.mechanisms), module)
-        if fitting != module:
-            raise self._refusal(name, f"has {module}, and {self._prefix}sasl.mechanism needs {fitting}")
+        expected = next((each for each, known in _MODULES.items() if mechanism in known.mechanisms), module)
+        if expected != module:
+            raise self._refusal(name, f"has {module}, but {self._prefix}sasl.mechanism needs {expected}")
 
     def _login(self, name: str, entry: JaasEntry, module: _Module) -> None:
         for option, value in entry.options.items():
             if option not in module.options:
-                raise self._refusal(name, _strange_option(entry.module, option, module))
+                raise self._refusal(name, _unknown_option(entry.module, option, module))
             argument = module.options[option]
             if argument not in SECRET_SETTINGS:
                 refuse_reference(value.text(), f"{option} in {self._prefix}{name}")
-            # Not stripped: a password may begin or end with a blank.
+            # Not stripped, because a password may begin or end with a space.
             text = value.text() if self._lookup is None else self._lookup(value.text(), self._prefix + name)
             if option == _SUBJECT:
                 self._arguments[argument] = _unsecured(text)
             elif argument:
                 self._arguments[argument] = text
         if missing := [option for option in module.needed if option not in entry.options]:
-            raise self._refusal(name, f'lacks {missing[0]}="…" for {entry.module}')
+            raise self._refusal(name, f'lacks the option {missing[0]}="…" of {entry.module}')
 
     # ---- TLS ---------------------------------------------------------------------------------------------
 
@@ -244,16 +243,18 @@ class _Translation:
         self._check_pem("ssl.keystore.type", kind, location)
         if password is not None:
             raise self._refusal(
-                "ssl.keystore.password", f"is of no PEM file: say {self._prefix}ssl.key.password instead"
+                "ssl.keystore.password",
+                f"does not apply to PEM files: use {self._prefix}ssl.key.password instead",
             )
         if (chain is None) != (key is None):
             raise self._refusal(
-                "ssl.keystore.certificate.chain", f"and {self._prefix}ssl.keystore.key need each other"
+                "ssl.keystore.certificate.chain",
+                f"and {self._prefix}ssl.keystore.key must be given together",
             )
         if chain is not None and key is not None:
             self._arguments |= {"ssl_certfile": _pem(chain), "ssl_keyfile": _pem(key)}
         elif location is not None:
-            # Key and certificates are in one file.
+            # A PEM store has the key and the certificates in one file.
             self._arguments["ssl_certfile"] = location
 
     def _check_pem(self, name: str, kind: str | None, location: str | None) -> None:
@@ -262,8 +263,10 @@ class _Translation:
         if kind is not None and kind.upper() == "PEM":
             return
         if kind is None:
-            raise self._refusal(name, f"is missing, which means JKS: say PEM, and if it is none, {_TO_PEM}")
-        raise self._refusal(name, f"must be PEM: {_TO_PEM}")
+            raise self._refusal(
+                name, f"is missing, which means JKS: set it to PEM if the store is in that format. {_TO_PEM}"
+            )
+        raise self._refusal(name, f"must be PEM. {_TO_PEM}")
 
     def _tls(self) -> None:
         algorithm = self._take("ssl.endpoint.identification.algorithm")
@@ -273,34 +276,35 @@ class _Translation:
             self._arguments["ssl_check_hostname"] = str(algorithm.lower() == "https").lower()
         protocols = self._take("ssl.enabled.protocols")
         if protocols is not None:
-            # Java's lists of old clients have older ones, too.
-            spoken = [each.strip() for each in protocols.split(",") if each.strip() in TLS_VERSIONS]
-            if not spoken:
-                raise self._refusal("ssl.enabled.protocols", f"must have {' or '.join(TLS_VERSIONS)}")
-            self._arguments["ssl_enabled_protocols"] = ",".join(spoken)
+            # The lists of old Java clients also contain older versions.
+            supported = [each.strip() for each in protocols.split(",") if each.strip() in TLS_VERSIONS]
+            if not supported:
+                raise self._refusal("ssl.enabled.protocols", f"must contain {' or '.join(TLS_VERSIONS)}")
+            self._arguments["ssl_enabled_protocols"] = ",".join(supported)
         suites = self._take("ssl.cipher.suites")
         if suites is not None:
             if "_WITH_" in suites or "," in suites:
                 raise self._refusal(
                     "ssl.cipher.suites",
-                    f"has Java's names: say {self._prefix}ssl.ciphers with OpenSSL's, separated by colons",
+                    f"has Java's names: use {self._prefix}ssl.ciphers with OpenSSL's names, separated by "
+                    f"colons",
                 )
             self._arguments["ssl_ciphers"] = suites
 
 
 def _pem(text: str) -> str:
-    """PEM in lines: Java reads one that is written in a single line, OpenSSL does not."""
+    """Break PEM text into lines, because Java accepts it in a single line and OpenSSL does not."""
     return _BLOCK.sub(
         lambda block: "\n".join([block[1], *textwrap.wrap("".join(block[2].split()), 64), block[3], ""]), text
     )
 
 
-def _strange_option(name: str, option: str, module: _Module) -> str:
-    known = ", ".join(module.options) or "no options"
-    return f"has an option of {name} that kafkacore does not know, {option}; it knows {known}"
+def _unknown_option(name: str, option: str, module: _Module) -> str:
+    known = ", ".join(module.options) or "none"
+    return f"has an unknown option of {name}: {option}; known options: {known}"
 
 
 @functools.cache
 def _unsecured(subject: str) -> UnsecuredTokenProvider:
-    """One for a subject: clients of the same settings are the same."""
+    """Return the token provider of a subject, always the same one, so that equal settings stay equal."""
     return UnsecuredTokenProvider(subject)

@@ -1,4 +1,4 @@
-"""Which hosts are this machine alone: a name or an address in. Does not know: DNS."""
+"""A test for hosts that only this machine can connect to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to ``host``. A name other than localhost is not trusted to be."""
+    """Return whether ``host`` is ``localhost`` or a loopback address. Other names are not resolved."""
     if host == "localhost":
         return True
     try:

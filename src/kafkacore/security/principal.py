@@ -1,4 +1,4 @@
-"""Who a connection acts for. A noun; it knows no connection. (Kafka's ``KafkaPrincipal``.)"""
+"""The identity that a connection acts for, as Kafka's ``KafkaPrincipal``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 
 from kafkacore.errors import IllegalArgumentError
 
-#: The type of all principals that authentication gives.
+#: Type of every principal that results from authentication.
 USER: Final = "User"
 
 
 class KafkaPrincipal(NamedTuple):
-    """A type and a name; its text is ``User:alice``."""
+    """A type and a name, written as ``User:alice``."""
 
     principal_type: str
     name: str
@@ -25,18 +25,18 @@ class KafkaPrincipal(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> KafkaPrincipal:
-        """The principal of a text; a name may have colons in it.
+        """Parse a principal. The name may contain colons.
 
         Raises
         ------
         IllegalArgumentError
-            The text has no type, or no colon.
+            The text has no colon, or no type before it.
         """
         principal_type, colon, name = text.partition(":")
         if not colon or not principal_type:
-            raise IllegalArgumentError(f"{text!r} is no principal: it must be type:name, as User:alice")
+            raise IllegalArgumentError(f"{text!r} is not a principal: write type:name, such as User:alice")
         return cls(principal_type, name)
 
 
-#: Who has not said who it is.
+#: Principal of a peer that has not authenticated.
 ANONYMOUS: Final = KafkaPrincipal(USER, "ANONYMOUS")

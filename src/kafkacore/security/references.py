@@ -15,20 +15,21 @@ from typing import Final
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.settings import OTHER_NAMES, SECRET_SETTINGS
 
-#: Environment variables, set by the operator. The names of the variables that a reference may name, ...
+#: Environment variable with the names of the variables that a reference may name, separated by commas.
 ALLOWED_VARIABLES: Final = "KAFKACORE_SECRETS_VARIABLES"
-#: ... and the files, or folders with all files below them. Both are separated by commas.
+#: Environment variable with the files that a reference may name, separated by commas. A folder stands for all
+#: files below it.
 ALLOWED_PATHS: Final = "KAFKACORE_SECRETS_PATHS"
-#: The maximum size of a file with a secret, in bytes.
+#: Maximum size of a file with a secret, in bytes.
 MAX_FILE_BYTES: Final = 64 * 1024
 REFERENCE: Final = re.compile(r"\$\{(\w+):([^{}]*)\}")
 
-#: The names of secrets with dots. ``ssl.key.location`` is a path, unlike the other names of ``ssl_keyfile``.
+#: Names, with dots, of properties that hold a secret. ``ssl.key.location`` is not one: it can only be a path.
 _SECRET_PROPERTIES: Final = frozenset(
     {
         *(name.replace("_", ".") for name in SECRET_SETTINGS),
         *(name for name, ours in OTHER_NAMES.items() if ours in SECRET_SETTINGS),
-        # Java's, without an argument of ours, and a schema registry's user and password.
+        # Properties of Java's clients and of a schema registry that are not arguments of our clients.
         "sasl.jaas.config",
         "schema.registry.auth",
         "ssl.keystore.key",
@@ -36,8 +37,8 @@ _SECRET_PROPERTIES: Final = frozenset(
         "ssl.truststore.password",
     }
 ) - {"ssl.key.location"}
-#: The last part of the name of a ``storage.*`` option that holds a secret. The names are fsspec's and
-#: deltalake's, which differ from one kind of storage to the next.
+#: Pattern for the last part of the name of a ``storage.*`` option that holds a secret. The names are fsspec's
+#: and deltalake's, and differ from one kind of storage to the next.
 _SECRET_OF_STORAGE: Final = re.compile(
     r"(?i)pass|pwd|secret|token|credential|key|sas|signature|connection_string|authorization"
 )
@@ -49,7 +50,7 @@ def holds_secret(name: str) -> bool:
     Parameters
     ----------
     name:
-        A property of Kafka, an argument of a client, or an option of Spark's sources and sinks.
+        Name of a Kafka property, of a client's argument, or of an option of a Spark source or sink.
     """
     name = name.lower()
     if name.startswith("storage."):
@@ -63,8 +64,8 @@ def refuse_reference(text: str, name: str) -> None:
     Raises
     ------
     KafkaConfigurationError
-        A value that is not a secret may appear in messages, and is sent to the broker. The reference would
-        disclose what it names.
+        The setting holds no secret. Its value may appear in messages and may be sent to the broker, so the
+        secret would be disclosed.
     """
     if REFERENCE.search(text) and not holds_secret(name):
         raise KafkaConfigurationError(
@@ -124,8 +125,8 @@ def _listed(variable: str) -> list[str]:
 def _allowed_file(place: str, name: str, process: str) -> Path:
     """Return the real path of a file that the operator has allowed.
 
-    The real path is opened afterwards. A symbolic link that somebody changes in between does not lead out of
-    an allowed folder unless it is in one.
+    The caller opens that real path. A symbolic link that changes in between can lead out of an allowed folder
+    only if the link is inside that folder.
     """
     # realpath() rejects a null byte with a ValueError.
     real = Path(os.path.realpath(place.replace("\0", "?")))
@@ -141,14 +142,14 @@ def _allowed_file(place: str, name: str, process: str) -> Path:
 
 
 def allow(variable: str, entry: str) -> None:
-    """Let references in this process, and in the processes that it starts, name one thing more.
+    """Allow one more variable or path, in this process and in the processes that it starts.
 
     Parameters
     ----------
     variable:
         :data:`ALLOWED_VARIABLES` or :data:`ALLOWED_PATHS`.
     entry:
-        The variable's name, or an absolute path, without commas.
+        Name of a variable, or an absolute path. It must not contain a comma.
     """
     if entry not in (entries := _listed(variable)):
         os.environ[variable] = ",".join([*entries, entry])
@@ -160,8 +161,8 @@ def read_secret(file: Path, name: str) -> str:
     Raises
     ------
     KafkaConfigurationError
-        The file cannot be read, is too large, or is not text. The message has ``name``, which is the
-        setting's.
+        The file cannot be read, is too large, or is not text. The message contains ``name``, the name of the
+        setting.
     """
     try:
         with file.open("rb") as opened:

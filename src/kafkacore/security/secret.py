@@ -1,7 +1,4 @@
-"""A password, a token, a key: text or bytes in, ``[hidden]`` out, and the value only to who asks for it.
-
-Does not know: what it is a secret of.
-"""
+"""A wrapper for passwords, tokens and keys that hides its value in logs and messages."""
 
 from __future__ import annotations
 
@@ -9,15 +6,15 @@ import hashlib
 import hmac
 from typing import Final, NoReturn
 
-#: What is shown in its place.
+#: Text that is shown instead of a secret.
 HIDDEN: Final = "[hidden]"
 
 
 class Secret:
-    """A value that no ``repr``, ``str``, format, log line, traceback or dump of a configuration shows.
+    """A value that does not appear in any ``repr``, ``str``, format, log line or traceback.
 
-    It is not pickled either: what must have it in another process is sent the revealed value on purpose, at
-    the one place that sends it. Copies are the same object.
+    It cannot be pickled: code that needs the value in another process must call :meth:`reveal` and send the
+    result. A copy is the same object.
     """
 
     __slots__ = ("_value",)
@@ -25,26 +22,26 @@ class Secret:
     def __init__(self, value: str | bytes | Secret) -> None:
         self._value: str | bytes = value.reveal() if isinstance(value, Secret) else value
         if not isinstance(self._value, str | bytes):
-            raise TypeError("a secret is text or bytes")
+            raise TypeError("a secret must be str or bytes")
 
     def reveal(self) -> str | bytes:
-        """The value."""
+        """Return the value as it was given."""
         return self._value
 
     def text(self) -> str:
-        """The value as text; bytes are UTF-8."""
+        """Return the value as text, decoding bytes as UTF-8."""
         return self._value if isinstance(self._value, str) else self._value.decode("utf-8")
 
     def octets(self) -> bytes:
-        """The value as bytes; text is UTF-8."""
-        # A lone surrogate has no bytes, and its error message would show the value.
+        """Return the value as bytes, encoding text as UTF-8."""
+        # Without surrogatepass, a lone surrogate raises an error whose message shows the value.
         return self._value if isinstance(self._value, bytes) else self._value.encode("utf-8", "surrogatepass")
 
     def __eq__(self, other: object) -> bool:
-        """In a time that tells nothing of where they differ; text equals its UTF-8 bytes."""
+        """Compare in constant time. Text equals its UTF-8 bytes."""
         if not isinstance(other, Secret):
             return NotImplemented
-        # Of their hashes, which are equally long: not even the length is told.
+        # Hashes have equal lengths, so the time does not depend on the length of the values either.
         return hmac.compare_digest(*(hashlib.sha256(each.octets()).digest() for each in (self, other)))
 
     def __hash__(self) -> int:
@@ -66,4 +63,4 @@ class Secret:
         return self
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a secret is not pickled; send what it reveals, where it must be had")
+        raise TypeError("a Secret cannot be pickled: send the value that reveal() returns")

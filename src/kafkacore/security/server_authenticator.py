@@ -1,10 +1,8 @@
-"""A broker's SASL over Kafka's requests: ApiVersions, SaslHandshake, SaslAuthenticate, nothing else before.
+"""SASL authentication on a broker by Kafka's requests (KIP-43, KIP-152, KIP-368).
 
-In: the listener's settings, and the client's frames. Out: frames for the client, and who it is. Does not
-know: sockets, what a mechanism says, where users are kept. (Kafka's ``SaslServerAuthenticator``; KIP-43,
-KIP-152, KIP-368.)
-
-A client that fails is told the same whatever was wrong; what was is in the error that the channel ends with.
+Until it is authenticated, a client may send only ApiVersions, SaslHandshake and SaslAuthenticate. Every
+failed client gets the same response; the reason is in the error that closes the channel. Kafka's class is
+``SaslServerAuthenticator``.
 """
 
 from __future__ import annotations
@@ -36,28 +34,29 @@ from kafkacore.security.authenticator import Authenticator, Pieces
 from kafkacore.security.server_mechanism import SaslServerMechanism, ServerMechanismFactory
 from kafkacore.text import shown
 
-#: A client asks once for what the broker speaks, and once or twice more if it begins with too new a version.
+#: Maximum number of ApiVersions requests before authentication. A client sends one, and one or two more if
+#: its first one has a version that is too new.
 _MAX_API_VERSIONS: Final = 4
-#: A connection authenticates anew at most so often.
+#: Minimum time between two re-authentications of a connection, in milliseconds.
 _MIN_REAUTHENTICATION_MS: Final = 1_000.0
 
-#: An ApiVersions request's payload in, the frame of the answer out, whatever the request's version.
+#: Function of an ApiVersions request's payload, in any version, that returns the response's frame.
 AnswerApiVersions = Callable[[memoryview], Pieces]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSaslSettings:
-    """What a listener asks of its clients.
+    """The SASL settings of a listener.
 
     Attributes
     ----------
     mechanisms:
-        Name → what makes one authentication by it: ``sasl.enabled.mechanisms``, in this order.
+        Factory of each enabled mechanism by name, in the order of ``sasl.enabled.mechanisms``.
     max_reauth_ms:
-        Name → after how long a client must authenticate again (``connections.max.reauth.ms``); 0, or no
-        entry, for never.
+        ``connections.max.reauth.ms`` by mechanism: the time after which a client must authenticate again, in
+        milliseconds. 0 or a missing entry means never.
     failure_delay_ms:
-        ``connection.failed.authentication.delay.ms``: what guessing at passwords costs.
+        ``connection.failed.authentication.delay.ms``, which slows down the guessing of passwords.
     max_receive_size:
         ``sasl.server.max.receive.size``, in bytes.
     """
@@ -76,14 +75,14 @@ class _State(Enum):
 
 
 class SaslServerAuthenticator(Authenticator):
-    """Of one connection.
+    """The authentication of one connection.
 
     Parameters
     ----------
     settings:
-        Of the listener that the connection came by.
+        Settings of the listener that accepted the connection.
     answer_api_versions:
-        Answers what comes before it is known who asks.
+        Answers ApiVersions requests that arrive before authentication is complete.
     """
 
     is_complete = False
@@ -97,9 +96,9 @@ class SaslServerAuthenticator(Authenticator):
         self._state = _State.INITIAL
         self._api_versions_count = 0
         self._mechanism: SaslServerMechanism | None = None
-        #: Of the authentication before, if this one is not the first.
+        #: Mechanism of the connection's previous authentication, if there was one.
         self._previous_mechanism: str | None = None
-        #: Whether tokens come in SaslAuthenticate requests; else they are frames by themselves.
+        #: Whether tokens arrive in SaslAuthenticate requests and not as bare frames.
         self._in_requests = True
         self._last_reauthentication_ms = -math.inf
         self.max_receive_size = settings.max_receive_size
@@ -109,19 +108,21 @@ class SaslServerAuthenticator(Authenticator):
         state, self._state = self._state, _State.FAILED
         try:
             if state is _State.INITIAL:
-                return self._request_came(payload)
+                return self._handle_request(payload)
             if state is _State.TOKENS:
-                return self._token_came(payload)
+                return self._handle_token(payload)
         except (MalformedMessageError, UnsupportedVersionError) as error:
-            raise IllegalSaslStateError(f"the client's frame is no request of SASL: {error}") from error
-        raise IllegalSaslStateError("the client goes on where authentication has ended")
+            raise IllegalSaslStateError(
+                f"cannot parse the client's frame as a SASL request: {error}"
+            ) from error
+        raise IllegalSaslStateError("the client sent a frame after authentication had ended")
 
     def begin_reauthentication(self, payload: memoryview | None) -> Pieces | None:
         assert payload is not None
         assert self._previous_mechanism is not None
         self.is_complete = False
         self._state = _State.INITIAL
-        # What is spoken here has been asked for long ago.
+        # The client knows the versions already, so another ApiVersions request is an error.
         self._api_versions_count = _MAX_API_VERSIONS
         return self.receive(payload)
 
@@ -132,8 +133,8 @@ class SaslServerAuthenticator(Authenticator):
 
     # ---- The request that chooses a mechanism --------------------------------------------------------------
 
-    def _request_came(self, payload: memoryview) -> Pieces:
-        # The API is looked at before its body is: nobody has said yet who this is.
+    def _handle_request(self, payload: memoryview) -> Pieces:
+        # The API key is checked before the body is parsed, because the client is not authenticated yet.
         header, cursor = decode_request_header(payload)
         if header.request_api_key == ApiKey.API_VERSIONS and self._api_versions_count < _MAX_API_VERSIONS:
             self._api_versions_count += 1
@@ -146,7 +147,9 @@ class SaslServerAuthenticator(Authenticator):
         if request.mechanism not in self._settings.mechanisms:
             raise self._refused(
                 header,
-                UnsupportedSaslMechanismError(f"the client wants SASL mechanism {shown(request.mechanism)}"),
+                UnsupportedSaslMechanismError(
+                    f"the client requested SASL mechanism {shown(request.mechanism)}"
+                ),
                 list(self._settings.mechanisms),
             )
         self._in_requests = header.request_api_version >= 1
@@ -159,15 +162,15 @@ class SaslServerAuthenticator(Authenticator):
         if previous is None:
             return
         if math.isinf(self.expires_at_ms):
-            text = "the client authenticates again, and its session has no end"
+            text = "the client tried to re-authenticate, but its session does not expire"
             raise self._refused(header, IllegalSaslStateError(text), [previous])
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._last_reauthentication_ms < _MIN_REAUTHENTICATION_MS:
-            text = "the client authenticates again, less than a second after the last time"
+            text = "the client tried to re-authenticate less than a second after the last time"
             raise self._refused(header, IllegalSaslStateError(text), [previous])
         self._last_reauthentication_ms = now_ms
         if mechanism != previous:
-            text = f"the client wants to authenticate again by {shown(mechanism)}, where it was {previous}"
+            text = f"the client tried to re-authenticate with {shown(mechanism)} instead of {previous}"
             raise self._refused(header, UnsupportedSaslMechanismError(text), [previous])
 
     def _refused(
@@ -178,12 +181,12 @@ class SaslServerAuthenticator(Authenticator):
 
     # ---- Tokens --------------------------------------------------------------------------------------------
 
-    def _token_came(self, payload: memoryview) -> Pieces:
+    def _handle_token(self, payload: memoryview) -> Pieces:
         if not self._in_requests:
             return [self._step(bytes(payload))]
         header, cursor = decode_request_header(payload)
         if header.request_api_key != ApiKey.SASL_AUTHENTICATE:
-            raise IllegalSaslStateError(f"the client sent {_name(header)} where SaslAuthenticate was to come")
+            raise IllegalSaslStateError(f"the client sent {_name(header)} instead of SaslAuthenticate")
         request = SaslAuthenticateRequest.decode(cursor, header.request_api_version)
         try:
             challenge = self._step(request.auth_bytes)
@@ -202,7 +205,7 @@ class SaslServerAuthenticator(Authenticator):
     def _failure_answer(self, header: RequestHeader) -> list[bytes]:
         assert self._mechanism is not None
         name = self._mechanism.name
-        again = ", or not those of this connection" if self._previous_mechanism is not None else ""
+        again = ", or not those of this connection's user" if self._previous_mechanism is not None else ""
         answer = SaslAuthenticateResponse(
             error_code=SaslAuthenticationFailedError.errno,
             error_message=f"{name} authentication failed: the credentials are not valid{again}",
@@ -223,7 +226,8 @@ class SaslServerAuthenticator(Authenticator):
         principal = mechanism.principal
         if self._previous_mechanism is not None and principal != self.principal:
             raise SaslAuthenticationFailedError(
-                f"{shown(str(self.principal))} may not become {shown(str(principal))} on the same connection"
+                f"the client tried to re-authenticate as {shown(str(principal))}, but the connection belongs "
+                f"to {shown(str(self.principal))}"
             )
         lifetimes_ms = [math.inf]
         if max_reauth_ms := self._settings.max_reauth_ms.get(mechanism.name, 0):
@@ -238,7 +242,7 @@ class SaslServerAuthenticator(Authenticator):
         self.close()
 
 
-#: What ends an authentication at its SaslHandshake.
+#: Errors that end an authentication at SaslHandshake.
 _HandshakeError = UnsupportedSaslMechanismError | IllegalSaslStateError
 
 
@@ -248,7 +252,7 @@ def _handshake_answer(header: RequestHeader, error_code: int, mechanisms: list[s
 
 def _frame(message: ResponseMessage, header: RequestHeader) -> list[bytes]:
     pieces = encode_response(message, header.request_api_version, header.correlation_id)
-    # Joined: an error keeps it, and a view could not be pickled with it.
+    # Joined, because an error may keep the frame, and an error with a memoryview cannot be pickled.
     return [b"".join(pieces)]
 
 

@@ -1,8 +1,4 @@
-"""What a broker's SASL mechanism is, and where it finds what users are known by.
-
-In: a client's responses. Out: challenges, and at the end who it is. Does not know: frames, requests, where
-credentials are kept.
-"""
+"""The interfaces of a broker's SASL mechanisms and of the store of their users' credentials."""
 
 from __future__ import annotations
 
@@ -15,9 +11,10 @@ from kafkacore.security.secret import Secret
 
 
 class ScramCredential(NamedTuple):
-    """What a broker keeps of a user's SCRAM password: enough to check it, too little to log in with.
+    """The data that a broker stores to verify a user's SCRAM password.
 
-    The keys are of :class:`Secret` all the same: who has them can play the broker, and guess at passwords.
+    They do not suffice to log in. The keys are secret nevertheless, because they suffice to impersonate the
+    broker and to guess the password offline.
     """
 
     salt: bytes
@@ -27,32 +24,32 @@ class ScramCredential(NamedTuple):
 
 
 class CredentialStore(Protocol):
-    """Where the mechanisms look users up; asked on the network's thread, so it answers from memory."""
+    """A store of users' credentials. It is called on the network thread, so it must answer from memory."""
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
-        """Of ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``; ``None`` for a user who has none."""
+        """Return the user's credential for a SCRAM mechanism, or ``None``."""
 
     def plain_password(self, user: str) -> Secret | None:
-        """Of PLAIN; ``None`` for a user who has none."""
+        """Return the user's password for PLAIN, or ``None``."""
 
     def usual_iterations(self, mechanism: str) -> int:
-        """Return the iteration count of most SCRAM credentials, which a decoy credential has as well."""
+        """Return the iteration count of most SCRAM credentials. Decoy credentials get the same count."""
 
 
 class SaslServerMechanism(ABC):
-    """One authentication by one mechanism, the server's side.
+    """One authentication by one mechanism, on the server.
 
     Attributes
     ----------
     name:
-        As a client names it.
+        Name of the mechanism, as clients send it.
     is_complete:
-        Whether the client is who it says; then the rest is true.
+        Whether the client is authenticated. Only then are the following attributes valid.
     authorization_id:
-        Who it is, as the mechanism puts it.
+        Name of the authenticated user.
     expires_at_ms:
-        Wall-clock time, in milliseconds, at which what it showed (a token) is valid no more; ``None`` for
-        never.
+        Wall-clock time at which the client's credentials, such as a token, expire, in milliseconds; ``None``
+        for never.
     """
 
     name: str = ""
@@ -62,23 +59,23 @@ class SaslServerMechanism(ABC):
 
     @abstractmethod
     def step(self, response: bytes) -> bytes:
-        """The client's response in, the challenge to it out.
+        """Process a response of the client and return the next challenge.
 
         Raises
         ------
         SaslAuthenticationFailedError
-            And nothing else, whatever the bytes. Its text is for the broker's own log: the client is told the
-            same whatever was wrong.
+            Authentication failed. No other exception may be raised, whatever the bytes. The message goes to
+            the broker's log only: the client gets the same message for every failure.
         """
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who it is to the broker."""
+        """Principal of the authenticated user."""
         return KafkaPrincipal.user(self.authorization_id)
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what lives outside of Python."""
+        """Release resources outside of Python."""
 
 
-#: One authentication; whatever it needs to know it was made with.
+#: Function that creates the mechanism for one authentication.
 ServerMechanismFactory = Callable[[], SaslServerMechanism]

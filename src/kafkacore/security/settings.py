@@ -1,6 +1,7 @@
-"""The settings of a client's security: TLS and SASL, and which of them hold a secret.
+"""The TLS and SASL settings of all clients.
 
-Names are kafka-python's and librdkafka's; :data:`OTHER_NAMES` has those of Java's clients.
+The names are kafka-python's, or Kafka's in snake case. :data:`OTHER_NAMES` has further names of Kafka's Java
+clients and of librdkafka.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kafkacore.settings.checks import (
 
 @checks("str | bytes | Secret | None", kind=SettingType.PASSWORD)
 def secret_or_none(name: str, value: object) -> Secret | None:
-    """A password, which is not seen any more from here on."""
+    """Wrap a password so that it is not shown from here on."""
     if value is None or isinstance(value, Secret):
         return value
     if not isinstance(value, str | bytes):
@@ -44,7 +45,7 @@ def ssl_context_or_none(name: str, value: object) -> ssl.SSLContext | None:
 
 @checks("Sequence[str] | str | None", " and ".join(TLS_VERSIONS), SettingType.LIST)
 def tls_versions_or_none(name: str, value: object) -> tuple[str, ...] | None:
-    """A list of names, or text with commas between them, as Java takes it."""
+    """Accept a list of versions, or text with commas between them as Java's clients do."""
     if value is None:
         return None
     given = value.split(",") if isinstance(value, str) else value
@@ -53,77 +54,115 @@ def tls_versions_or_none(name: str, value: object) -> tuple[str, ...] | None:
         raise refuse(name, value, f"a list of {known}")
     names = tuple(each.strip() for each in given)
     if not names or not set(names) <= TLS_VERSIONS.keys():
-        raise refuse(name, value, f"one or both of {known}; older ones are not spoken")
+        raise refuse(name, value, f"one or both of {known}; older versions are not supported")
     return names
 
 
 _TOKENS: Final = anything("TokenProvider | None", SettingType.PASSWORD)
 
 # fmt: off
-#: Settings of every client. Times in milliseconds.
+#: Settings that every client has.
 SECURITY_SETTINGS: Final = table(
-    setting("security_protocol", "PLAINTEXT", one_of(*SECURITY_PROTOCOLS), "Protocol spoken with brokers."),
+    setting("security_protocol", "PLAINTEXT", one_of(*SECURITY_PROTOCOLS),
+            "How the client connects to brokers. `SSL` and `SASL_SSL` encrypt the connection with TLS. "
+            "`SASL_PLAINTEXT` and `SASL_SSL` authenticate the client with `sasl_mechanism`."),
     setting("ssl_context", None, ssl_context_or_none,
-            "TLS context to use instead of the other settings of TLS."),
-    setting("ssl_check_hostname", True, boolean, "Whether the broker's certificate must have its host name."),
+            "`ssl.SSLContext` to use for TLS connections. The other `ssl_` settings must then be left out; "
+            "`ssl_check_hostname` has no effect."),
+    setting("ssl_check_hostname", True, boolean,
+            "Whether the broker's certificate must be valid for the host that the client connects to. "
+            "`False` accepts any host name, but still verifies who issued the certificate."),
     setting("ssl_cafile", None, text_or_none,
-            "PEM file with the certificates of trusted authorities; the system's if not given."),
-    setting("ssl_certfile", None, text_or_none, "PEM file with the client's certificate chain."),
-    setting("ssl_keyfile", None, secret_or_none, "PEM file with the client's private key."),
-    setting("ssl_crlfile", None, text_or_none, "PEM file with certificates that are revoked."),
-    setting("ssl_password", None, secret_or_none, "Password of the private key."),
-    setting("ssl_ciphers", None, text_or_none, "Cipher suites of TLS 1.2, by OpenSSL's names."),
-    setting("ssl_enabled_protocols", None, tls_versions_or_none, "Versions of TLS; both if not given."),
+            "PEM file with the certificates of the authorities that the client trusts, or the PEM text "
+            "itself. By default the authorities that the operating system trusts."),
+    setting("ssl_certfile", None, text_or_none,
+            "PEM file with the client's certificate and its chain, or the PEM text itself. Only needed if "
+            "the brokers authenticate clients by certificate (mutual TLS)."),
+    setting("ssl_keyfile", None, secret_or_none,
+            "PEM file with the private key of the client's certificate, or the PEM text itself. May be "
+            "left out if `ssl_certfile` contains the key, too."),
+    setting("ssl_crlfile", None, text_or_none,
+            "PEM file with a certificate revocation list, or the PEM text itself. The client rejects a "
+            "broker whose certificate is on the list."),
+    setting("ssl_password", None, secret_or_none, "Password of the private key, if the key is encrypted."),
+    setting("ssl_ciphers", None, text_or_none,
+            "Cipher suites for TLS 1.2 in OpenSSL's syntax, such as `ECDHE+AESGCM`. By default Python's "
+            "selection. Cipher suites of TLS 1.3 cannot be configured."),
+    setting("ssl_enabled_protocols", None, tls_versions_or_none,
+            "Versions of TLS that the client may use: `TLSv1.2`, `TLSv1.3` or both, as a list or as text "
+            "with commas. By default both."),
     setting("sasl_mechanism", None, text_or_none,
-            "`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`, `GSSAPI`, `AWS_MSK_IAM`, or one that "
-            "was registered."),
-    setting("sasl_plain_username", None, text_or_none, "User of PLAIN and SCRAM."),
-    setting("sasl_plain_password", None, secret_or_none, "Password of PLAIN and SCRAM."),
+            "Mechanism that authenticates the client: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, "
+            "`OAUTHBEARER`, `GSSAPI`, `AWS_MSK_IAM`, or one registered with `register_sasl_mechanism`. "
+            "Required with `SASL_PLAINTEXT` and `SASL_SSL`."),
+    setting("sasl_plain_username", None, text_or_none, "User name for PLAIN and SCRAM."),
+    setting("sasl_plain_password", None, secret_or_none, "Password for PLAIN and SCRAM."),
     setting("sasl_allow_plain_over_plaintext", False, boolean,
-            "Whether PLAIN may send a password without encryption."),
+            "Whether PLAIN may send the password over an unencrypted connection (`SASL_PLAINTEXT`). Anyone "
+            "who can read the network traffic then learns the password."),
     setting("sasl_kerberos_name", None, anything("object"),
-            "Service name of the broker as a `gssapi.Name`, instead of the next two settings."),
-    setting("sasl_kerberos_service_name", "kafka", text, "First part of the broker's Kerberos principal."),
+            "Kerberos name of the broker for GSSAPI, as a `gssapi.Name` or as text such as "
+            "`kafka@broker.example.com`. It replaces `sasl_kerberos_service_name` and "
+            "`sasl_kerberos_domain_name`."),
+    setting("sasl_kerberos_service_name", "kafka", text,
+            "Service part of the broker's Kerberos principal: `kafka` in "
+            "`kafka/broker.example.com@EXAMPLE.COM`."),
     setting("sasl_kerberos_domain_name", None, text_or_none,
-            "Host in the broker's Kerberos principal; the one connected to if not given."),
+            "Host part of the broker's Kerberos principal. By default the host name that the client "
+            "connects to."),
     setting("sasl_kerberos_principal", None, text_or_none,
-            "The client's Kerberos principal; that of the ticket cache if not given."),
-    setting("sasl_kerberos_keytab", None, text_or_none, "Key table to get tickets with."),
+            "Kerberos principal of the client, such as `alice@EXAMPLE.COM`. By default the principal of "
+            "the ticket cache or of the keytab."),
+    setting("sasl_kerberos_keytab", None, text_or_none,
+            "Path of a keytab with the client's key. The client gets and renews its tickets with that key. "
+            "By default it uses the tickets of the process, such as those of `kinit`."),
     setting("sasl_aws_region", None, text_or_none,
-            "Region of AWS_MSK_IAM; taken from the broker's host name if not given."),
+            "AWS region of the cluster, for AWS_MSK_IAM. By default the region in the broker's host name, "
+            "else the region in the AWS configuration."),
     setting("sasl_oauth_token_provider", None, _TOKENS,
-            "Object whose method `token()` returns a token of OAUTHBEARER."),
-    # KIP-768, KIP-1139
+            "Object whose method `token()` returns a token for OAUTHBEARER as text. Not to be combined with "
+            "`sasl_oauthbearer_token_endpoint_url`."),
     setting("sasl_oauthbearer_token_endpoint_url", None, text_or_none,
-            "HTTPS address that issues tokens for the client's credentials (KIP-768)."),
+            "HTTPS URL of the token endpoint, which issues tokens for OAUTHBEARER in exchange for client "
+            "credentials (KIP-768). The environment variable `KAFKACORE_SASL_OAUTHBEARER_ALLOWED_URLS` "
+            "must contain the URL."),
     setting("sasl_oauthbearer_client_credentials_client_id", None, text_or_none,
-            "The client's id at that address (KIP-1139)."),
+            "Client id to send to the token endpoint (KIP-1139)."),
     setting("sasl_oauthbearer_client_credentials_client_secret", None, secret_or_none,
-            "The client's secret at that address."),
-    setting("sasl_oauthbearer_scope", None, text_or_none, "Scope that the client asks for."),
+            "Client secret to send to the token endpoint (KIP-1139)."),
+    setting("sasl_oauthbearer_scope", None, text_or_none,
+            "Scope to request from the token endpoint. By default none is requested."),
     setting("sasl_oauthbearer_header_urlencode", False, boolean,
-            "Whether id and secret are URL-encoded in the header, as RFC 6749 demands."),
+            "Whether client id and client secret are URL-encoded in the `Authorization` header, as RFC 6749 "
+            "requires. By default they are sent as they are."),
     setting("sasl_oauthbearer_https_cafile", None, text_or_none,
-            "PEM file with the authorities trusted for that address; the system's if not given."),
+            "PEM file with the certificates of the authorities that are trusted for the token endpoint. By "
+            "default the authorities that the operating system trusts."),
     setting("sasl_login_connect_timeout_ms", 10_000, finite(1),
-            "How long a connection to that address may take."),
-    setting("sasl_login_read_timeout_ms", 10_000, finite(1), "How long that address may take to answer."),
+            "How long connecting to the token endpoint may take, in milliseconds."),
+    setting("sasl_login_read_timeout_ms", 10_000, finite(1),
+            "How long the client waits for the response of the token endpoint, in milliseconds."),
     setting("sasl_login_retry_backoff_ms", 100, finite(0),
-            "Pause before the first retry of a request for a token."),
-    setting("sasl_login_retry_backoff_max_ms", 10_000, finite(0), "Longest pause before such a retry."),
+            "Pause before the first retry of a token request, in milliseconds. It doubles with each further "
+            "retry."),
+    setting("sasl_login_retry_backoff_max_ms", 10_000, finite(0),
+            "How long a token request is retried after its first attempt, in milliseconds."),
     setting("sasl_login_refresh_window_factor", 0.8, between(0.5, 1.0),
-            "Part of a token's lifetime after which it is renewed."),
+            "Fraction of a token's lifetime after which the client refreshes the token."),
     setting("sasl_login_refresh_window_jitter", 0.05, between(0.0, 0.25),
-            "Largest random part of the lifetime added to that."),
+            "Largest random fraction of a token's lifetime that is added to "
+            "`sasl_login_refresh_window_factor`, so that clients do not refresh at the same time."),
     setting("sasl_login_refresh_min_period_seconds", 60, between(0, 900),
-            "Shortest time between two renewals, in seconds."),
+            "Shortest time between two refreshes of a token, in seconds. Ignored if a token is valid for "
+            "less than this and `sasl_login_refresh_buffer_seconds` together."),
     setting("sasl_login_refresh_buffer_seconds", 300, between(0, 3600),
-            "Time before a token expires that is kept free for its renewal, in seconds."),
+            "How long before its expiry a token is refreshed at the latest, in seconds. Ignored if a token "
+            "is valid for less than this and `sasl_login_refresh_min_period_seconds` together."),
 )
 # fmt: on
-#: The arguments of a client that hold a secret.
+#: Names of the settings whose value is a secret.
 SECRET_SETTINGS: Final = frozenset(name for name, row in SECURITY_SETTINGS.items() if row.is_secret)
-#: Names of Java's clients and of librdkafka that are not an argument of ours with dots.
+#: Names in Java's clients and librdkafka that differ from our setting's name by more than dots.
 OTHER_NAMES: Final = {
     "ssl.key.password": "ssl_password",
     "sasl.mechanisms": "sasl_mechanism",

@@ -1,8 +1,7 @@
-"""TLS contexts of clients: certificates, keys, rules in, an ``ssl.SSLContext`` out; anew when files change.
+"""TLS contexts of clients, from certificates and keys in PEM.
 
-Certificates and keys are PEM, in files or as text; what lies in files is read again when it has changed.
-TLS 1.2 at least; a broker's certificate is always verified. Does not know: sockets, settings' names.
-Source of the rules: Kafka's ``DefaultSslEngineFactory``, and kafka-python's settings.
+A context is created again when one of its files has changed. TLS 1.2 is the minimum, and the broker's
+certificate is always verified. Kafka's equivalent is ``DefaultSslEngineFactory``.
 """
 
 from __future__ import annotations
@@ -22,34 +21,33 @@ from kafkacore.security.secret import Secret
 
 logger = logging.getLogger(__name__)
 
-#: Names as Kafka has them. Older ones are not spoken.
+#: Supported versions, by Kafka's names.
 TLS_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PEM_TEXT: Final = "-----BEGIN "
-#: Files are looked at no more often than this.
+#: Minimum time between two checks whether files have changed, in milliseconds.
 CHECK_EVERY_MS: Final = 1000.0
 
 
 @dataclass(frozen=True)
 class TlsSettings:
-    """What a client may say.
+    """The TLS settings of a client. Certificates, keys and lists are paths of PEM files, or PEM text.
 
     Attributes
     ----------
     trusted:
-        Certificates of those whose signature is believed: the path of a PEM file, or PEM text; ``None`` for
-        those that the system trusts.
+        Certificates of trusted authorities; ``None`` for those that the system trusts.
     certificate:
-        Our own, with its chain, and perhaps with its key: path or text.
+        The client's certificate with its chain, and possibly with its key.
     key:
-        Its key, where that is not beside the certificate: path or text.
+        The certificate's private key, if :attr:`certificate` does not contain it.
     key_password:
-        Of the key, if it is encrypted.
+        Password of the key, if the key is encrypted.
     revocation_list:
-        Certificates that are believed no more: path or text of a PEM list of the issuer.
+        Certificate revocation list of the issuer of the brokers' certificates.
     ciphers:
-        Of TLS 1.2, in OpenSSL's syntax.
+        Cipher suites for TLS 1.2, in OpenSSL's syntax.
     versions:
-        Names among :data:`TLS_VERSIONS`; all of them if there are none.
+        Allowed versions, as names of :data:`TLS_VERSIONS`. All are allowed if it is empty.
     """
 
     trusted: str | None = None
@@ -61,40 +59,41 @@ class TlsSettings:
     versions: tuple[str, ...] = ()
 
     def files(self) -> list[str]:
-        """Those of it that may change."""
+        """Return the paths among the settings."""
         key = None if self.key is None else self.key.text()
         given = (self.trusted, self.certificate, key, self.revocation_list)
         return [each for each in given if each is not None and not _is_text(each)]
 
 
 def client_context(settings: TlsSettings, *, checks_host: bool = True) -> ssl.SSLContext:
-    """For connections to brokers.
+    """Create a context for connections to brokers.
 
     Parameters
     ----------
     checks_host:
-        Whether a broker's certificate must be for the name or address that it is reached by.
+        Whether a broker's certificate must be valid for the host name or address of the connection.
 
     Raises
     ------
     KafkaConfigurationError
-        Something of it cannot be read or does not fit together; says what.
+        A file cannot be read, or settings contradict each other. The message says which.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = checks_host
-    # A name that is in the subject alone is for people.
+    # Only subjectAltName counts, not the common name in the subject.
     context.hostname_checks_common_name = False
     if settings.trusted is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-    _fill(context, settings)
+    _configure(context, settings)
     return context
 
 
-def _fill(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def _configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
     speak_only(context, settings.versions or TLS_VERSIONS)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     if settings.ciphers is not None:
-        with _said(f"the ciphers {settings.ciphers!r}", "must be in OpenSSL's syntax, such as ECDHE+AESGCM"):
+        advice = "they must be in OpenSSL's syntax, such as ECDHE+AESGCM"
+        with _explained(f"the ciphers {settings.ciphers!r}", advice):
             context.set_ciphers(settings.ciphers)
     if settings.trusted is not None:
         _trust(context, settings.trusted, "the trusted certificates")
@@ -102,35 +101,37 @@ def _fill(context: ssl.SSLContext, settings: TlsSettings) -> None:
         _trust(context, settings.revocation_list, "the revocation list")
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     if settings.certificate is not None:
-        _show(context, settings.certificate, settings.key, settings.key_password)
+        _load_certificate(context, settings.certificate, settings.key, settings.key_password)
     elif settings.key is not None:
-        raise KafkaConfigurationError("there is a key, and no certificate that it is of")
+        raise KafkaConfigurationError("a private key is given without its certificate")
 
 
 def speak_only(context: ssl.SSLContext, versions: Iterable[str]) -> None:
-    """These of :data:`TLS_VERSIONS`."""
+    """Restrict a context to some of :data:`TLS_VERSIONS`."""
     numbers = [TLS_VERSIONS[each] for each in versions]
     context.minimum_version, context.maximum_version = min(numbers), max(numbers)
 
 
 def _trust(context: ssl.SSLContext, given: str, what: str) -> None:
-    with _said(_named(what, given), "must be PEM certificates that can be read"):
+    with _explained(_named(what, given), "must be PEM"):
         if _is_text(given):
             context.load_verify_locations(cadata=given)
         else:
             context.load_verify_locations(cafile=given)
 
 
-def _show(context: ssl.SSLContext, certificate: str, key: Secret | None, password: Secret | None) -> None:
-    """Load our own certificate. OpenSSL reads it from files alone; text becomes one that nobody else sees."""
-    # Without one OpenSSL would ask at the terminal.
+def _load_certificate(
+    context: ssl.SSLContext, certificate: str, key: Secret | None, password: Secret | None
+) -> None:
+    """Load the client's certificate. OpenSSL reads it only from files, so text is put into a private one."""
+    # Without a password, OpenSSL would ask for one on the terminal.
     secret = b"" if password is None else password.octets()
     advice = (
-        "the password does not fit the key, or there is none in it"
+        "the password is wrong, or the key is missing"
         if password is not None
-        else "must be a PEM certificate and its key; if that is encrypted, say its password"
+        else "must be a PEM certificate with its key; an encrypted key needs a password"
     )
-    with contextlib.ExitStack() as held, _said(_named("the certificate", certificate), advice):
+    with contextlib.ExitStack() as held, _explained(_named("the certificate", certificate), advice):
         path = held.enter_context(_as_file(certificate))
         key_path = None if key is None else held.enter_context(_as_file(key.text()))
         context.load_cert_chain(path, key_path, password=lambda: secret)
@@ -147,7 +148,7 @@ def _as_file(given: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def private_file(content: bytes) -> Iterator[str]:
-    """The path of a file that only this process has, for a library that reads nothing else."""
+    """Yield the path of a file that only this process can read, for a library that accepts only paths."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("kafkacore-key-store", os.MFD_CLOEXEC)
         try:
@@ -163,18 +164,18 @@ def private_file(content: bytes) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _said(what: str, advice: str) -> Iterator[None]:
-    """What OpenSSL or the file system says of what is wrong with ``what``, in a sentence without secrets."""
+def _explained(what: str, advice: str) -> Iterator[None]:
+    """Turn errors of OpenSSL and the file system into messages about ``what``, without secrets."""
     try:
         yield
     except ssl.SSLError as error:
-        # Python's own have no reason.
+        # Errors that Python itself raises have no reason.
         reason = getattr(error, "reason", None)
         raise KafkaConfigurationError(
             f"{what} cannot be used: {advice}" + (f" ({reason})" if reason else "")
         ) from None
     except FileNotFoundError:
-        raise KafkaConfigurationError(f"{what}: there is no such file") from None
+        raise KafkaConfigurationError(f"{what}: file not found") from None
     except OSError as error:
         raise KafkaConfigurationError(f"{what} cannot be read: {error.strerror}") from None
     except ValueError:
@@ -190,17 +191,17 @@ def _named(what: str, given: str) -> str:
 
 
 class ReloadingContext:
-    """Gives the context for the next connection: made anew when one of its files has changed.
+    """A callable that returns the TLS context for the next connection.
 
-    What cannot be read then is logged, and the context that there was goes on: half a file is found while
-    somebody writes it.
+    It creates the context again when one of the files has changed. If that fails, it logs the error and keeps
+    the previous context, because a file may be incomplete while it is being written.
 
     Parameters
     ----------
     make:
-        Makes the context. Called once here, which raises what is wrong from the beginning.
+        Creates the context. The constructor calls it once and raises its error.
     files:
-        What to look at.
+        Paths of the files to watch.
     """
 
     def __init__(self, make: Callable[[], ssl.SSLContext], files: list[str], clock: Clock) -> None:
@@ -225,16 +226,16 @@ class ReloadingContext:
         try:
             self._context = self._make()
         except KafkaConfigurationError as error:
-            logger.error("TLS goes on with what it had: %s", error)
+            logger.error("failed to reload TLS files, keeping the previous certificates: %s", error)
         else:
-            logger.info("TLS has read its changed files: %s", ", ".join(self._files))
+            logger.info("reloaded changed TLS files: %s", ", ".join(self._files))
 
     def _look(self) -> list[tuple[int, int, int] | None]:
         return [_mark(path) for path in self._files]
 
 
 def _mark(path: str) -> tuple[int, int, int] | None:
-    """Another one whenever the file is another one."""
+    """Return a value that differs when the file has been replaced or changed."""
     try:
         found = os.stat(path)
     except OSError:

@@ -108,7 +108,7 @@ BAD_TOKENS = {
     "never expires": lambda: signed(claims(now_s(), exp=None)),
     "not yet valid": lambda: signed(claims(now_s(), nbf=now_s() + 600)),
     "never issued": lambda: signed(claims(now_s(), iat=None)),
-    "names nobody": lambda: signed(claims(now_s(), sub=None)),
+    "not a valid name": lambda: signed(claims(now_s(), sub=None)),
     "names nothing": lambda: signed(claims(now_s(), sub=" ")),
     "no token": lambda: "a.b.c",
 }
@@ -117,9 +117,9 @@ BAD_TOKENS = {
 @pytest.mark.parametrize("what", BAD_TOKENS)
 def test_token_that_kafka_refuses_is_refused_by_our_broker(kafka: TicketedListener, what: str) -> None:
     token = BAD_TOKENS[what]()
-    with pytest.raises(SaslAuthenticationFailedError, match="OAUTHBEARER authentication; it says"):
+    with pytest.raises(SaslAuthenticationFailedError, match="rejected the OAUTHBEARER authentication: "):
         show_token(kafka, token)
-    assert "the token was refused" in ours(kafka, token)
+    assert "the token was rejected" in ours(kafka, token)
 
 
 def ours(kafka: TicketedListener, token: str) -> str:

@@ -109,7 +109,7 @@ def test_rules_name_the_principal(realm: KerberosRealm) -> None:
 
 def test_ticket_for_another_broker_is_refused(realm: KerberosRealm, server: GssapiServer) -> None:
     client = make_mechanism(config(realm), "other")
-    with pytest.raises(SaslAuthenticationFailedError, match="Kerberos: "):
+    with pytest.raises(SaslAuthenticationFailedError, match="Kerberos authentication failed: "):
         server().step(client.step(None) or b"")
 
 
@@ -123,7 +123,7 @@ def test_ticket_that_was_overheard_is_refused(realm: KerberosRealm, server: Gssa
 def test_broker_that_is_not_in_the_realm_is_told_before_anything_is_sent(realm: KerberosRealm) -> None:
     client = make_mechanism(config(realm), "nowhere.example")
     with pytest.raises(
-        SaslAuthenticationFailedError, match=r"kafka@nowhere.example: .*not found in Kerberos database"
+        SaslAuthenticationFailedError, match=r"kafka@nowhere.example failed: .*not found in Kerberos database"
     ):
         client.step(None)
 
@@ -131,7 +131,9 @@ def test_broker_that_is_not_in_the_realm_is_told_before_anything_is_sent(realm: 
 def test_broker_that_cannot_answer_the_ticket_is_not_believed(realm: KerberosRealm) -> None:
     client = make_mechanism(config(realm), "localhost")
     client.step(None)
-    with pytest.raises(SaslAuthenticationFailedError, match="Kerberos, for kafka@localhost"):
+    with pytest.raises(
+        SaslAuthenticationFailedError, match="Kerberos authentication to kafka@localhost failed"
+    ):
         client.step(b"I am the broker")
     assert not client.is_complete
 
@@ -166,7 +168,7 @@ def test_kdc_that_is_away_is_waited_for_by_the_next_connect(
     alone.stop()
     try:
         with pytest.raises(
-            CredentialsUnavailableError, match=r"kafka@localhost: .*KDC|did not come in"
+            CredentialsUnavailableError, match=r"kafka@localhost failed: .*KDC|did not arrive within"
         ) as caught:
             make_mechanism(settled, "localhost").step(None)
         assert caught.value.retriable
@@ -179,7 +181,7 @@ def test_kdc_that_is_away_is_waited_for_by_the_next_connect(
 
 
 def test_keytab_without_the_brokers_key_stops_the_broker(realm: KerberosRealm, tmp_path: Path) -> None:
-    with pytest.raises(KafkaConfigurationError, match=f"the key of kafka/localhost@{REALM} is not in"):
+    with pytest.raises(KafkaConfigurationError, match=f"cannot load the key of kafka/localhost@{REALM}"):
         GssapiServer(f"kafka/localhost@{REALM}", str(realm.folder / "alice.keytab"))
     with pytest.raises(KafkaConfigurationError, match="must have a realm"):
         GssapiServer("kafka/localhost", str(realm.kafka_keytab))
@@ -219,7 +221,7 @@ def test_client_may_choose_no_layer_whoever_it_wants_to_be(server: GssapiServer)
 def test_client_that_chooses_a_layer_is_refused(server: GssapiServer) -> None:
     client, other = ByHand(), server()
     client.introduce(other)
-    with pytest.raises(SaslAuthenticationFailedError, match="wants a security layer"):
+    with pytest.raises(SaslAuthenticationFailedError, match="requested a SASL security layer"):
         client.choose(other, b"\x02\x00\x10\x00")
     assert not other.is_complete
 
@@ -228,14 +230,14 @@ def test_client_that_chooses_a_layer_is_refused(server: GssapiServer) -> None:
 def test_client_that_speaks_before_the_offer_is_refused(server: GssapiServer) -> None:
     client, other = ByHand(), server()
     client.introduce(other)
-    with pytest.raises(SaslAuthenticationFailedError, match="where the layers are to be offered"):
+    with pytest.raises(SaslAuthenticationFailedError, match="where the broker has to offer"):
         other.step(b"now")
 
 
 def test_broker_that_did_not_show_who_it_is_is_not_believed(realm: KerberosRealm) -> None:
     client = make_mechanism(config(realm), "localhost")
     assert isinstance(client, GssapiMechanism)
-    with pytest.raises(SaslAuthenticationFailedError, match="did not show who it is"):
+    with pytest.raises(SaslAuthenticationFailedError, match="did not authenticate itself"):
         client.check(gssapi.RequirementFlag.integrity)
 
 
@@ -269,7 +271,7 @@ def test_call_that_comes_late_holds_up_those_behind_it_no_longer_than_itself() -
     calls = BoundedCalls("the ticket", max_wait_ms=20.0)
     may_end = threading.Event()
     with pytest.raises(
-        CredentialsUnavailableError, match="the ticket did not come in 20 ms; the next connect"
+        CredentialsUnavailableError, match="the ticket did not arrive within 20 ms; the next connection"
     ):
         calls.call(lambda: may_end.wait(BUDGET_S))
     with pytest.raises(CredentialsUnavailableError):

@@ -194,12 +194,12 @@ def test_client_shows_its_certificate(
 def test_key_that_cannot_be_read_is_told_when_the_client_is_made(files: TlsFiles, tmp_path: Path) -> None:
     own = files.authority.issue("reader").write(tmp_path, "client", "open sesame")
     for password, said in (
-        ("wrong", r"client\.crt cannot be used: the password does not fit the key, or there is none in it$"),
-        (None, r"client\.crt cannot be used: .*; if that is encrypted, say its password"),
+        ("wrong", r"client\.crt cannot be used: the password is wrong, or the key is missing$"),
+        (None, r"client\.crt cannot be used: .*; an encrypted key needs a password"),
     ):
         with pytest.raises(KafkaConfigurationError, match=said):
             KafkaConsumer(**files.settings(9, **files.identity_settings(own, password)))
-    with pytest.raises(KafkaConfigurationError, match=r"missing\.pem: there is no such file"):
+    with pytest.raises(KafkaConfigurationError, match=r"missing\.pem: file not found"):
         KafkaConsumer(**files.settings(9) | {"ssl_cafile": str(tmp_path / "missing.pem")})
 
 

@@ -98,7 +98,7 @@ def test_slow_provider_stops_nobody_for_long_and_its_token_is_used_later() -> No
     tokens.may_give.clear()
     cache = TokenCache(tokens, SYSTEM_CLOCK, max_wait_ms=1.0)
     with pytest.raises(
-        CredentialsUnavailableError, match="not come in 1 ms; the next connect asks"
+        CredentialsUnavailableError, match="not arrive within 1 ms; the next connection attempt asks"
     ) as caught:
         cache.token()
     assert caught.value.retriable
@@ -113,7 +113,9 @@ def test_expired_token_is_not_shown_when_there_is_no_other() -> None:
     cache = TokenCache(tokens, SYSTEM_CLOCK, max_wait_ms=10_000.0)
     cache.log_in()
     tokens.error = HttpsError("https://idp.example answered 401")
-    with pytest.raises(CredentialsUnavailableError, match=r"no token: https://idp.example answered 401"):
+    with pytest.raises(
+        CredentialsUnavailableError, match=r"failed to fetch a token: https://idp.example answered 401"
+    ):
         cache.token()
     tokens.error = None
     assert cache.token().value.text() == "2"

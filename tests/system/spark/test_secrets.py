@@ -217,7 +217,7 @@ def refusals(spark, options, topic, checkpoint):
 
     said = []
     for refused in (read, stream, write):
-        with pytest.raises(Exception, match=r"ssl\.keystore\.key need each other") as failed:
+        with pytest.raises(Exception, match=r"ssl\.keystore\.key must be given together") as failed:
             refused()
         said.append(str(failed.value))
     return said

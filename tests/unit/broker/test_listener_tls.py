@@ -190,7 +190,7 @@ def test_file_that_has_become_unusable_changes_nothing(
             clock.advance(1_000)
             assert shown_name(shaken(tls.context())[0]) == "server"
     (record,) = caplog.records
-    assert f"goes on with what it had: ssl.keystore.location={path}" in record.getMessage()
+    assert f"keeping the previous certificates: ssl.keystore.location={path}" in record.getMessage()
 
 
 def test_properties_are_changed_for_the_next_connection_or_not_at_all(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kafkacore.protocol.generated.metadata_records import UserScramCredentialRec
 from kafkacore.security import Secret
 from kafkacore.security.sasl.plain import PlainServer
 from kafkacore.security.sasl.scram import ScramServer
-from kafkacore.security.sasl.scram_keys import credential, made_up_salt
+from kafkacore.security.sasl.scram_keys import credential, derived_salt
 from kafkacore.security.server_mechanism import SaslServerMechanism, ScramCredential
 from kafkacore.structs import ScramMechanism
 
@@ -63,7 +63,7 @@ def test_salts_of_the_configuration_are_those_that_its_key_makes() -> None:
         for password, key in (("a", b"k"), ("b", b"k"), ("a", b"other"))
     ]
     salts = [each.salt for each in made if each is not None]
-    assert salts[0] == salts[1] == made_up_salt(b"k", MECHANISM, "alice")
+    assert salts[0] == salts[1] == derived_salt(b"k", MECHANISM, "alice")
     assert salts[2] != salts[0]
 
 

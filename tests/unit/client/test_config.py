@@ -201,10 +201,10 @@ def test_user_and_password_are_taken(mechanism: str) -> None:
         ("", "canary-7", "needs sasl_plain_username"),
         ("alice", None, "needs sasl_plain_password"),
         ("alice", "", "needs sasl_plain_password"),
-        ("al\0ice", "canary-7", "sasl_plain_username has a zero character"),
-        ("alice", "canary-7\0", "sasl_plain_password has a zero character"),
-        ("alice\ud800", "canary-7", "sasl_plain_username has half a character"),
-        ("alice", "canary-7\ud800", "sasl_plain_password has half a character"),
+        ("al\0ice", "canary-7", "sasl_plain_username must not contain a null character"),
+        ("alice", "canary-7\0", "sasl_plain_password must not contain a null character"),
+        ("alice\ud800", "canary-7", "sasl_plain_username contains a surrogate"),
+        ("alice", "canary-7\ud800", "sasl_plain_password contains a surrogate"),
     ],
 )
 def test_user_and_password_that_cannot_be_sent_are_refused(

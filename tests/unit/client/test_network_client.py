@@ -469,7 +469,7 @@ def test_a_token_that_has_not_come_yet_is_a_connection_to_be_tried_again() -> No
     ended = mock.send(0, ListOffsetsRequest())
     mock.poll()
     error = CredentialsUnavailableError(
-        "the token did not come in 500 ms; the next connect asks for it again"
+        "the token did not arrive within 500 ms; the next connection attempt asks for it again"
     )
     mock.selector.end(mock.client.connection_id(0), ConnectionPhase.AUTHENTICATION_FAILED, str(error), error)
     mock.poll()

@@ -88,7 +88,7 @@ def test_address_that_is_not_allowed_letter_by_letter_is_refused(
 
 def test_nothing_is_allowed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ALLOWED_URLS, raising=False)
-    with pytest.raises(KafkaConfigurationError, match=f"set the environment variable {ALLOWED_URLS}"):
+    with pytest.raises(KafkaConfigurationError, match=f"add it to the environment variable {ALLOWED_URLS}"):
         checked_url(ALLOWED, "setting")
 
 
@@ -116,7 +116,7 @@ def test_address_that_is_allowed_and_makes_no_sense_is_refused(
 ) -> None:
     monkeypatch.setenv(ALLOWED_URLS, url)
     with pytest.raises(
-        KafkaConfigurationError, match=r"^setting=.*: it must not have|: it has no|: an address is"
+        KafkaConfigurationError, match=r"^setting=.*: it must (not )?contain|: it must be ASCII"
     ):
         checked_url(url, "setting")
 
@@ -189,7 +189,7 @@ class Hasty(VirtualClock):
 
 def test_answer_that_drips_is_given_up(provider: IdentityProvider) -> None:
     provider.will_answer(b"hello")
-    with pytest.raises(HttpsUnavailableError, match="did not end in time"):
+    with pytest.raises(HttpsUnavailableError, match="was not complete in time"):
         fetch(provider.address, HttpsOptions(cafile=provider.cafile), clock=Hasty())
 
 
@@ -201,13 +201,13 @@ def test_name_that_leads_to_this_machine_is_not_asked(
         port = int(provider.address.rpartition(":")[2])
         here = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: here)
-        with pytest.raises(HttpsUnavailableError, match="of this machine, which is not asked by that name"):
+        with pytest.raises(HttpsUnavailableError, match="of this machine, which is allowed only"):
             fetch(f"https://idp.example:{port}/", HttpsOptions(cafile=provider.cafile))
         assert provider.asked == []
 
 
 def test_file_without_certificates_is_a_wrong_setting(tmp_path: Path) -> None:
-    with pytest.raises(KafkaConfigurationError, match=r"none\.pem cannot be read as certificates"):
+    with pytest.raises(KafkaConfigurationError, match=r"cannot read certificates from .*none\.pem"):
         fetch("https://localhost:1/", HttpsOptions(cafile=str(tmp_path / "none.pem")))
 
 
@@ -225,7 +225,7 @@ def test_file_without_certificates_is_a_wrong_setting(tmp_path: Path) -> None:
     ],
 )
 def test_allowed_name_with_a_forbidden_address_is_not_asked(address: str) -> None:
-    with pytest.raises(OSError, match="is not asked"):
+    with pytest.raises(OSError, match=r"not allowed|allowed only"):
         refuse_address("idp.example", address)
 
 

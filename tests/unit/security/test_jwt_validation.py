@@ -81,7 +81,9 @@ def test_token_by_an_elliptic_curve_is_believed() -> None:
 
 # ---- Ten bad tokens ----------------------------------------------------------------------------------------
 def test_token_without_a_signature_is_refused() -> None:
-    assert "signed by 'none'" in str(refusal(unsigned({"alg": "none", "kid": "1"}, claims(NOW_S))))
+    assert "algorithm 'none' is not allowed" in str(
+        refusal(unsigned({"alg": "none", "kid": "1"}, claims(NOW_S)))
+    )
 
 
 def test_token_signed_by_a_stranger_is_refused() -> None:
@@ -99,7 +101,7 @@ def test_token_signed_with_the_public_key_as_a_secret_is_refused() -> None:
     unsigned_part = unsigned({"alg": "HS256", "kid": "1"}, claims(NOW_S))[:-1]
     algorithm = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256)
     forged = jwt.utils.base64url_encode(algorithm.sign(unsigned_part.encode(), public)).decode()
-    assert "signed by 'HS256', which is not allowed" in str(refusal(f"{unsigned_part}.{forged}"))
+    assert "algorithm 'HS256' is not allowed" in str(refusal(f"{unsigned_part}.{forged}"))
 
 
 def test_token_of_another_issuer_is_refused() -> None:
@@ -128,12 +130,12 @@ def test_token_of_the_future_is_refused() -> None:
 
 def test_token_that_was_never_issued_or_after_its_end_is_refused() -> None:
     assert "iat" in str(refusal(signed(claims(NOW_S, iat=None))))
-    assert "after its end" in str(refusal(signed(claims(NOW_S, iat=NOW_S + 20, exp=NOW_S + 10))))
+    assert "after its own expiry" in str(refusal(signed(claims(NOW_S, iat=NOW_S + 20, exp=NOW_S + 10))))
 
 
 def test_token_that_is_too_long_to_be_one_is_refused() -> None:
     assert validator().validate(signed(claims(NOW_S, groups="x" * 10_000)))
-    assert "no JWT" in str(refusal(signed(claims(NOW_S, groups="x" * 70_000))))
+    assert "not a JWT" in str(refusal(signed(claims(NOW_S, groups="x" * 70_000))))
 
 
 @pytest.mark.kafka("SaslAuthenticatorTest.testInsufficientScopeSaslOauthBearerMechanism")
@@ -184,19 +186,21 @@ def test_key_of_the_tokens_own_is_not_used() -> None:
 
 @pytest.mark.parametrize("key_id", ["2", "", "../../etc/passwd", "1' OR 1=1", "1\x00"])
 def test_key_that_is_not_known_is_refused(key_id: str) -> None:
-    assert "which is not known" in str(refusal(signed(claims(NOW_S), key_id=key_id)))
+    assert "unknown key" in str(refusal(signed(claims(NOW_S), key_id=key_id)))
 
 
 def test_lone_key_is_meant_by_a_token_that_names_none_and_one_of_several_is_not() -> None:
     token = jwt.encode(claims(NOW_S), RSA_KEY, algorithm="RS256")
     assert validator(Keys(key_set(public_jwk(RSA_KEY, None)))).validate(token).principal == "alice"
-    assert "which is not known" in str(refusal(token))
+    assert "unknown key" in str(refusal(token))
 
 
 def test_key_is_used_for_its_own_algorithm_alone() -> None:
-    assert "not one of PS256" in str(refusal(signed(claims(NOW_S), algorithm="PS256")))
-    assert "not one of RS256" in str(refusal(signed(claims(NOW_S), key_id="ec")))
-    assert "not one of ES384" in str(refusal(unsigned({"alg": "ES384", "kid": "ec"}, claims(NOW_S), "AAAA")))
+    assert "not be used with PS256" in str(refusal(signed(claims(NOW_S), algorithm="PS256")))
+    assert "not be used with RS256" in str(refusal(signed(claims(NOW_S), key_id="ec")))
+    assert "not be used with ES384" in str(
+        refusal(unsigned({"alg": "ES384", "kid": "ec"}, claims(NOW_S), "AAAA"))
+    )
     undecided = validator(Keys(key_set(public_jwk(RSA_KEY, "1"))))
     assert undecided.validate(signed(claims(NOW_S), algorithm="PS256")).principal == "alice"
 
@@ -215,7 +219,7 @@ def test_header_that_must_be_understood_is_refused() -> None:
     token = jwt.encode(
         claims(NOW_S), RSA_KEY, algorithm="RS256", headers={"kid": "1", "crit": ["exp"], "exp": 1}
     )
-    assert "extensions that must be understood" in str(refusal(token))
+    assert "critical extensions" in str(refusal(token))
 
 
 @pytest.mark.parametrize("name", ["", "  ", None, 7, ["alice"], "a\nb", "a\x00", "x" * 1025])
@@ -332,7 +336,7 @@ def test_keys_that_prove_nothing_are_left_out() -> None:
     "document", [b"", b"[]", b"{}", b'{"keys":7}', b'{"keys":[]}', b'{"keys":[7]}', b"\xff"]
 )
 def test_document_without_keys_is_refused(document: bytes) -> None:
-    with pytest.raises(Exception, match=r"^test (is no JSON Web Key Set|has no key)"):
+    with pytest.raises(Exception, match=r"^test (is not a JSON Web Key Set|has no key)"):
         KeySet.parse(document, "test")
 
 

@@ -42,7 +42,7 @@ def test_principal_that_nobody_speaks_for_is_refused(principal: str) -> None:
 
 
 def test_name_that_would_be_a_principal_of_another_realm_is_refused() -> None:
-    with pytest.raises(SaslAuthenticationFailedError, match="no short name"):
+    with pytest.raises(SaslAuthenticationFailedError, match="not a short name"):
         ShortNames(["RULE:[1:$1@$0]"], "REALM").of("alice@OTHER")
 
 

@@ -31,7 +31,7 @@ def test_client_sends_no_authorization_id() -> None:
         SaslConfig(mechanism="PLAIN", username="alice", password=Secret("pencil")), "host"
     )
     assert client.step(None) == b"\0alice\0pencil"
-    with pytest.raises(SaslAuthenticationFailedError, match="PLAIN has none"):
+    with pytest.raises(SaslAuthenticationFailedError, match="which PLAIN does not have"):
         client.step(b"who are you?")
 
 
@@ -54,10 +54,10 @@ def test_kafka_pythons_authorization_id_is_the_user(users: Users) -> None:
         (b"\0alice\0pencil\0", "4 parts"),
         (b"\0\0pencil", "no user or no password"),
         (b"\0alice\0", "no user or no password"),
-        (b"\0alice\0pencil2", "not this password"),
-        (b"\0alice\0penci", "not this password"),
-        (b"\0bob\0pencil", "not this password"),
-        (b"bob\0alice\0pencil", "act for another"),
+        (b"\0alice\0pencil2", "wrong password"),
+        (b"\0alice\0penci", "wrong password"),
+        (b"\0bob\0pencil", "wrong password"),
+        (b"bob\0alice\0pencil", "identity of another user"),
         (b"\0ali\xff\0pencil", "not UTF-8"),
         (b"\0a\x1b[31m\n\0pencil", r"'a\\x1b\[31m\\n'"),
     ],
@@ -73,7 +73,7 @@ def test_server_refuses(users: Users, message: bytes, text: str) -> None:
 def test_server_ends_when_the_client_goes_on(users: Users) -> None:
     server = PlainServer(users)
     server.step(b"\0alice\0pencil")
-    with pytest.raises(SaslAuthenticationFailedError, match="where it has ended"):
+    with pytest.raises(SaslAuthenticationFailedError, match="was complete"):
         server.step(b"\0alice\0pencil")
 
 
@@ -88,8 +88,8 @@ def test_user_that_there_is_not_is_refused_in_the_same_words(users: Users) -> No
 
 
 def test_user_that_there_is_not_has_no_password_at_all(users: Users) -> None:
-    with pytest.raises(SaslAuthenticationFailedError, match="not this password"):
-        PlainServer(users).step(b"\0bob\0" + plain._NOBODYS.octets())
+    with pytest.raises(SaslAuthenticationFailedError, match="wrong password"):
+        PlainServer(users).step(b"\0bob\0" + plain._UNKNOWN_USERS_PASSWORD.octets())
 
 
 def test_password_goes_over_plaintext_only_when_asked_for() -> None:

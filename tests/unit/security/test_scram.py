@@ -174,12 +174,12 @@ def test_cve_2026_10143_number_of_iterations_that_no_broker_wants_is_refused_bef
         ("r={nonce}x,s=" + base64.b64encode(bytes(1 << 20)).decode() + ",i=4096", "more than 16384"),
         ("r={nonce}x,i=4096,s=c2FsdA==", "s= is missing"),
         ("r={nonce}x,s=c2FsdA==", "too few parts"),
-        ("m=x,r={nonce}x,s=c2FsdA==,i=4096", "must be understood"),
-        ("r={nonce}x,m=x,s=c2FsdA==,i=4096", "must be understood"),
-        ("r={nonce}x,s=c2FsdA==,i=4096,m=x", "must be understood"),
+        ("m=x,r={nonce}x,s=c2FsdA==,i=4096", "mandatory"),
+        ("r={nonce}x,m=x,s=c2FsdA==,i=4096", "mandatory"),
+        ("r={nonce}x,s=c2FsdA==,i=4096,m=x", "mandatory"),
         ("r={nonce}x,s=c2FsdA==,i=4096,x", "extension"),
         ("r={nonce}x,s=c2FsdA==,i=4096,x=1,x=2", "extension"),
-        ("r={nonce}x,s=c2FsdA==,i=4096\0", "a zero"),
+        ("r={nonce}x,s=c2FsdA==,i=4096\0", "a null byte"),
         ("e=other-error", "too few parts"),
         ("", "too few parts"),
     ],
@@ -208,10 +208,10 @@ def test_client_refuses_a_message_that_is_no_text() -> None:
         (b"", "v= is missing or empty"),
         (b"x=y", "v= is missing"),
         (b"v=!!!!", "not Base64"),
-        (RFC_SERVER_FINAL + b",m=x", "must be understood"),
-        (b"m=x," + RFC_SERVER_FINAL, "must be understood"),
-        (b"e=invalid-proof", "refuses: 'invalid-proof'"),
-        (b"e=\xe2\x80\xae\x1b[31mlook", r"refuses: '\\u202e\\x1b\[31mlook'"),
+        (RFC_SERVER_FINAL + b",m=x", "mandatory"),
+        (b"m=x," + RFC_SERVER_FINAL, "mandatory"),
+        (b"e=invalid-proof", "rejected the client: 'invalid-proof'"),
+        (b"e=\xe2\x80\xae\x1b[31mlook", r"rejected the client: '\\u202e\\x1b\[31mlook'"),
         (b"e=" + b"x" * 10_000, "x{100}"),
     ],
 )
@@ -230,7 +230,7 @@ def test_client_ends_when_the_server_goes_on() -> None:
     client.step(None)
     client.step(RFC_SERVER_FIRST)
     client.step(RFC_SERVER_FINAL)
-    with pytest.raises(SaslAuthenticationFailedError, match="where it has ended"):
+    with pytest.raises(SaslAuthenticationFailedError, match="was complete"):
         client.step(RFC_SERVER_FINAL)
 
 
@@ -248,15 +248,15 @@ def test_client_ends_when_the_server_goes_on() -> None:
         (b"p=tls-unique,,n=alice,r=abc", "channel binding"),
         (b"x,,n=alice,r=abc", "channel binding"),
         (b"n,alice,n=alice,r=abc", "a= is missing"),
-        (b"n,,m=x,n=alice,r=abc", "must be understood"),
-        (b"n,,n=alice,r=abc,m=x", "must be understood"),
-        (b"n,,n=a=b,r=abc", "does not begin =2C or =3D"),
-        (b"n,,n=a=2c,r=abc", "does not begin =2C or =3D"),
-        (b"n,,n=a=,r=abc", "does not begin =2C or =3D"),
+        (b"n,,m=x,n=alice,r=abc", "mandatory"),
+        (b"n,,n=alice,r=abc,m=x", "mandatory"),
+        (b"n,,n=a=b,r=abc", "not part of =2C or =3D"),
+        (b"n,,n=a=2c,r=abc", "not part of =2C or =3D"),
+        (b"n,,n=a=,r=abc", "not part of =2C or =3D"),
         (b"n,,n=alice,r=a b", "not printable"),
         ("n,,n=alice,r=é".encode(), "not printable"),
         (b"n,,n=\xff,r=abc", "not UTF-8"),
-        (b"n,,n=ali\0ce,r=abc", "a zero"),
+        (b"n,,n=ali\0ce,r=abc", "a null byte"),
         (b"n,,n=" + b"a" * 20_000 + b",r=abc", "more than 16384"),
         (b"n,,n=alice,r=abc,tokenauth=true", "delegation token"),
     ],
@@ -272,13 +272,13 @@ def test_server_refuses_a_first_message_of_the_client(users: Users, message: byt
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
-        ("p=", "p=AAAA", "length of its hash"),
+        ("p=", "p=AAAA", "bytes, not 32"),
         ("p=", "x=y,q=", "p= is missing"),
-        (",p=", ",m=x,p=", "must be understood"),
-        ("c=biws", "c=eSws", "header is not the one"),
+        (",p=", ",m=x,p=", "mandatory"),
+        ("c=biws", "c=eSws", "headers .* differ"),
         ("c=biws", "c=biw", "not Base64"),
-        ("r=", "r=x", "not of this exchange"),
-        (",p=", "x,p=", "not of this exchange"),
+        ("r=", "r=x", "wrong nonce"),
+        (",p=", "x,p=", "wrong nonce"),
     ],
 )
 def test_server_refuses_a_last_message_of_the_client(users: Users, old: str, new: str, text: str) -> None:
@@ -309,7 +309,7 @@ def test_cve_2024_56128_last_message_must_have_exactly_the_servers_nonce(users: 
         # What a client signs that was told another nonce than the server's own.
         client._first = client._first._replace(nonce="")
         final = client.step(f"r={change(nonce)},{rest}".encode())
-        with pytest.raises(SaslAuthenticationFailedError, match="not of this exchange"):
+        with pytest.raises(SaslAuthenticationFailedError, match="wrong nonce"):
             server.step(final)
 
 
@@ -321,9 +321,9 @@ def test_a_servers_challenge_is_answered_once(users: Users) -> None:
     )
     challenge = server.step(wrong.step(None))
     right.step(None)
-    with pytest.raises(SaslAuthenticationFailedError, match="not this password"):
+    with pytest.raises(SaslAuthenticationFailedError, match="wrong password"):
         server.step(wrong.step(challenge))
-    with pytest.raises(SaslAuthenticationFailedError, match="where it has ended"):
+    with pytest.raises(SaslAuthenticationFailedError, match="was complete"):
         server.step(right.step(challenge))
     assert not server.is_complete
 
@@ -336,7 +336,7 @@ def test_nobody_acts_for_another(users: Users) -> None:
     first = client.step(None).removeprefix(b"n,,")
     client._first = client._first._replace(gs2_header="n,a=bob,")
     final = client.step(server.step(b"n,a=bob," + first))
-    with pytest.raises(SaslAuthenticationFailedError, match="act for another"):
+    with pytest.raises(SaslAuthenticationFailedError, match="identity of another user"):
         server.step(final)
     assert not server.is_complete
 
@@ -372,7 +372,7 @@ def test_cve_2021_38153_proof_and_signature_are_judged_by_the_comparison_in_cons
     if verdict:
         assert client.step(server.step(final)) is None
         return
-    with pytest.raises(SaslAuthenticationFailedError, match="not this password"):
+    with pytest.raises(SaslAuthenticationFailedError, match="wrong password"):
         server.step(final)
     with pytest.raises(SaslAuthenticationFailedError, match="impostor"):
         client.step(RFC_SERVER_FINAL)

@@ -86,14 +86,14 @@ def test_what_is_wrong_is_said_in_a_sentence_without_the_secrets(files: PemFiles
     junk = tmp_path / "junk.pem"
     junk.write_text("nothing of the kind")
     wrong = {
-        "there is no such file": TlsSettings(trusted=str(tmp_path / "nowhere.crt")),
+        "file not found": TlsSettings(trusted=str(tmp_path / "nowhere.crt")),
         "trusted certificates .*junk.pem cannot be used: must be PEM": TlsSettings(trusted=str(junk)),
-        "certificate .* must be a PEM certificate and its key": TlsSettings(certificate=files.certificate),
-        "the password does not fit the key": TlsSettings(
+        "certificate .* must be a PEM certificate with its key": TlsSettings(certificate=files.certificate),
+        "the password is wrong, or the key is missing": TlsSettings(
             certificate=encrypted.both, key_password=Secret("wrong-one")
         ),
-        "if that is encrypted, say its password": TlsSettings(certificate=encrypted.both),
-        "no certificate that it is of": TlsSettings(key=Secret(files.key)),
+        "an encrypted key needs a password": TlsSettings(certificate=encrypted.both),
+        "without its certificate": TlsSettings(key=Secret(files.key)),
         "the ciphers 'NONSENSE' cannot be used": TlsSettings(ciphers="NONSENSE"),
     }
     for sentence, settings in wrong.items():
@@ -130,7 +130,7 @@ def test_half_a_file_is_logged_and_the_last_whole_one_goes_on(
     Path(files.both).write_text("-----BEGIN CERT")
     clock.advance(CHECK_EVERY_MS)
     assert context() is first
-    assert "TLS goes on with what it had" in caplog.text
+    assert "failed to reload TLS files" in caplog.text
     authority.issue("another").write(tmp_path, "server")
     clock.advance(CHECK_EVERY_MS)
     assert context() is not first

@@ -98,11 +98,11 @@ def test_options_survive_the_trip_to_a_worker():
         ),
         (
             {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.location": "/a.jks"},
-            "kafka.ssl.truststore.type is missing, which means JKS: say PEM",
+            "kafka.ssl.truststore.type is missing, which means JKS: set it to PEM",
         ),
         (
             {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.jaas.config": "a.LdapLoginModule required;"},
-            "kafka.sasl.jaas.config has a login module that kafkacore does not know",
+            "kafka.sasl.jaas.config has an unknown login module",
         ),
         (
             {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.locatoin": "/a.pem"},

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from kafkacore.security import Secret
-from kafkacore.security.sasl.scram_keys import HASH_NAMES, MIN_ITERATIONS, credential, made_up_salt
+from kafkacore.security.sasl.scram_keys import HASH_NAMES, MIN_ITERATIONS, credential, derived_salt
 from kafkacore.security.server_mechanism import ScramCredential
 
 
@@ -64,7 +64,7 @@ class UserCredentials:
             (mechanism, user): credential(
                 mechanism,
                 password,
-                salt=None if salt_key is None else made_up_salt(salt_key, mechanism, user),
+                salt=None if salt_key is None else derived_salt(salt_key, mechanism, user),
             )
             for mechanism in HASH_NAMES
             for user, password in users.items()

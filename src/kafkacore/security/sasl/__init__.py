@@ -1,4 +1,4 @@
-"""SASL mechanisms of both ends: challenges and responses, bytes in and bytes out. Does not know: frames."""
+"""SASL mechanisms of clients and brokers."""
 
 from kafkacore.security.sasl import aws_msk_iam, gssapi, oauthbearer
 from kafkacore.security.sasl.mechanism import (

@@ -1,7 +1,7 @@
-"""AWS_MSK_IAM, the client's side: AWS credentials in, a signed wish to connect out. By the extra ``[aws]``.
+"""The client's side of AWS_MSK_IAM, which needs the extra ``[aws]``.
 
-The payload is that of Amazon's ``aws-msk-iam-auth``, version 2020_10_22: a presigned request (signature
-version 4) as JSON. botocore finds the credentials and signs; the secret key is never sent.
+The client sends a presigned request (signature version 4) as JSON, in the format 2020_10_22 of Amazon's
+``aws-msk-iam-auth``. botocore finds the credentials and signs the request; the secret key is never sent.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ _ACTION: Final = "kafka-cluster:Connect"
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _LIFE_SECONDS: Final = "900"
 _USER_AGENT: Final = "kafkacore"
-#: b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com, boot-abc.c1.kafka-serverless.cn-north-1.amazonaws.com.cn
+#: Matches host names such as b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com and
+#: boot-abc.c1.kafka-serverless.cn-north-1.amazonaws.com.cn.
 _HOST: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.amazonaws\.com(?:\.cn)?\.?$")
 
 
 class AwsKeys(NamedTuple):
-    """Credentials at one moment; ``session_token`` of those that are temporary."""
+    """AWS credentials. Temporary ones have a session token."""
 
     access_key: str
     secret_key: Secret
@@ -41,18 +42,18 @@ class AwsKeys(NamedTuple):
 
 
 def region_of(host: str) -> str | None:
-    """Of a broker's name as Amazon gives it; ``None`` for another name."""
+    """Return the region in a host name that Amazon assigns to brokers, or ``None`` for another name."""
     found = _HOST.search(host.lower())
     return None if found is None else found[1]
 
 
 def signed_payload(keys: AwsKeys, host: str, region: str, at: datetime) -> bytes:
-    """What is sent to the broker.
+    """Return the payload to send to the broker.
 
     Parameters
     ----------
     at:
-        Now, UTC; it is valid for 15 minutes.
+        The current time in UTC. The payload is valid for 15 minutes.
     """
     request = import_module("botocore.awsrequest").AWSRequest("GET", "https://kafka/", headers={"host": host})
     request.context["timestamp"] = moment = at.strftime("%Y%m%dT%H%M%SZ")
@@ -68,7 +69,7 @@ def signed_payload(keys: AwsKeys, host: str, region: str, at: datetime) -> bytes
     if keys.session_token is not None:
         fields["X-Amz-Security-Token"] = keys.session_token.text()
     request.params = {"Action": _ACTION} | fields
-    # Not add_auth(): at level DEBUG it logs the signature and the session token.
+    # add_auth() is not used, because it logs the signature and the session token at level DEBUG.
     to_sign = signer.string_to_sign(request, signer.canonical_request(request))
     signature: str = signer.signature(to_sign, request)
     payload = {"version": _VERSION, "host": host, "user-agent": _USER_AGENT, "action": _ACTION}
@@ -94,7 +95,7 @@ class _Session(Protocol):
 
 
 class AwsLogin:
-    """What the mechanisms of one client have in common: the credentials, which botocore renews."""
+    """The AWS credentials that all authentications of one client share. botocore renews them."""
 
     def __init__(self, config: SaslConfig) -> None:
         try:
@@ -108,28 +109,28 @@ class AwsLogin:
         credentials = session.get_credentials()
         if credentials is None:
             raise KafkaConfigurationError(
-                "sasl_mechanism='AWS_MSK_IAM' finds no AWS credentials: set AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, or whatever else botocore looks at"
+                "sasl_mechanism='AWS_MSK_IAM' found no AWS credentials: set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or configure another source that botocore supports"
             )
         self._credentials = credentials
         self._calls = BoundedCalls("AWS credentials")
 
     def keys_now(self) -> AwsKeys:
-        """Renewed if it is time; raises CredentialsUnavailableError if that takes long."""
+        """Return the current credentials, or raise CredentialsUnavailableError if renewing takes too long."""
         return self._calls.call(self.keys)
 
     def keys(self) -> AwsKeys:
-        """As :meth:`keys_now`, however long it takes."""
+        """Return the current credentials, however long it takes to renew them."""
         frozen = self._credentials.get_frozen_credentials()
         token = Secret(frozen.token) if frozen.token else None
         return AwsKeys(frozen.access_key, Secret(frozen.secret_key), token)
 
     def close(self) -> None:
-        """Nothing runs for it."""
+        """Do nothing: this login has no background work."""
 
 
 class AwsMskIamMechanism(SaslMechanism):
-    """One authentication."""
+    """One authentication by AWS_MSK_IAM."""
 
     name = AWS_MSK_IAM
 
@@ -145,17 +146,19 @@ class AwsMskIamMechanism(SaslMechanism):
             region = login.region or region_of(host) or login.default_region
             if region is None:
                 raise SaslAuthenticationFailedError(
-                    f"the name {host} has no AWS region in it: set sasl_aws_region or AWS_DEFAULT_REGION"
+                    f"the host name {host} contains no AWS region: set sasl_aws_region or AWS_DEFAULT_REGION"
                 )
             now = datetime.fromtimestamp(SYSTEM_CLOCK.wall_ms() / 1000.0, UTC)
             return signed_payload(_credentials(login), host, region, now)
         try:
             version = json_object(challenge or b"").get("version")
         except ValueError as error:
-            raise SaslAuthenticationFailedError(f"the broker's answer to AWS_MSK_IAM is {error}") from None
+            raise SaslAuthenticationFailedError(
+                f"cannot parse the broker's response to AWS_MSK_IAM: {error}"
+            ) from None
         if version != _VERSION:
             raise SaslAuthenticationFailedError(
-                f"the broker speaks AWS_MSK_IAM {shown(str(version))}, not {_VERSION}"
+                f"the broker uses version {shown(str(version))} of AWS_MSK_IAM; supported is {_VERSION}"
             )
         self.is_complete = True
         return None
@@ -165,16 +168,16 @@ def _credentials(login: AwsLogin) -> AwsKeys:
     try:
         return login.keys_now()
     except import_module("botocore.exceptions").BotoCoreError as error:
-        raise SaslAuthenticationFailedError(f"AWS credentials: {error}") from error
+        raise SaslAuthenticationFailedError(f"failed to get AWS credentials: {error}") from error
 
 
 def log_in(config: SaslConfig) -> SaslConfig:
-    """The settings with an :class:`AwsLogin` that has credentials.
+    """Return the settings with an :class:`AwsLogin` that has credentials.
 
     Raises
     ------
     KafkaConfigurationError
-        There are none, or the connection is not encrypted.
+        There are no credentials, or the connection is not encrypted.
     """
     if not config.is_encrypted:
         raise KafkaConfigurationError("sasl_mechanism='AWS_MSK_IAM' needs security_protocol='SASL_SSL'")
@@ -184,5 +187,5 @@ def log_in(config: SaslConfig) -> SaslConfig:
 
 
 def aws_msk_iam_client(config: SaslConfig, host: str) -> SaslMechanism:
-    """For settings that :func:`log_in` gave."""
+    """Create the mechanism from settings that :func:`log_in` has returned."""
     return AwsMskIamMechanism(cast(AwsLogin, config.login), host)

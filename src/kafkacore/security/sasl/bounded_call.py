@@ -1,6 +1,7 @@
-"""A call that may block, and a caller that must not: the call goes on in a thread when its caller gives up.
+"""Calls that may block, for a caller that must not wait long.
 
-For what keeps its result where the next call finds it at once: tickets, credentials. Does not know: which.
+When the caller gives up, the call continues in its thread. This is useful for calls that cache their result,
+such as a Kerberos ticket: the next call then finds it.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ from typing import Final, Generic, TypeVar
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import CredentialsUnavailableError
 
-#: For how long the network's thread may stand still.
+#: How long the network thread may wait, in milliseconds.
 MAX_WAIT_MS: Final = 500.0
 
 T = TypeVar("T")
 
 
 class BoundedCalls:
-    """Of one client: one call at a time.
+    """Runs calls in threads, one at a time, and waits for each for a limited time.
 
     Parameters
     ----------
     what:
-        What is waited for, for the message.
+        Name of the result, for the message.
+    max_wait_ms:
+        How long a caller waits, in milliseconds.
     """
 
     def __init__(self, what: str, max_wait_ms: float = MAX_WAIT_MS) -> None:
@@ -34,12 +37,12 @@ class BoundedCalls:
         self._running_wait: Callable[[float], bool] | None = None
 
     def call(self, function: Callable[[], T]) -> T:
-        """What ``function`` gives or raises.
+        """Return what ``function`` returns, or raise what it raises.
 
         Raises
         ------
         CredentialsUnavailableError
-            It has not ended in time, or one before it still has not.
+            The function, or the one of the previous call, did not finish in time.
         """
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + self._max_wait_ms
         with self._lock:
@@ -53,12 +56,13 @@ class BoundedCalls:
             raise self._late()
         if call.error is not None:
             raise call.error
-        assert call.result is not None, "it has ended"
+        assert call.result is not None, "the call has finished"
         return call.result[0]
 
     def _late(self) -> CredentialsUnavailableError:
         return CredentialsUnavailableError(
-            f"{self._what} did not come in {self._max_wait_ms:.0f} ms; the next connect asks again"
+            f"{self._what} did not arrive within {self._max_wait_ms:.0f} ms; the next connection attempt "
+            f"asks again"
         )
 
 
@@ -72,7 +76,7 @@ class _Call(threading.Thread, Generic[T]):
     def run(self) -> None:
         try:
             self.result = (self._function(),)
-        except Exception as error:  # noqa: BLE001 - raised again by who called
+        except Exception as error:  # noqa: BLE001 - the caller raises it
             self.error = error
 
     def wait(self, deadline_ms: float) -> bool:

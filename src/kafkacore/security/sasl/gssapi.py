@@ -1,6 +1,6 @@
-"""GSSAPI (RFC 4752): Kerberos tickets. Needs the extra ``[gssapi]`` at either end.
+"""GSSAPI (RFC 4752), which authenticates by Kerberos tickets and needs the extra ``[gssapi]``.
 
-No security layer is agreed on, because Kafka's frames have none: TLS encrypts.
+Client and broker always agree on no security layer, because Kafka's protocol has none. Use TLS to encrypt.
 """
 
 from __future__ import annotations
@@ -23,41 +23,46 @@ from kafkacore.text import shown
 if TYPE_CHECKING:
     import gssapi as gss
 
-# ---- Layers: what both ends say once Kerberos has introduced them ---------------------------------------
+# ---- Security layers, which are negotiated after the exchange of Kerberos tokens ------------------------
 
-#: Authentication alone; the other bits are integrity and confidentiality.
+#: Bit for "no layer". The other bits stand for integrity and confidentiality.
 NO_LAYER: Final = 0x01
-#: The layer, and the longest message that is taken, which is 0 without one.
+#: The offered layers, and the maximum message size, which is 0 without a layer.
 OFFER: Final = bytes([NO_LAYER, 0, 0, 0])
 
 
 def answer_to_offer(offer: bytes, authorization_id: str) -> bytes:
-    """The client's choice among the layers that the server offers."""
+    """Return the client's choice among the layers that the server offers."""
     if len(offer) != 4 or not offer[0] & NO_LAYER:
         raise SaslAuthenticationFailedError(
-            "the broker insists on a security layer, which Kafka does not have"
+            "the broker requires a SASL security layer, which Kafka's protocol does not support"
         )
     return OFFER + authorization_id.encode("utf-8")
 
 
 def check_choice(choice: bytes) -> None:
-    """The server's look at it. Whom the client wants to be is not: like Kafka, it is who its ticket says."""
+    """Check that the client has chosen no layer.
+
+    The authorization id that follows is ignored: as in Kafka, the user is the one in the ticket.
+    """
     if len(choice) < 4 or choice[0] != NO_LAYER:
-        raise SaslAuthenticationFailedError("the client wants a security layer, which Kafka does not have")
+        raise SaslAuthenticationFailedError(
+            "the client requested a SASL security layer, which Kafka's protocol does not support"
+        )
 
 
 # ---- The client's side ----------------------------------------------------------------------------------
 
 GSSAPI: Final = "GSSAPI"
-#: Minor codes of MIT Kerberos that may pass: no KDC could be reached, or one said to come again.
-_MAY_PASS: Final = frozenset({2529639068, 2529638972})
+#: Minor codes of MIT Kerberos for errors that are retried: KRB5_KDC_UNREACH and KRB5KRB_ERR_GENERIC.
+_RETRIABLE_ERRORS: Final = frozenset({2529639068, 2529638972})
 
 
 class KerberosLogin:
-    """What the mechanisms of one client have in common: its credentials.
+    """The Kerberos credentials that all authentications of one client share.
 
-    With ``sasl_kerberos_keytab`` they are of that file, and renewed by the library; without, they are those
-    of the process (``kinit``, ``KRB5CCNAME``, ``KRB5_CLIENT_KTNAME``).
+    With ``sasl_kerberos_keytab`` they come from that file, and the library renews them. Otherwise they are
+    those of the process (``kinit``, ``KRB5CCNAME``, ``KRB5_CLIENT_KTNAME``).
     """
 
     def __init__(self, config: SaslConfig) -> None:
@@ -72,15 +77,15 @@ class KerberosLogin:
         self._principal = config.kerberos_principal
         self._store: dict[bytes | str, bytes | str] | None = None
         if config.kerberos_keytab is not None:
-            # Not the process' own, so that its clients can be several principals; those of one share tickets.
-            whose = f"{config.kerberos_principal}\0{config.kerberos_keytab}".encode()
+            # A ticket cache per principal and keytab, so that a process can have clients with different ones.
+            identity = f"{config.kerberos_principal}\0{config.kerberos_keytab}".encode()
             self._store = {
                 "client_keytab": config.kerberos_keytab,
-                "ccache": f"MEMORY:kafkacore-{hashlib.sha256(whose).hexdigest()}",
+                "ccache": f"MEMORY:kafkacore-{hashlib.sha256(identity).hexdigest()}",
             }
 
     def credentials(self) -> gss.Credentials:
-        """May ask a KDC, and take long."""
+        """Return the credentials. This may contact a KDC and block."""
         import gssapi as gss
 
         name = None
@@ -89,11 +94,11 @@ class KerberosLogin:
         return gss.Credentials(name=name, usage="initiate", mechs=[gss.MechType.kerberos], store=self._store)
 
     def close(self) -> None:
-        """Nothing runs for it."""
+        """Do nothing: this login has no background work."""
 
 
 class GssapiMechanism(SaslMechanism):
-    """One authentication."""
+    """One authentication by GSSAPI, on the client."""
 
     name = GSSAPI
 
@@ -108,15 +113,15 @@ class GssapiMechanism(SaslMechanism):
         try:
             return self._step(challenge)
         except error_of_gss as error:
-            message = f"Kerberos, for {self._target}: {error}"
-            if getattr(error, "min_code", 0) in _MAY_PASS:
+            message = f"Kerberos authentication to {self._target} failed: {error}"
+            if getattr(error, "min_code", 0) in _RETRIABLE_ERRORS:
                 raise CredentialsUnavailableError(message) from error
             raise SaslAuthenticationFailedError(message) from error
 
     def _step(self, challenge: bytes | None) -> bytes | None:
         context = self._context
         if context is None:
-            # Tickets are kept by the library: a call that comes too late has not been for nothing.
+            # The library caches tickets, so a call that finishes too late speeds up the next attempt.
             self._context, token = self._login.calls.call(self._begin)
             return token
         if not context.complete:
@@ -129,7 +134,7 @@ class GssapiMechanism(SaslMechanism):
             offer = context.unwrap(challenge or b"").message
             return context.wrap(answer_to_offer(offer, str(context.initiator_name)), False).message
         if challenge:
-            raise SaslAuthenticationFailedError("the broker goes on where GSSAPI has ended")
+            raise SaslAuthenticationFailedError("the broker sent a message after GSSAPI was complete")
         self.is_complete = True
         return None
 
@@ -146,22 +151,23 @@ class GssapiMechanism(SaslMechanism):
         return context, context.step() or b""
 
     def check(self, actual_flags: int) -> None:
-        """Whether the broker has shown who it is."""
+        """Check that the broker has authenticated itself to the client."""
         if not actual_flags & self._login.gss.RequirementFlag.mutual_authentication:
-            raise SaslAuthenticationFailedError("the broker did not show who it is")
+            raise SaslAuthenticationFailedError("the broker did not authenticate itself to the client")
 
 
 def log_in(config: SaslConfig) -> SaslConfig:
-    """The settings with a :class:`KerberosLogin`, whose credentials are there.
+    """Return the settings with a :class:`KerberosLogin` that has credentials.
 
     Raises
     ------
     KafkaConfigurationError
-        There is no library, or it has no credentials.
+        The Kerberos library is missing, or there are no credentials.
     """
     login = KerberosLogin(config)
     try:
-        # Acquired whatever they are: a principal without a ticket is told here, not at the first connect.
+        # Reading the name acquires the credentials, so a missing ticket is an error here and not only when
+        # the client connects.
         login.credentials().name  # noqa: B018
     except login.gss.raw.misc.GSSError as error:
         raise KafkaConfigurationError(
@@ -171,7 +177,7 @@ def log_in(config: SaslConfig) -> SaslConfig:
 
 
 def gssapi_client(config: SaslConfig, host: str) -> SaslMechanism:
-    """For settings that :func:`log_in` gave."""
+    """Create the mechanism from settings that :func:`log_in` has returned."""
     login = cast(KerberosLogin, config.login)
     gss = login.gss
     target = config.kerberos_name
@@ -186,7 +192,7 @@ def gssapi_client(config: SaslConfig, host: str) -> SaslMechanism:
 
 
 class GssapiServerMechanism(SaslServerMechanism):
-    """One authentication."""
+    """One authentication by GSSAPI, on the broker."""
 
     name = GSSAPI
 
@@ -199,7 +205,8 @@ class GssapiServerMechanism(SaslServerMechanism):
         try:
             return self._step(response)
         except self._server.gss.raw.misc.GSSError as error:
-            raise SaslAuthenticationFailedError(f"Kerberos: {shown(str(error))}") from error
+            message = f"Kerberos authentication failed: {shown(str(error))}"
+            raise SaslAuthenticationFailedError(message) from error
 
     def _step(self, response: bytes) -> bytes:
         context = self._context
@@ -210,7 +217,9 @@ class GssapiServerMechanism(SaslServerMechanism):
             response = b""
         if not self._has_offered:
             if response:
-                raise SaslAuthenticationFailedError("the client speaks where the layers are to be offered")
+                raise SaslAuthenticationFailedError(
+                    "the client sent a message where the broker has to offer the security layers"
+                )
             self._has_offered = True
             return context.wrap(OFFER, False).message
         check_choice(context.unwrap(response).message)
@@ -220,21 +229,21 @@ class GssapiServerMechanism(SaslServerMechanism):
 
 
 class GssapiServer:
-    """What GSSAPI needs on a listener: made once; a factory of mechanisms.
+    """A factory of GSSAPI mechanisms for one listener.
 
     Parameters
     ----------
     principal:
-        The broker's, as ``kafka/host.example@REALM``.
+        Kerberos principal of the broker, such as ``kafka/host.example@REALM``.
     keytab:
-        Path of the file with its key.
+        Path of the keytab with the principal's key.
     rules:
-        The property ``sasl.kerberos.principal.to.local.rules``.
+        Value of the property ``sasl.kerberos.principal.to.local.rules``.
 
     Raises
     ------
     KafkaConfigurationError
-        There is no library, or the file does not have the key.
+        The Kerberos library is missing, or the keytab does not contain the key.
     """
 
     def __init__(self, principal: str, keytab: str, rules: str = "DEFAULT") -> None:
@@ -259,17 +268,18 @@ class GssapiServer:
                 store={"keytab": keytab},
             )
         except gss.raw.misc.GSSError as error:
-            raise KafkaConfigurationError(f"the key of {principal} is not in {keytab}: {error}") from error
+            message = f"cannot load the key of {principal} from {keytab}: {error}"
+            raise KafkaConfigurationError(message) from error
 
     def __call__(self) -> SaslServerMechanism:
         return GssapiServerMechanism(self)
 
     def new_context(self) -> gss.SecurityContext:
-        """Of one client's authentication."""
+        """Return the security context for the authentication of one client."""
         context: Any = self.gss.SecurityContext(creds=self._credentials, usage="accept")
-        # Else an error is told one step later, and a token of it is sent first.
+        # By default an error is raised one step later, after a token about it has been sent.
         context.__DEFER_STEP_ERRORS__ = False
         return cast("gss.SecurityContext", context)
 
     def close(self) -> None:
-        """Nothing runs for it."""
+        """Do nothing: this login has no background work."""

@@ -1,8 +1,7 @@
-"""The keys that a broker believes tokens by: a JWKS (RFC 7517) in a file or at an HTTPS address.
+"""The public keys with which a broker verifies tokens: a JWKS (RFC 7517) in a file or at an HTTPS URL.
 
-In: where it is. Out: public keys by their ids. Does not know: tokens. Needs the extra ``[oauth]``.
-
-A key of a token's own choice is never used, nor a symmetric one: who can check with it can sign with it.
+Keys that are part of a token are never used. Symmetric keys are not used either, because whoever can verify
+with such a key can also sign with it. Needs the extra ``[oauth]``.
 """
 
 from __future__ import annotations
@@ -26,15 +25,16 @@ from kafkacore.security.sasl.oauth_token import json_object
 
 logger = logging.getLogger(__name__)
 
-#: Broker property; where the keys are.
+#: Broker property with the URL of the key set.
 JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
-#: Ids that the set does not have are kept, so that a stranger's tokens have it fetched only once.
+#: Maximum number of unknown key ids to remember, so that each of them causes only one fetch.
 MAX_MISSING_IDS: Final = 1000
+#: How long an unknown key id is remembered, in milliseconds.
 MISSING_FOR_MS: Final = 60_000.0
-#: And however many ids there are, the set is not asked for more often than this because of them.
+#: Minimum time between the last fetch and one that an unknown key id causes, in milliseconds.
 MIN_EXPEDITED_MS: Final = 10_000.0
 MAX_KEY_ID_CHARS: Final = 1000
-#: Whether a file has changed is looked at once in this time.
+#: Minimum time between two checks whether a file has changed, in milliseconds.
 FILE_LOOK_MS: Final = 1000.0
 MIN_RSA_BITS: Final = 2048
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
@@ -42,13 +42,13 @@ _KEY_TYPES: Final = frozenset({"RSA", "EC", "OKP"})
 
 
 class VerificationKey(NamedTuple):
-    """A public key; ``algorithm`` is the only one that it is for, if its owner said so."""
+    """A public key. If the key set restricts it to one algorithm, ``algorithm`` is that one."""
 
     jwk: jwt.PyJWK
     algorithm: str | None
 
-    def fits(self, algorithm: str) -> bool:
-        """Whether a signature by this algorithm may be checked with it."""
+    def supports(self, algorithm: str) -> bool:
+        """Return whether the key may verify signatures of this algorithm."""
         if self.algorithm is not None:
             return self.algorithm == algorithm
         if self.jwk.key_type == "RSA":
@@ -57,7 +57,7 @@ class VerificationKey(NamedTuple):
 
 
 class KeySet:
-    """Keys that are there now."""
+    """The keys of one JWKS document."""
 
     def __init__(self, keys: list[VerificationKey]) -> None:
         self._by_id = {entry.jwk.key_id: entry for entry in keys if entry.jwk.key_id}
@@ -65,54 +65,54 @@ class KeySet:
 
     @classmethod
     def parse(cls, document: bytes, source: str) -> KeySet:
-        """The set of a document; keys for something else, or of a kind that is not known, are left out.
+        """Parse a document. Keys for another use and keys of an unsupported type are skipped.
 
         Raises
         ------
         KafkaError
-            It is no set, or none of its keys can be used.
+            The document is not a key set, or none of its keys can be used.
         """
         try:
             listed = json_object(document).get("keys")
         except ValueError as error:
-            raise KafkaError(f"{source} is no JSON Web Key Set: {error}") from None
+            raise KafkaError(f"{source} is not a JSON Web Key Set: {error}") from None
         keys = [key for entry in (listed if isinstance(listed, list) else []) if (key := _usable(entry))]
         if not keys:
-            raise KafkaError(f"{source} has no key that signatures can be checked by")
+            raise KafkaError(f"{source} has no key that can verify signatures")
         return cls(keys)
 
     def key(self, key_id: str | None) -> VerificationKey | None:
-        """Of a token that names none only a lone key can be meant."""
+        """Return the key with an id, or without an id the only key of the set."""
         return self._only if key_id is None else self._by_id.get(key_id)
 
 
 def _usable(entry: object) -> VerificationKey | None:
     if not isinstance(entry, dict) or entry.get("kty") not in _KEY_TYPES or entry.get("use", "sig") != "sig":
         return None
-    # What a private key adds is not wanted, should somebody have published it.
+    # The private parts are dropped, in case a private key has been published by mistake.
     public = {name: value for name, value in entry.items() if name not in _PRIVATE}
     try:
         key = jwt.PyJWK(public)
     except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:
-        logger.warning("a key of the set cannot be used: %s", type(error).__name__)
+        logger.warning("ignored an unusable key of the key set: %s", type(error).__name__)
         return None
     weak = isinstance(key.key, RSAPublicKey) and key.key.key_size < MIN_RSA_BITS
     return None if weak else VerificationKey(key, entry.get("alg"))
 
 
 class KeySource(ABC):
-    """Where keys come from. It is closed when its broker is."""
+    """A source of keys, which is closed with its broker."""
 
     @abstractmethod
     def key(self, key_id: str | None) -> VerificationKey | None:
-        """At once, from memory; ``None`` if it is not there, or not yet."""
+        """Return a key from memory, or ``None`` if it is unknown."""
 
     def close(self) -> None:  # noqa: B027
-        """End what runs for it."""
+        """Stop background work."""
 
 
 class FileKeys(KeySource):
-    """The set of a file, read again when the file has changed; unusable, the old one stays."""
+    """The key set in a file. It is read again when the file has changed; if that fails, it stays as it is."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -135,7 +135,7 @@ class FileKeys(KeySource):
                 self._seen = seen
                 self._keys = self._read()
         except KafkaError as error:
-            logger.error("the keys stay as they were: %s", error)
+            logger.error("failed to reload the keys, keeping the previous ones: %s", error)
 
     def _identity(self) -> tuple[int, int, int]:
         try:
@@ -153,7 +153,7 @@ class FileKeys(KeySource):
 
 
 class RefreshTimes(NamedTuple):
-    """Milliseconds: between two fetches of a set, and after the first failure and after many."""
+    """Time between two fetches, and initial and maximum pause before a retry, all in milliseconds."""
 
     refresh_ms: float = 3_600_000.0
     retry_ms: float = 100.0
@@ -161,8 +161,11 @@ class RefreshTimes(NamedTuple):
 
 
 class HttpsKeys(KeySource):
-    """The set of an address, fetched before the broker serves, and again from time to time and when a token
-    names a key that it does not have, by a thread of its own. (Kafka's ``RefreshingHttpsJwks``.)"""
+    """The key set at an HTTPS URL, which a background thread keeps up to date.
+
+    The constructor fetches it for the first time. The thread fetches it again periodically, and when a token
+    names an unknown key. Kafka's class is ``RefreshingHttpsJwks``.
+    """
 
     def __init__(self, get: Callable[[], bytes], source: str, times: RefreshTimes, clock: Clock) -> None:
         self._get = get
@@ -197,7 +200,7 @@ class HttpsKeys(KeySource):
             self._condition.notify_all()
 
     def refresh(self) -> float:
-        """Fetch the set now; if there is none the old one stays. When to come again, in ms."""
+        """Fetch the key set, or keep the old one if that fails. Return the ms until the next fetch."""
         times = self._times
         try:
             self._keys = KeySet.parse(self._get(), self._source)
@@ -206,7 +209,9 @@ class HttpsKeys(KeySource):
         except KafkaError as error:
             next_ms = min(times.retry_ms * 2.0 ** min(self._failures, 32), times.retry_max_ms)
             self._failures += 1
-            logger.warning("the keys stay as they were, trying again in %.0f ms: %s", next_ms, error)
+            logger.warning(
+                "failed to fetch the keys, keeping the previous ones; retrying in %.0f ms: %s", next_ms, error
+            )
         self._fetched_at_ms = self._clock.monotonic_ms()
         return next_ms
 
@@ -214,7 +219,7 @@ class HttpsKeys(KeySource):
         with self._condition:
             self._closed = True
             self._condition.notify_all()
-        # It may be waiting for an answer, and ends by itself then.
+        # A thread that is waiting for a response stops when the request ends.
         self._thread.join(1.0)
 
     def _run(self) -> None:
@@ -229,14 +234,14 @@ class HttpsKeys(KeySource):
 
 
 def key_source(url: str, options: HttpsOptions, times: RefreshTimes, clock: Clock) -> KeySource:
-    """Of the broker property ``sasl.oauthbearer.jwks.endpoint.url``; blocks until the keys are there.
+    """Create the source for the broker property ``sasl.oauthbearer.jwks.endpoint.url``, and load the keys.
 
     Raises
     ------
     KafkaConfigurationError
-        The address is not allowed, or the file cannot be read.
+        The URL is not allowed, or the file cannot be read.
     KafkaError
-        The set could not be had, or is none.
+        The key set cannot be fetched or is invalid.
     """
     checked_url(url, JWKS_URL, ("https", "file"))
     if url.startswith("file:"):

@@ -1,10 +1,7 @@
-"""Whether a broker believes a token: a JWT in, who it speaks for out, or why not.
+"""Validation of a client's JSON Web Token on a broker, as in Kafka's ``BrokerJwtValidator``.
 
-Does not know: SASL, where keys are kept. Needs the extra ``[oauth]``; the signature, the issuer and the
-audience are PyJWT's to check. (Kafka's ``BrokerJwtValidator``.)
-
-Nothing is believed by default. Without keys, an issuer or an audience there is no validator at all, where
-Kafka accepted any token (CVE-2026-33557, CVE-2026-110985).
+PyJWT, of the extra ``[oauth]``, checks the signature, the issuer and the audience. Keys, an issuer and an
+audience must be configured: without them, Kafka accepted any token (CVE-2026-33557, CVE-2026-110985).
 """
 
 from __future__ import annotations
@@ -28,27 +25,28 @@ from kafkacore.security.sasl.token_rules import (
 )
 from kafkacore.text import shown
 
-#: What a token may be signed by: public keys only, so that none is made of a public key taken for a secret.
+#: Supported signature algorithms. All of them use key pairs: with a symmetric algorithm, an attacker could
+#: sign tokens with the public key.
 ALGORITHMS: Final = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
 ISSUER: Final = "sasl.oauthbearer.expected.issuer"
 AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
 _ALGORITHMS: Final = "sasl.oauthbearer.allowed.algorithms"
-#: Of the audience: any, and none. It has to be asked for.
+#: Value of the audience property that accepts tokens for any audience or for none.
 ANY_AUDIENCE: Final = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class JwtRules:
-    """What a token must say; each is the broker property of Kafka that is called alike.
+    """The requirements for a token. Each field is the Kafka broker property of the same name.
 
     Attributes
     ----------
     audience:
-        One of these; empty for any.
+        Accepted audiences, one of which a token must have. If it is empty, any is accepted.
     required_scope:
-        All of these.
+        Scopes, all of which a token must have.
     """
 
     issuer: str
@@ -61,17 +59,18 @@ class JwtRules:
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> JwtRules:
-        """Of a listener's properties.
+        """Read the rules from the properties of a listener.
 
         Raises
         ------
         KafkaConfigurationError
-            One that must be there is missing, or one is wrong.
+            A mandatory property is missing, or a value is invalid.
         """
         for name in (JWKS_URL, ISSUER, AUDIENCE):
             if not config.get(name, "").strip():
                 raise KafkaConfigurationError(
-                    f"OAUTHBEARER needs {name}, or it would believe tokens that are meant for others"
+                    f"OAUTHBEARER needs {name}: without it, the broker would accept tokens that were not "
+                    f"issued for it"
                 )
         audience = _words(config[AUDIENCE].replace(",", " "))
         skew = config.get("sasl.oauthbearer.clock.skew.seconds", "30").strip()
@@ -82,8 +81,8 @@ class JwtRules:
         )
         if not algorithms <= ALGORITHMS:
             raise KafkaConfigurationError(
-                f"{_ALGORITHMS}: {', '.join(sorted(algorithms - ALGORITHMS))} cannot be "
-                f"allowed, only {', '.join(sorted(ALGORITHMS))}"
+                f"{_ALGORITHMS}: {', '.join(sorted(algorithms - ALGORITHMS))} cannot be allowed; supported "
+                f"are {', '.join(sorted(ALGORITHMS))}"
             )
         return cls(
             issuer=config[ISSUER].strip(),
@@ -101,7 +100,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 class JwtValidator:
-    """Believes what was signed by one of the keys and follows the rules."""
+    """Accepts tokens that are signed with a known key and satisfy the rules."""
 
     def __init__(self, rules: JwtRules, keys: KeySource, clock: Clock) -> None:
         self._rules = rules
@@ -109,12 +108,12 @@ class JwtValidator:
         self._clock = clock
 
     def validate(self, token: str) -> ValidToken:
-        """What of the token counts.
+        """Check a token and return its relevant claims.
 
         Raises
         ------
         TokenRefusedError
-            And nothing else, whatever the text.
+            The token is not valid. No other exception is raised, whatever the text.
         """
         key, algorithm = self._key_of(token)
         rules = self._rules
@@ -125,7 +124,7 @@ class JwtValidator:
                 algorithms=[algorithm],
                 issuer=rules.issuer,
                 audience=sorted(rules.audience) or None,
-                # Times are by the clock that was handed in: check_times.
+                # check_times() checks the times, by this validator's clock.
                 options={
                     "require": ["exp", "iat", rules.principal_claim],
                     "verify_aud": bool(rules.audience),
@@ -149,14 +148,14 @@ class JwtValidator:
         header = token_header(token)
         algorithm, key_id = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in self._rules.algorithms:
-            raise TokenRefusedError(f"signed by {shown(str(algorithm))}, which is not allowed")
+            raise TokenRefusedError(f"its signature algorithm {shown(str(algorithm))} is not allowed")
         if "crit" in header:
-            raise TokenRefusedError("its header has extensions that must be understood")
+            raise TokenRefusedError("its header has critical extensions (crit), which are not supported")
         if key_id is not None and not isinstance(key_id, str):
-            raise TokenRefusedError("its key id is no text")
+            raise TokenRefusedError("its key id is not text")
         key = self._keys.key(key_id)
         if key is None:
-            raise TokenRefusedError(f"signed by the key {shown(str(key_id))}, which is not known")
-        if not key.fits(algorithm):
-            raise TokenRefusedError(f"its key is not one of {algorithm}")
+            raise TokenRefusedError(f"it is signed with the unknown key {shown(str(key_id))}")
+        if not key.supports(algorithm):
+            raise TokenRefusedError(f"its key may not be used with {algorithm}")
         return key, algorithm

@@ -1,6 +1,6 @@
-"""Who a Kerberos principal is to the broker: ``alice/admin@REALM`` in, a short name out.
+"""The mapping of Kerberos principals, such as ``alice/admin@REALM``, to the names of the broker's users.
 
-Does not know: Kerberos. (Kafka's ``KerberosShortNamer``; ``sasl.kerberos.principal.to.local.rules``.)
+It implements ``sasl.kerberos.principal.to.local.rules``, as Kafka's ``KerberosShortNamer`` does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARAMETER: Final = re.compile(r"\$(\d*)")
 
 class _Rule(Protocol):
     def apply(self, parts: Sequence[str]) -> str | None:
-        """The short name; ``None`` if the rule is not for this principal. The realm is the first part."""
+        """Return the short name, or ``None`` if the rule does not apply. The first part is the realm."""
 
 
 @dataclass(frozen=True)
@@ -54,36 +54,37 @@ class _Mapping:
 
 
 class ShortNames:
-    """The first rule that is for a principal says what it is called.
+    """Maps principals to short names by the first rule that applies.
 
     Parameters
     ----------
     rules:
-        ``DEFAULT``, or ``RULE:[n:text](match)s/pattern/replacement/g/L`` as in Hadoop and Kafka.
+        Rules of the form ``DEFAULT`` or ``RULE:[n:text](match)s/pattern/replacement/g/L``, as in Hadoop and
+        Kafka.
     realm:
-        Whose principals ``DEFAULT`` is for: the broker's own.
+        The broker's realm. ``DEFAULT`` applies to its principals only.
 
     Raises
     ------
     KafkaConfigurationError
-        One is no rule.
+        A rule is malformed.
     """
 
     def __init__(self, rules: Sequence[str], realm: str) -> None:
         self._rules = [_parsed(rule.strip(), realm) for rule in rules]
 
     def of(self, principal: str) -> str:
-        """The short name.
+        """Return the short name of a principal.
 
         Raises
         ------
         SaslAuthenticationFailedError
-            No rule is for it, or what one gives is no short name.
+            No rule applies, or the result is not a valid short name.
         """
         found = _PRINCIPAL.fullmatch(principal)
         if found is None:
             raise SaslAuthenticationFailedError(
-                f"{shown(principal)} is no principal of at most two parts and a realm"
+                f"{shown(principal)} is not a principal of the form name@REALM or name/host@REALM"
             )
         parts = [found[3], found[1]] + ([] if found[2] is None else [found[2]])
         for rule in self._rules:
@@ -91,14 +92,15 @@ class ShortNames:
             if name is not None:
                 if not name or set(name) & {"/", "@"}:
                     raise SaslAuthenticationFailedError(
-                        f"{RULES} makes {shown(name)} of {shown(principal)}, no short name"
+                        f"{RULES} maps {shown(principal)} to {shown(name)}, which is not a short name: it is "
+                        f"empty, or it contains / or @"
                     )
                 return name
         raise SaslAuthenticationFailedError(f"{RULES} has no rule for {shown(principal)}")
 
 
 def split_rules(text: str) -> list[str]:
-    """The rules of a property: commas between them, and perhaps within (as in ``{1,3}``)."""
+    """Split a property into its rules. A rule may itself contain commas, as in ``{1,3}``."""
     return re.split(r",(?=\s*(?:RULE:|DEFAULT\s*(?:,|$)))", text.strip()) if text.strip() else ["DEFAULT"]
 
 
@@ -113,11 +115,11 @@ def _parsed(rule: str, realm: str) -> _Rule:
     count, template = int(found[1]), found[2]
     for number in _PARAMETER.findall(template):
         if not number or int(number) > count:
-            raise KafkaConfigurationError(f"{RULES}: {rule!r}: ${number} is none of $0 to ${count}")
+            raise KafkaConfigurationError(f"{RULES}: {rule!r}: ${number} must be one of $0 to ${count}")
     try:
         match = None if found[3] is None else re.compile(found[3])
         pattern = None if found[4] is None else re.compile(found[4])
-        # Java's $1 is Python's \\g<1>, and nothing else in it is special.
+        # Java's $1 is Python's \\g<1>. Nothing else in the replacement is special.
         replacement = re.sub(r"\\\$(\d)", r"\\g<\1>", re.escape(found[5] or "").replace("\\\\", "\\"))
         if pattern is not None:
             pattern.sub(replacement, "")

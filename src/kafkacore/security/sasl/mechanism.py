@@ -1,8 +1,4 @@
-"""What a client's SASL mechanism is, and where one is had by its name.
-
-In: a client's settings and the name of a mechanism. Out: an object that turns the server's challenges into
-responses. Does not know: frames, requests, sockets.
-"""
+"""The interface of a client's SASL mechanisms, their settings, and the registry of mechanisms."""
 
 from __future__ import annotations
 
@@ -24,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Login(Protocol):
-    """State that the mechanisms of one client share, such as a token that is renewed."""
+    """State that all authentications of one client share, such as a token that is refreshed."""
 
     def close(self) -> None: ...
 
 
-#: Fields of :class:`SaslConfig` whose setting is not ``sasl_`` and their name.
+#: Fields of :class:`SaslConfig` whose setting is not named ``sasl_`` plus the name of the field.
 _OTHER_NAMES: Final = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
 
 
@@ -43,17 +39,17 @@ def _default(field_name: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class SaslConfig:
-    """A client's ``sasl_`` settings, checked; each field is the setting of its name.
+    """The checked ``sasl_`` settings of a client. Each field is the setting of the same name.
 
     Attributes
     ----------
     mechanism:
-        Its registered name, as ``SCRAM-SHA-512``.
+        Registered name of the mechanism, such as ``SCRAM-SHA-512``.
     is_encrypted:
-        Whether it is spoken inside TLS.
+        Whether the connections use TLS.
     login:
-        No setting: what the mechanism's ``prepare`` has made for all authentications of the client. It has a
-        ``close()``.
+        State for all authentications of the client, which the mechanism's ``prepare`` function has created.
+        It is not a setting.
     """
 
     mechanism: str
@@ -86,12 +82,12 @@ class SaslConfig:
 
     @classmethod
     def from_client_config(cls, config: Mapping[str, Any]) -> SaslConfig:
-        """Of a client's settings as :func:`kafkacore.client.config.resolve` gives them.
+        """Create the settings from the result of :func:`kafkacore.client.config.resolve`.
 
         Raises
         ------
         KafkaConfigurationError
-            No mechanism, an unknown one, or one that lacks what it needs.
+            The mechanism is missing or unknown, or one of the settings that it needs is missing.
         """
         name = config["sasl_mechanism"]
         if not name:
@@ -117,13 +113,13 @@ class SaslConfig:
         return own if entry.prepare is None else entry.prepare(own)
 
     def close(self) -> None:
-        """The client has ended: end what runs for it."""
+        """Stop background work of the client, such as the refreshing of a token."""
         if self.login is not None:
             self.login.close()
 
 
 def settings_of(config: SaslConfig) -> dict[str, object]:
-    """The settings as the user gave them, by kafka-python's names, secrets revealed, for user's code."""
+    """Return the settings by kafka-python's names, with secrets revealed, for a mechanism of the user's."""
     values = {_setting_of(one.name): getattr(config, one.name) for one in fields(config)}
     encrypted = values.pop("sasl_is_encrypted")
     del values["sasl_login"]
@@ -132,16 +128,18 @@ def settings_of(config: SaslConfig) -> dict[str, object]:
 
 
 class SaslMechanism(ABC):
-    """One authentication by one mechanism, the client's side. Made anew for each, also for re-authentication.
+    """One authentication by one mechanism, on the client.
+
+    Each authentication and re-authentication creates a new instance.
 
     Attributes
     ----------
     name:
-        As it is said to the broker.
+        Name of the mechanism, as it is sent to the broker.
     is_complete:
-        Whether the mechanism has nothing more to ask of the server, and believes it.
+        Whether the mechanism has finished and accepts the server.
     refusal:
-        What the server has said is wrong, where it says so in a challenge before the answer that ends all.
+        The error that the server has reported in a challenge, before its final response. Empty if none.
     """
 
     name: str = ""
@@ -150,34 +148,34 @@ class SaslMechanism(ABC):
 
     @abstractmethod
     def step(self, challenge: bytes | None) -> bytes | None:
-        """The server's challenge in, the response to it out.
+        """Process a challenge of the server and return the response.
 
         Parameters
         ----------
         challenge:
-            ``None`` at first, for the initial response.
+            The challenge. ``None`` in the first call, which returns the initial response.
 
         Returns
         -------
         bytes or None
-            ``None`` when there is nothing more to say.
+            The response, or ``None`` if there is nothing more to send.
 
         Raises
         ------
         SaslAuthenticationFailedError
-            And nothing else, whatever the bytes.
+            Authentication failed. No other exception may be raised, whatever the bytes.
         """
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what lives outside of Python."""
+        """Release resources outside of Python."""
 
 
-#: A mechanism for one authentication with the broker at this host.
+#: Function of the settings and the broker's host that creates the mechanism for one authentication.
 MechanismFactory = Callable[[SaslConfig, str], SaslMechanism]
-#: Raises :class:`~kafkacore.errors.KafkaConfigurationError` when the settings lack what the mechanism needs.
+#: Function that raises :class:`~kafkacore.errors.KafkaConfigurationError` if a needed setting is missing.
 MechanismCheck = Callable[[SaslConfig], object]
-#: The settings with which all mechanisms of one client are made. It may log in: it is called on the thread
-#: that makes the client, and may take its time.
+#: Function that returns the settings for all mechanisms of one client. It is called on the thread that
+#: creates the client, so it may log in and block.
 MechanismPreparation = Callable[[SaslConfig], SaslConfig]
 
 
@@ -198,38 +196,47 @@ def register_sasl_mechanism(
     check: MechanismCheck | None = None,
     prepare: MechanismPreparation | None = None,
 ) -> None:
-    """Make a mechanism known to all clients of this process, as a value of ``sasl_mechanism``.
+    """Register a mechanism, so that all clients of this process accept it as ``sasl_mechanism``.
 
     Parameters
     ----------
+    name:
+        Name of the mechanism, as it is sent to the broker.
     factory:
-        ``(config, host) → SaslMechanism``, called for each authentication on the network's thread: it must
-        not wait for long. Or a class of kafka-python's form (``auth_bytes``, ``receive``, ``is_done``,
-        ``is_authenticated``), which is made with ``host`` and the settings ``sasl_*``.
+        Function ``(config, host) -> SaslMechanism``. It is called on the network thread for each
+        authentication, so it must not block for long. A class like kafka-python's, with ``auth_bytes``,
+        ``receive``, ``is_done`` and ``is_authenticated``, is accepted too. It is created with ``host`` and
+        the ``sasl_`` settings as keyword arguments.
+    overwrite:
+        Whether to replace a mechanism that is already registered under this name.
     check:
-        Called with the settings when a client is made.
+        Function that is called with the settings when a client is created. It raises an exception if they are
+        invalid.
     prepare:
-        Called with the settings when a client is made; gives those that the factory is called with.
+        Function that is called with the settings when a client is created. It returns the settings that are
+        passed to ``factory``.
 
     Raises
     ------
     ValueError
-        The name is known, and ``overwrite`` is not set.
+        The name is already registered, and ``overwrite`` is false.
     """
     if name in _registry and not overwrite:
-        raise ValueError(f"there is a SASL mechanism {name} already; overwrite=True replaces it")
+        raise ValueError(
+            f"the SASL mechanism {name} is already registered; pass overwrite=True to replace it"
+        )
     if _is_kafka_python_class(factory):
         factory = _adapt(name, factory)
     _registry[name] = _Entry(factory, check, prepare)
 
 
 def sasl_mechanisms() -> list[str]:
-    """The names that are known."""
+    """Return the names of all registered mechanisms."""
     return sorted(_registry)
 
 
 def make_mechanism(config: SaslConfig, host: str) -> SaslMechanism:
-    """The configured mechanism, for one authentication with ``host``."""
+    """Create the configured mechanism for one authentication with the broker at ``host``."""
     return _entry(config.mechanism).factory(config, host)
 
 
@@ -237,7 +244,8 @@ def _entry(name: str) -> _Entry:
     try:
         return _registry[name]
     except KeyError:
-        raise UnsupportedSaslMechanismError(f"{name} is not registered in this process") from None
+        message = f"the SASL mechanism {name} is not registered in this process"
+        raise UnsupportedSaslMechanismError(message) from None
 
 
 # ---- Mechanisms written for kafka-python (its ``kafka.net.sasl.abc.SaslMechanism``) -----------------------
@@ -278,7 +286,7 @@ class _KafkaPythonMechanism(SaslMechanism):
             wrapped.receive(challenge)
             if wrapped.is_done():
                 if not wrapped.is_authenticated():
-                    raise SaslAuthenticationFailedError(f"{self.name} does not believe the broker")
+                    raise SaslAuthenticationFailedError(f"{self.name}: the client rejected the broker")
                 self.is_complete = True
                 return None
         return bytes(wrapped.auth_bytes())

@@ -1,7 +1,4 @@
-"""The messages of OAUTHBEARER (RFC 7628), both ends: a token and extensions to bytes and back.
-
-Does not know: whether a token is any good.
-"""
+"""Encoding and decoding of the messages of OAUTHBEARER (RFC 7628). Tokens are not validated here."""
 
 from __future__ import annotations
 
@@ -13,14 +10,14 @@ from kafkacore.errors import SaslAuthenticationFailedError
 from kafkacore.security.secret import Secret
 
 SEPARATOR: Final = "\x01"
-#: What a client answers to the server's error; the server ends the exchange then.
+#: The client's reply to an error of the server. The server then ends the exchange.
 ERROR_ACKNOWLEDGED: Final = b"\x01"
 #: The key of the token among the extensions.
 _AUTH: Final = "auth"
 
 _KEY: Final = re.compile(r"[A-Za-z]+")
 _VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
-#: No channel binding, and perhaps who it is for.
+#: Header without channel binding, and with an optional authorization id.
 _HEADER: Final = re.compile(r"n,(?:a=((?:[\x02-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,")
 _TOKEN: Final = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
 _BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([-_~+/.a-zA-Z0-9]+=*)")
@@ -35,35 +32,37 @@ class InitialResponse(NamedTuple):
 
 
 def build_initial_response(token: Secret, extensions: Mapping[str, str]) -> bytes:
-    """The client's first message.
+    """Encode the client's first message.
 
     Raises
     ------
     SaslAuthenticationFailedError
-        The token or an extension has a character that may not be in it. No value is in the message.
+        The token or an extension contains an invalid character. The error's text contains no value.
     """
     if not _TOKEN.fullmatch(token.text()):
-        raise SaslAuthenticationFailedError("the token has characters that no bearer token has (RFC 6750)")
+        raise SaslAuthenticationFailedError(
+            "the token contains characters that are not allowed in a bearer token (RFC 6750)"
+        )
     for name, value in extensions.items():
         if not _KEY.fullmatch(name) or name == _AUTH:
             raise SaslAuthenticationFailedError(
-                f"{name!r} is no name of an extension: it must be of letters, not auth"
+                f"invalid name {name!r} of a SASL extension: it must consist of letters and not be 'auth'"
             )
         if not _VALUE.fullmatch(value):
             raise SaslAuthenticationFailedError(
-                f"the value of the extension {name} is empty or not printable ASCII"
+                f"the value of the SASL extension {name} is empty or not printable ASCII"
             )
     pairs = [f"{_AUTH}=Bearer {token.text()}", *(f"{name}={value}" for name, value in extensions.items())]
     return ("n,," + SEPARATOR + SEPARATOR.join(pairs) + SEPARATOR * 2).encode("ascii")
 
 
 def parse_initial_response(message: bytes) -> InitialResponse:
-    """The server's view of it.
+    """Decode the client's first message.
 
     Raises
     ------
     SaslAuthenticationFailedError
-        It is none.
+        The message is malformed.
     """
     try:
         text = message.decode("utf-8")
@@ -85,7 +84,7 @@ def _pairs(text: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
     fields = text.split(SEPARATOR)
     if fields.pop() != "":
-        raise SaslAuthenticationFailedError("the first message of OAUTHBEARER does not end as it must")
+        raise SaslAuthenticationFailedError("the first message of OAUTHBEARER is not terminated")
     for field in fields:
         name, equals, value = field.partition("=")
         if not equals or not _KEY.fullmatch(name) or not _VALUE.fullmatch(value) or name in pairs:

@@ -1,8 +1,6 @@
-"""A token of OAUTHBEARER as its client has it, and when it is time for the next.
+"""A client's OAUTHBEARER token, and the schedule by which the client refreshes it.
 
-In: the text of a token, and of a JWT what it says of itself. Out: an :class:`OAuthToken`. Does not know:
-where tokens come from, whether a broker will believe this one. Nothing here checks a signature, and nothing
-that is read here is to be trusted by a broker.
+Nothing here checks a signature, so a broker must not trust claims that are read by this module alone.
 """
 
 from __future__ import annotations
@@ -18,24 +16,24 @@ from typing import Final
 from kafkacore.clock import Clock
 from kafkacore.security.secret import Secret
 
-#: The end of the year 9999: a later expiry is a mistake, or an attempt to overflow.
+#: End of the year 9999, in seconds. A later expiry is a mistake or an attempt to cause an overflow.
 MAX_TIME_S: Final = 253_402_300_799
-#: Longer than any token; a longer one is not looked into.
+#: Maximum length of a token. A longer one is not parsed.
 MAX_TOKEN_CHARS: Final = 65_536
 
 
 @dataclass(frozen=True)
 class OAuthToken:
-    """What is shown to the broker.
+    """A token to send to the broker.
 
     Attributes
     ----------
     expires_at_ms:
-        Wall-clock time, milliseconds; ``None`` if nobody said.
+        Wall-clock time at which the token expires, in milliseconds; ``None`` if unknown.
     started_at_ms:
-        Wall-clock time from which on it is valid, milliseconds; ``None`` if nobody said.
+        Wall-clock time from which the token is valid, in milliseconds; ``None`` if unknown.
     extensions:
-        SASL extensions that go with it.
+        SASL extensions to send with the token.
     """
 
     value: Secret
@@ -52,7 +50,7 @@ class OAuthToken:
         lifetime_ms: float | None = None,
         now_ms: float = 0.0,
     ) -> OAuthToken:
-        """With its times, if it is a JWT; else they are by ``lifetime_ms``, what its maker said of it."""
+        """Create a token. A JWT has its times in its claims; another token expires after ``lifetime_ms``."""
         claims, value, extensions = unverified_claims(text), Secret(text), extensions or {}
         expires_s, started_s = time_claim(claims, "exp"), time_claim(claims, "iat")
         if expires_s is not None:
@@ -63,30 +61,33 @@ class OAuthToken:
 
 @dataclass(frozen=True)
 class RefreshSchedule:
-    """When a token is replaced: Java's ``sasl.login.refresh.*``, which describes each.
+    """The time at which a token is refreshed, as with Java's ``sasl.login.refresh.*`` settings.
 
     Attributes
     ----------
     window_factor:
-        Part of its life after which it is, at the earliest.
+        Fraction of the token's lifetime after which it is refreshed.
     window_jitter:
-        Part of its life, at most, that is added by chance, so that clients do not come as one.
-    min_period_seconds, buffer_seconds:
-        Not sooner than that after the one before, and not later than that before its end; neither counts for
-        a token that lives shorter than both.
+        Largest random fraction of the lifetime to add, so that clients do not refresh at the same time.
+    min_period_seconds:
+        Minimum time until the refresh, in seconds.
+    buffer_seconds:
+        Minimum time between the refresh and the expiry, in seconds. If the token expires earlier than this
+        and ``min_period_seconds`` together, both are ignored.
     """
 
     window_factor: float = 0.8
     window_jitter: float = 0.05
     min_period_seconds: float = 60.0
     buffer_seconds: float = 300.0
-    #: Whatever the rest says, not sooner.
+    #: Minimum time until the refresh of a token for which the two limits above are ignored, in milliseconds.
     least_ms: float = 1000.0
-    #: Of a token that has expired when it comes: the clocks of its maker and of this machine differ.
+    #: Time until the refresh of a token that arrives expired, in milliseconds. This happens if the clocks of
+    #: its issuer and of this machine differ.
     expired_ms: float = 10_000.0
 
     def refresh_in_ms(self, token: OAuthToken, clock: Clock) -> float:
-        """Milliseconds from now; infinity for a token without an end."""
+        """Return the milliseconds until the refresh, or infinity for a token that does not expire."""
         if token.expires_at_ms is None:
             return math.inf
         now_ms = clock.wall_ms()
@@ -103,7 +104,7 @@ class RefreshSchedule:
 
 
 def unverified_claims(token: str) -> dict[str, object]:
-    """What the middle part of a JWT says; nothing for what is none."""
+    """Return the claims of a JWT without checking its signature, or no claims for other text."""
     parts = token.split(".")
     if len(parts) != 3 or len(token) > MAX_TOKEN_CHARS:
         return {}
@@ -114,7 +115,7 @@ def unverified_claims(token: str) -> dict[str, object]:
 
 
 def decoded_part(part: str) -> bytes:
-    """The bytes of one of a JWT's parts: base64url without padding; ValueError for anything else."""
+    """Decode a part of a JWT, which is base64url without padding. Raise ValueError for other text."""
     try:
         raw = part.encode("ascii")
         return base64.b64decode(raw + b"=" * (-len(raw) % 4), altchars=b"-_", validate=True)
@@ -123,22 +124,22 @@ def decoded_part(part: str) -> bytes:
 
 
 def json_object(text: bytes | str) -> dict[str, object]:
-    """The JSON object of a text; ValueError for anything else, and for NaN and infinities."""
+    """Parse a JSON object. Raise ValueError for other text, and for NaN and infinities."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except RecursionError as error:
-        raise ValueError("nested too deep") from error
+        raise ValueError("nested too deeply") from error
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")
     return value
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def time_claim(claims: Mapping[str, object], name: str) -> float | None:
-    """A claim's seconds since the epoch; ``None`` if it is absent or no time."""
+    """Return a claim in seconds since the epoch, or ``None`` if it is missing or not a valid time."""
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

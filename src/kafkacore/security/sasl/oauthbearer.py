@@ -1,7 +1,4 @@
-"""OAUTHBEARER, the client's side: a token provider in, the token to the broker out (KIP-255, RFC 7628).
-
-Does not know: frames, how a token is got.
-"""
+"""The client's side of OAUTHBEARER (KIP-255, RFC 7628)."""
 
 from __future__ import annotations
 
@@ -25,10 +22,11 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 
 
 class AbstractTokenProvider(ABC):
-    """Where a client gets its tokens: kafka-python's class, and like there it may be left out of the bases.
+    """Base class of token providers, as in kafka-python. Any object with a method ``token`` works, too.
 
-    :meth:`token` is called when the client is made, and by a thread of its own when the token before has
-    lived for 80 % of its time (of a JWT; of other tokens for every connect that is five seconds later).
+    The client calls :meth:`token` when it is created. Later a background thread calls it: when 80 % of the
+    lifetime of a JWT has passed, or when a connection needs a token and the last one, if it is not a JWT, is
+    older than five seconds.
     """
 
     def __init__(self, **config: object) -> None:  # noqa: B027
@@ -36,15 +34,18 @@ class AbstractTokenProvider(ABC):
 
     @abstractmethod
     def token(self) -> str:
-        """A token that is valid now. It may block; what it raises fails the connect, which is tried again."""
+        """Return a valid token. It may block. After an exception, the client retries to connect."""
 
     def extensions(self) -> Mapping[str, str]:
-        """SASL extensions (KIP-342) that go with it: names of letters, values of printable ASCII."""
+        """Return the SASL extensions to send with the token (KIP-342).
+
+        Names must consist of letters, and values of printable ASCII characters.
+        """
         return {}
 
 
 class OAuthBearerMechanism(SaslMechanism):
-    """One authentication: the token, and the server's word on it."""
+    """One authentication by OAUTHBEARER."""
 
     name = OAUTHBEARER
 
@@ -58,9 +59,9 @@ class OAuthBearerMechanism(SaslMechanism):
             token = self._tokens.token()
             return build_initial_response(token.value, token.extensions)
         if self.refusal:
-            raise SaslAuthenticationFailedError(f"the broker refused the token: {self.refusal}")
+            raise SaslAuthenticationFailedError(f"the broker rejected the token: {self.refusal}")
         if challenge:
-            # The exchange is to be ended by the client (RFC 7628, 3.2.3); the broker says why once more then.
+            # The client must end the exchange (RFC 7628, 3.2.3). The broker then reports the error again.
             self.refusal = shown(challenge.decode("utf-8", "replace"))
             return ERROR_ACKNOWLEDGED
         self.is_complete = True
@@ -68,19 +69,20 @@ class OAuthBearerMechanism(SaslMechanism):
 
 
 def log_in(config: SaslConfig) -> SaslConfig:
-    """The settings with a :class:`TokenCache`, which has its first token.
+    """Return the settings with a :class:`TokenCache` that has its first token.
 
     Raises
     ------
     KafkaConfigurationError
-        It is not said where tokens come from, or what is said cannot be.
+        The settings name no source of tokens, or are invalid.
     Exception
-        What the user's provider raised, or why the token endpoint gave none.
+        The user's token provider or the request to the token endpoint failed.
     """
     provider = config.oauth_token_provider
     if provider is not None and config.oauthbearer_token_endpoint_url is not None:
         raise KafkaConfigurationError(
-            "sasl_oauth_token_provider, sasl_oauthbearer_token_endpoint_url: both give tokens, leave one out"
+            "sasl_oauth_token_provider and sasl_oauthbearer_token_endpoint_url must not be set together: "
+            "leave one of them out"
         )
     if provider is None and config.oauthbearer_token_endpoint_url is None:
         raise KafkaConfigurationError(
@@ -89,8 +91,8 @@ def log_in(config: SaslConfig) -> SaslConfig:
         )
     if not config.is_encrypted:
         logger.warning(
-            "sasl_mechanism='OAUTHBEARER' with security_protocol='SASL_PLAINTEXT' sends the token in clear "
-            "text, and who reads it can use it while it is valid: use SASL_SSL"
+            "sasl_mechanism='OAUTHBEARER' with security_protocol='SASL_PLAINTEXT' sends the token "
+            "unencrypted: anyone who reads it can use it until it expires; use SASL_SSL"
         )
     retrieve = _of_provider(provider) if provider is not None else _of_endpoint(config)
     schedule = RefreshSchedule(
@@ -105,7 +107,7 @@ def log_in(config: SaslConfig) -> SaslConfig:
 
 
 def _of_endpoint(config: SaslConfig) -> Callable[[], OAuthToken]:
-    # Imported here: with it comes the standard library's HTTP, which nothing else needs.
+    # Imported here, because it imports the standard library's HTTP client, which nothing else needs.
     from kafkacore.security.sasl.oidc import ClientCredentials
 
     return ClientCredentials(config, SYSTEM_CLOCK).retrieve
@@ -123,7 +125,7 @@ def _of_provider(provider: object) -> Callable[[], OAuthToken]:
         text = source.token()
         if not isinstance(text, str) or not text:
             raise KafkaConfigurationError(
-                "sasl_oauth_token_provider.token() must return text, and none was given"
+                "sasl_oauth_token_provider.token() must return a str that is not empty"
             )
         extensions = source.extensions() if hasattr(source, "extensions") else {}
         return OAuthToken.of_text(text, dict(extensions or {}))
@@ -132,5 +134,5 @@ def _of_provider(provider: object) -> Callable[[], OAuthToken]:
 
 
 def oauthbearer_client(config: SaslConfig, host: str) -> SaslMechanism:
-    """For settings that :func:`log_in` gave."""
+    """Create the mechanism from settings that :func:`log_in` has returned."""
     return OAuthBearerMechanism(cast(TokenCache, config.login))

@@ -1,6 +1,6 @@
-"""Tokens by client credentials of OpenID Connect (RFC 6749, 4.4): a client's id and secret in, a token out.
+"""Fetching of tokens with client credentials (RFC 6749, 4.4).
 
-Does not know: what the token is for, when the next is due. (Kafka's ``ClientCredentialsJwtRetriever``.)
+Kafka's class is ``ClientCredentialsJwtRetriever``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SECRET: Final = "sasl_oauthbearer_client_credentials_client_secret"  # noqa: S1
 
 
 class ClientCredentials:
-    """Asks the configured token endpoint.
+    """Fetches tokens from the configured token endpoint.
 
     Raises
     ------
@@ -51,20 +51,22 @@ class ClientCredentials:
         self._clock = clock
 
     def retrieve(self) -> OAuthToken:
-        """A new token. Blocks; tries again, ever later, what may pass, until
-        ``sasl_login_retry_backoff_max_ms`` have gone by.
+        """Fetch a new token. Blocks.
+
+        A temporary failure is retried with exponential back-off until ``sasl_login_retry_backoff_max_ms`` has
+        passed.
 
         Raises
         ------
         HttpsError
-            There is none; its text says what the endpoint answered.
+            The endpoint returned no token. The message contains its response.
         """
         clock = self._clock
         deadline_ms = clock.monotonic_ms() + self._backoff_max_ms
         backoff_ms = self._backoff_ms
         while True:
             try:
-                return self._ask()
+                return self._request()
             except HttpsUnavailableError:
                 left_ms = deadline_ms - clock.monotonic_ms()
                 if left_ms <= 0:
@@ -72,7 +74,7 @@ class ClientCredentials:
                 clock.sleep_ms(min(backoff_ms, left_ms))
                 backoff_ms *= 2
 
-    def _ask(self) -> OAuthToken:
+    def _request(self) -> OAuthToken:
         headers = {
             "Authorization": "Basic " + self._credentials(),
             "Content-Type": "application/x-www-form-urlencoded",
@@ -82,10 +84,10 @@ class ClientCredentials:
         try:
             document = json_object(answer)
         except ValueError as error:
-            raise HttpsError(f"{self._url} answered what is no JSON object: {error}") from None
+            raise HttpsError(f"cannot parse the response of {self._url}: {error}") from None
         token = document.get("access_token")
         if not isinstance(token, str) or not token.strip():
-            raise HttpsError(f"{self._url} answered without an access_token")
+            raise HttpsError(f"the response of {self._url} has no access_token")
         life_s = document.get("expires_in")
         lifetime_ms = None
         if isinstance(life_s, int | float) and not isinstance(life_s, bool) and 0 < life_s < 1e10:

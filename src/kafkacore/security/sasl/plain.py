@@ -1,8 +1,7 @@
-"""PLAIN (RFC 4616): the password itself goes over the wire.
+"""PLAIN (RFC 4616), which sends the password itself.
 
-So the client sends it only where nobody else reads: inside TLS, or where the user says that it may be sent
-(``sasl_allow_plain_over_plaintext``). A loopback address is not enough, because a tunnel or a proxy may
-listen there.
+The client therefore sends it only over TLS, unless ``sasl_allow_plain_over_plaintext`` is set. A loopback
+address is not an exception, because a tunnel or a proxy may listen there.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from kafkacore.text import shown
 
 
 class PlainClient(SaslMechanism):
-    """One authentication."""
+    """One authentication by PLAIN, on the client."""
 
     name = "PLAIN"
 
@@ -31,37 +30,41 @@ class PlainClient(SaslMechanism):
 
     def step(self, challenge: bytes | None) -> bytes | None:
         if challenge is not None:
-            raise SaslAuthenticationFailedError("the broker has a question, and PLAIN has none")
+            raise SaslAuthenticationFailedError("the broker sent a challenge, which PLAIN does not have")
         self.is_complete = True
         return b"\0" + self._user.encode("utf-8") + b"\0" + self._password.octets()
 
 
 def plain_client(config: SaslConfig, host: str) -> PlainClient:
-    """Of the settings ``sasl_plain_username`` and ``sasl_plain_password``."""
+    """Create the mechanism from ``sasl_plain_username`` and ``sasl_plain_password``."""
     return PlainClient(*sendable_user_and_password(config))
 
 
 def sendable_user_and_password(config: SaslConfig) -> tuple[str, Secret]:
-    """That there are some, and that they may be sent; else
-    :class:`~kafkacore.errors.KafkaConfigurationError`.
+    """Return user name and password after checking that the password may be sent.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        One of them is missing or invalid, or the connection is not encrypted.
     """
     if not config.is_encrypted and not config.allow_plain_over_plaintext:
         raise KafkaConfigurationError(
-            "sasl_mechanism='PLAIN' with security_protocol='SASL_PLAINTEXT' would send the password in clear "
-            "text: use security_protocol='SASL_SSL' or a SCRAM mechanism, or, where nobody can listen, set "
-            "sasl_allow_plain_over_plaintext=True"
+            "sasl_mechanism='PLAIN' with security_protocol='SASL_PLAINTEXT' would send the password "
+            "unencrypted: use security_protocol='SASL_SSL' or a SCRAM mechanism, or, in a network that you "
+            "trust, set sasl_allow_plain_over_plaintext=True"
         )
     return user_and_password(config)
 
 
 # ---- The broker's side ----------------------------------------------------------------------------------
 
-#: Compared with where there is no such user, so that it takes as long.
-_NOBODYS: Final = Secret(secrets.token_hex(16))
+#: Password to compare with if the user is unknown, so that the comparison takes equally long.
+_UNKNOWN_USERS_PASSWORD: Final = Secret(secrets.token_hex(16))
 
 
 class PlainServer(SaslServerMechanism):
-    """One authentication."""
+    """One authentication by PLAIN, on the broker."""
 
     name = "PLAIN"
 
@@ -70,7 +73,7 @@ class PlainServer(SaslServerMechanism):
 
     def step(self, response: bytes) -> bytes:
         if self.is_complete:
-            raise SaslAuthenticationFailedError("the client goes on with PLAIN where it has ended")
+            raise SaslAuthenticationFailedError("the client sent a message after PLAIN was complete")
         try:
             parts = response.decode("utf-8").split("\0")
         except UnicodeDecodeError:
@@ -81,11 +84,11 @@ class PlainServer(SaslServerMechanism):
         if not user or not password:
             raise SaslAuthenticationFailedError("the PLAIN message has no user or no password")
         known = self._credentials.plain_password(user)
-        is_right = Secret(password) == (_NOBODYS if known is None else known)
+        is_right = Secret(password) == (_UNKNOWN_USERS_PASSWORD if known is None else known)
         if not is_right or known is None:
-            raise SaslAuthenticationFailedError(f"no such user {shown(user)}, or not this password")
+            raise SaslAuthenticationFailedError(f"unknown user {shown(user)}, or wrong password")
         if authorization_id not in ("", user):
-            raise SaslAuthenticationFailedError(f"user {shown(user)} wants to act for another")
+            raise SaslAuthenticationFailedError(f"user {shown(user)} requested the identity of another user")
         self.authorization_id = user
         self.is_complete = True
         return b""

@@ -1,9 +1,9 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): both ends show that they know the password.
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), in which both ends prove that they know the password.
 
-The client checks the broker's challenge before it computes anything from it, and its proof at the end
-(Kafka's ``ScramSaslClient``). To the broker, an unknown user has a decoy credential whose salt never changes,
-and fails where a wrong password fails. Known and unknown users cost the same calls, so neither the answer nor
-its time shows which users exist. (Kafka fails an unknown user at once.)
+The client checks the broker's challenge before it computes anything from it, and checks the broker's proof at
+the end, as Kafka's ``ScramSaslClient`` does. On the broker, an unknown user has a decoy credential, whose
+salt never changes, and is rejected at the same step as a wrong password. Both cases make the same calls, so
+neither the response nor its timing reveals which users exist. (Kafka rejects an unknown user at once.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafkacore.security.sasl.scram_keys import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
     client_key,
-    made_up_salt,
+    derived_salt,
     random_text,
     salted_password,
     server_key,
@@ -49,14 +49,14 @@ from kafkacore.text import shown
 
 
 class ScramClient(SaslMechanism):
-    """One authentication.
+    """One authentication by SCRAM, on the client.
 
     Parameters
     ----------
     name:
         A key of :data:`~kafkacore.security.sasl.scram_keys.HASH_NAMES`.
     nonce:
-        For known answers alone; else random.
+        A fixed nonce, for tests with known results. By default it is random.
     """
 
     def __init__(self, name: str, user: str, password: Secret, nonce: str | None = None) -> None:
@@ -73,12 +73,12 @@ class ScramClient(SaslMechanism):
             self._first = client_first(self._user, self._nonce)
             return f"{self._first.gs2_header}{self._first.bare}".encode()
         if challenge is None or self._first is None or self.is_complete:
-            raise SaslAuthenticationFailedError("the broker goes on with SCRAM where it has ended")
+            raise SaslAuthenticationFailedError("the broker sent a message after SCRAM was complete")
         if self._expected_signature is None:
             return self._prove(self._first, challenge)
         if not hmac.compare_digest(parse_server_final(challenge), self._expected_signature):
             raise SaslAuthenticationFailedError(
-                "the broker's SCRAM signature is wrong: it does not know the user, and may be an impostor"
+                "the broker's SCRAM signature is wrong: it does not know the password, and may be an impostor"
             )
         self.is_complete = True
         return None
@@ -89,8 +89,8 @@ class ScramClient(SaslMechanism):
             raise SaslAuthenticationFailedError("the broker's SCRAM nonce does not extend the client's")
         if not MIN_ITERATIONS <= server.iterations <= MAX_ITERATIONS:
             raise SaslAuthenticationFailedError(
-                f"the broker wants {server.iterations} SCRAM iterations, where {MIN_ITERATIONS} to "
-                f"{MAX_ITERATIONS} are done: set the user's password again, with a number in between"
+                f"the broker requires {server.iterations} SCRAM iterations, and {MIN_ITERATIONS} to "
+                f"{MAX_ITERATIONS} are allowed: set the user's password again with a number in that range"
             )
         salted = salted_password(self._hash_name, self._password, server.salt, server.iterations)
         final = client_final(first.gs2_header, server.nonce)
@@ -103,17 +103,17 @@ class ScramClient(SaslMechanism):
 
 
 def scram_client(config: SaslConfig, host: str) -> ScramClient:
-    """Of the settings ``sasl_plain_username`` and ``sasl_plain_password``."""
+    """Create the mechanism from ``sasl_plain_username`` and ``sasl_plain_password``."""
     return ScramClient(config.mechanism, *user_and_password(config))
 
 
 def user_and_password(config: SaslConfig) -> tuple[str, Secret]:
-    """That there are some, and of characters that can be sent.
+    """Return user name and password after checking that they are set and can be sent.
 
     Raises
     ------
     KafkaConfigurationError
-        It says which setting is wrong, and never what it is.
+        One of them is missing or invalid. The message contains the name of the setting and not its value.
     """
     needs = f"sasl_mechanism={config.mechanism!r} needs"
     if not config.username:
@@ -124,34 +124,40 @@ def user_and_password(config: SaslConfig) -> tuple[str, Secret]:
         try:
             octets = text.encode("utf-8") if isinstance(text, str) else text
         except UnicodeEncodeError:
-            raise KafkaConfigurationError(f"sasl_plain_{setting} has half a character in it") from None
+            raise KafkaConfigurationError(
+                f"sasl_plain_{setting} contains a surrogate, which cannot be encoded as UTF-8"
+            ) from None
         if b"\0" in octets:
-            raise KafkaConfigurationError(f"sasl_plain_{setting} has a zero character in it; leave it out")
+            raise KafkaConfigurationError(f"sasl_plain_{setting} must not contain a null character")
     return config.username, config.password
 
 
 # ---- The broker's side ----------------------------------------------------------------------------------
 
-#: What made-up salts are made of where nothing is kept; of this process alone.
-_OWN_KEY: Final = secrets.token_bytes(32)
+#: Default key for the salts of decoy credentials, which is different in each process.
+_PROCESS_SALT_KEY: Final = secrets.token_bytes(32)
 
 
 class ScramServer(SaslServerMechanism):
-    """One authentication.
+    """One authentication by SCRAM, on the broker.
 
     Parameters
     ----------
     name:
         A key of :data:`~kafkacore.security.sasl.scram_keys.HASH_NAMES`.
     nonce:
-        For known answers alone; else random.
+        A fixed nonce, for tests with known results. By default it is random.
     salt_key:
-        What made-up salts are made of. One that outlives the process keeps them as they are when the broker
-        is started again, like those of users that there are.
+        Key from which the salts of decoy credentials are derived. With a key that is stored, these salts stay
+        the same when the broker restarts, as the salts of real users do.
     """
 
     def __init__(
-        self, name: str, credentials: CredentialStore, nonce: str | None = None, salt_key: bytes = _OWN_KEY
+        self,
+        name: str,
+        credentials: CredentialStore,
+        nonce: str | None = None,
+        salt_key: bytes = _PROCESS_SALT_KEY,
     ) -> None:
         self.name = name
         self._hash_name = HASH_NAMES[name]
@@ -167,14 +173,14 @@ class ScramServer(SaslServerMechanism):
             return self._challenge(parse_client_first(response))
         credential, self._credential = self._credential, None
         if credential is None:
-            raise SaslAuthenticationFailedError("the client goes on with SCRAM where it has ended")
-        return self._judge(credential, parse_client_final(response))
+            raise SaslAuthenticationFailedError("the client sent a message after SCRAM was complete")
+        return self._verify(credential, parse_client_final(response))
 
     def _challenge(self, first: ClientFirst) -> bytes:
         self._client_first = first
         if "tokenauth" in first.extensions:
-            raise SaslAuthenticationFailedError("the client shows a delegation token; there are none here")
-        # A known user's decoy is made as well, so that the time does not show who is known.
+            raise SaslAuthenticationFailedError("the client sent a delegation token, which is not supported")
+        # The decoy is computed for known users as well, so that the time does not reveal which users exist.
         decoy = self._decoy(first.user)
         found = self._credentials.scram(self.name, first.user)
         self._credential = decoy if found is None else found
@@ -183,32 +189,35 @@ class ScramServer(SaslServerMechanism):
         )
         return self._server_first.text.encode("ascii")
 
-    def _judge(self, credential: ScramCredential, final: ClientFinal) -> bytes:
+    def _verify(self, credential: ScramCredential, final: ClientFinal) -> bytes:
         first, server = self._client_first, self._server_first
         assert first is not None
         assert server is not None
         if final.nonce != server.nonce:
-            raise SaslAuthenticationFailedError("the client's last SCRAM message is not of this exchange")
+            raise SaslAuthenticationFailedError("the client's final SCRAM message has a wrong nonce")
         if final.channel_binding != first.gs2_header.encode("utf-8"):
-            raise SaslAuthenticationFailedError("the client's SCRAM header is not the one that it began with")
+            raise SaslAuthenticationFailedError("the headers of the client's SCRAM messages differ")
         auth_message = f"{first.bare},{server.text},{final.text}"
         expected = credential.stored_key.octets()
         own = signature(self._hash_name, expected, auth_message)
         if len(final.proof) != len(own):
-            raise SaslAuthenticationFailedError("the client's SCRAM proof has not the length of its hash")
+            raise SaslAuthenticationFailedError(
+                f"the client's SCRAM proof has {len(final.proof)} bytes, not {len(own)}"
+            )
         if not hmac.compare_digest(stored_key(self._hash_name, xor(own, final.proof)), expected):
-            raise SaslAuthenticationFailedError(f"no such user {shown(first.user)}, or not this password")
+            raise SaslAuthenticationFailedError(f"unknown user {shown(first.user)}, or wrong password")
         if first.authorization_id not in ("", first.user):
-            raise SaslAuthenticationFailedError(f"user {shown(first.user)} wants to act for another")
+            message = f"user {shown(first.user)} requested the identity of another user"
+            raise SaslAuthenticationFailedError(message)
         self.authorization_id = first.user
         self.is_complete = True
         return server_final(signature(self._hash_name, credential.server_key.octets(), auth_message))
 
     def _decoy(self, user: str) -> ScramCredential:
-        """Return a credential for an unknown user: a salt derived from the name, and keys no password has."""
+        """Return a credential for an unknown user, with a salt derived from the name and random keys."""
         key = Secret(secrets.token_bytes(len(hmac.digest(b"", b"", self._hash_name))))
         return ScramCredential(
-            made_up_salt(self._salt_key, self.name, user),
+            derived_salt(self._salt_key, self.name, user),
             key,
             key,
             self._credentials.usual_iterations(self.name),

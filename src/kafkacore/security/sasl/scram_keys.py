@@ -1,7 +1,6 @@
-"""The arithmetic of SCRAM (RFC 5802, RFC 7677): passwords and salts in, keys and signatures out.
+"""The keys and signatures of SCRAM (RFC 5802, RFC 7677).
 
-A password is its UTF-8 bytes as it was given: Kafka does not prepare it (SASLprep), so neither do we. Does
-not know: messages.
+Passwords are not normalized by SASLprep, because Kafka does not normalize them either.
 """
 
 from __future__ import annotations
@@ -14,20 +13,21 @@ from typing import Final
 from kafkacore.security.secret import Secret
 from kafkacore.security.server_mechanism import ScramCredential
 
-#: Mechanism → its hash, as :mod:`hashlib` calls it.
+#: Hash of each mechanism, by its name in :mod:`hashlib`.
 HASH_NAMES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-#: Fewer make a password guessable too fast (Kafka's minimum).
+#: Minimum number of iterations, which is Kafka's. With fewer, passwords can be guessed too fast.
 MIN_ITERATIONS: Final = 4_096
-#: More are no protection but a way to hold the other end up: 100,000 of SHA-512 take a tenth of a second.
+#: Maximum number of iterations. 100,000 of SHA-512 take a tenth of a second; more would let a broker block
+#: its clients.
 MAX_ITERATIONS: Final = 100_000
-#: Bits and digits of a random salt or nonce, as Kafka's tools make them.
+#: Size and digits of a random salt or nonce, as in Kafka's tools.
 _RANDOM_BITS: Final = 130
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TEXT_LENGTH: Final = 26
 
 
 def salted_password(hash_name: str, password: Secret, salt: bytes, iterations: int) -> bytes:
-    """RFC 5802's ``Hi``. Without the GIL; the time grows with the iterations."""
+    """Compute ``Hi`` of RFC 5802. It takes longer with more iterations, but releases the GIL."""
     return hashlib.pbkdf2_hmac(hash_name, password.octets(), salt, iterations)
 
 
@@ -40,32 +40,32 @@ def server_key(hash_name: str, salted: bytes) -> bytes:
 
 
 def stored_key(hash_name: str, key: bytes) -> bytes:
-    """Of a client's key."""
+    """Compute the stored key from the client key."""
     return hashlib.new(hash_name, key).digest()
 
 
 def signature(hash_name: str, key: bytes, auth_message: str) -> bytes:
-    """Of the stored key the client's, of the server key the server's."""
+    """Compute the client's signature from the stored key, or the server's from the server key."""
     return hmac.digest(key, auth_message.encode("utf-8"), hash_name)
 
 
 def xor(left: bytes, right: bytes) -> bytes:
-    """Of two that are equally long."""
+    """Return the XOR of two byte strings of equal length."""
     return (int.from_bytes(left) ^ int.from_bytes(right)).to_bytes(len(left))
 
 
 def random_text() -> str:
-    """130 random bits as 26 digits and small letters: a nonce, or a salt."""
+    """Return 130 random bits as 26 digits and lower-case letters, for a nonce or a salt."""
     return as_text(secrets.randbits(_RANDOM_BITS))
 
 
-def made_up_salt(key: bytes, mechanism: str, user: str) -> bytes:
-    """One as Kafka's tools make them; always the same of the same key, and nothing to who has it not."""
+def derived_salt(key: bytes, mechanism: str, user: str) -> bytes:
+    """Derive a user's salt from a key. Without the key it looks like a random salt of Kafka's tools."""
     return as_text(int.from_bytes(hmac.digest(key, f"{mechanism},{user}".encode(), "sha256"))).encode("ascii")
 
 
 def as_text(number: int) -> str:
-    """The lowest 130 bits of a number, in base 36."""
+    """Return the lowest 130 bits of a number in base 36."""
     number &= (1 << _RANDOM_BITS) - 1
     text = ""
     # Always 26 digits, so that the time does not depend on the number.
@@ -78,14 +78,14 @@ def as_text(number: int) -> str:
 def credential(
     mechanism: str, password: Secret, iterations: int = MIN_ITERATIONS, salt: bytes | None = None
 ) -> ScramCredential:
-    """What a broker keeps of a password; with a random salt if none is given."""
+    """Compute the data that a broker stores for a password. The salt is random by default."""
     salt = random_text().encode("ascii") if salt is None else salt
     salted = salted_password(HASH_NAMES[mechanism], password, salt, iterations)
     return credential_of_salted(mechanism, salted, salt, iterations)
 
 
 def credential_of_salted(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
-    """Of a salted password, as AlterUserScramCredentials brings it (KIP-554)."""
+    """Compute the stored data from a salted password, as AlterUserScramCredentials sends it (KIP-554)."""
     hash_name = HASH_NAMES[mechanism]
     return ScramCredential(
         salt=salt,

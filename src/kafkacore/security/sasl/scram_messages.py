@@ -1,7 +1,7 @@
-"""SCRAM's four messages (RFC 5802, section 7): bytes in, their parts out, and the reverse, for both ends.
+"""Encoding and decoding of SCRAM's four messages (RFC 5802, section 7).
 
-What breaks the grammar raises :class:`~kafkacore.errors.SaslAuthenticationFailedError` and nothing else,
-before anything is computed of it. Does not know: keys, users, whose turn it is.
+A message that violates the grammar raises :class:`~kafkacore.errors.SaslAuthenticationFailedError`. No other
+exception is raised, whatever the bytes.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Final, NamedTuple
 from kafkacore.errors import SaslAuthenticationFailedError
 from kafkacore.text import shown
 
-#: Longer than any message of a real client or broker.
+#: Maximum size of a message, in bytes. Those of real clients and brokers are smaller.
 MAX_MESSAGE_BYTES: Final = 16_384
-#: Of a message, with extensions that are only passed over: each is a text of its own.
+#: Maximum number of parts of a message, including extensions.
 MOST_PARTS: Final = 100
 
 _NONCE: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 _EXTENSION: Final = re.compile(r"[A-Za-z]+=[^,]+")
 _ITERATIONS: Final = re.compile(r"[1-9][0-9]{0,9}")
 _ESCAPE: Final = re.compile(r"=(2C|3D)?")
-#: Without channel binding: the client has none, or thinks that the server has none.
+#: Flags for no channel binding: the client does not support it, or assumes that the server does not.
 _GS2_FLAGS: Final = ("n", "y")
 
 
 class ClientFirst(NamedTuple):
-    """``gs2-header`` and ``client-first-message-bare``; names are as they were before they were escaped."""
+    """The ``gs2-header`` and the ``client-first-message-bare``. Names are not escaped."""
 
     gs2_header: str
     bare: str
@@ -46,7 +46,7 @@ class ServerFirst(NamedTuple):
 
 
 class ClientFinal(NamedTuple):
-    #: Without the proof, as it is signed.
+    #: The message without the proof, which is the part that is signed.
     text: str
     channel_binding: bytes
     nonce: str
@@ -54,11 +54,11 @@ class ClientFinal(NamedTuple):
 
 
 def malformed(message: str, what: str) -> SaslAuthenticationFailedError:
-    """The error of a message that is not one."""
+    """Return the error for a malformed message."""
     return SaslAuthenticationFailedError(f"the SCRAM {message} message is malformed: {what}")
 
 
-# ---- The client's first ------------------------------------------------------------------------------------
+# ---- client-first-message ----------------------------------------------------------------------------------
 
 
 def client_first(user: str, nonce: str) -> ClientFirst:
@@ -73,7 +73,7 @@ def parse_client_first(data: bytes) -> ClientFirst:
         raise malformed(name, "it has too few parts")
     flag, authorization = parts[:2]
     if flag not in _GS2_FLAGS:
-        raise malformed(name, "it wants channel binding, which Kafka does not have")
+        raise malformed(name, "it requests channel binding, which Kafka does not support")
     authorization_id = "" if not authorization else _unescaped(name, _value(name, "a", authorization))
     user = _unescaped(name, _value(name, "n", parts[2]))
     return ClientFirst(
@@ -86,7 +86,7 @@ def parse_client_first(data: bytes) -> ClientFirst:
     )
 
 
-# ---- The server's first ------------------------------------------------------------------------------------
+# ---- server-first-message ----------------------------------------------------------------------------------
 
 
 def server_first(nonce: str, salt: bytes, iterations: int) -> ServerFirst:
@@ -103,16 +103,16 @@ def parse_server_first(data: bytes) -> ServerFirst:
     salt = _octets(name, "s", parts[1])
     iterations = _value(name, "i", parts[2])
     if not _ITERATIONS.fullmatch(iterations):
-        raise malformed(name, f"i={shown(iterations)} is no number of iterations")
+        raise malformed(name, f"i={shown(iterations)} is not a number of iterations")
     _extensions(name, parts[3:])
     return ServerFirst(text, nonce, salt, int(iterations))
 
 
-# ---- The client's last -------------------------------------------------------------------------------------
+# ---- client-final-message ----------------------------------------------------------------------------------
 
 
 def client_final(gs2_header: str, nonce: str) -> str:
-    """Without the proof."""
+    """Encode the client's final message without the proof."""
     return f"c={_base64(gs2_header.encode('utf-8'))},r={nonce}"
 
 
@@ -133,7 +133,7 @@ def parse_client_final(data: bytes) -> ClientFinal:
     return ClientFinal(text[: -len(parts[-1]) - 1], channel_binding, nonce, proof)
 
 
-# ---- The server's last -------------------------------------------------------------------------------------
+# ---- server-final-message ----------------------------------------------------------------------------------
 
 
 def server_final(server_signature: bytes) -> bytes:
@@ -141,27 +141,27 @@ def server_final(server_signature: bytes) -> bytes:
 
 
 def parse_server_final(data: bytes) -> bytes:
-    """The server's signature; what the server says instead is an error."""
+    """Return the server's signature, or raise the error that the server has sent instead."""
     name = "server-final"
     parts = _parts(name, _decoded(name, data))
     if parts[0].startswith("e="):
-        raise SaslAuthenticationFailedError(f"the broker refuses: {shown(parts[0][2:])}")
+        raise SaslAuthenticationFailedError(f"the broker rejected the client: {shown(parts[0][2:])}")
     _extensions(name, parts[1:])
     return _octets(name, "v", parts[0])
 
 
-# ---- Their parts -------------------------------------------------------------------------------------------
+# ---- Parts of the messages ---------------------------------------------------------------------------------
 
 
 def escaped(name: str) -> str:
-    """A user's name as a ``saslname``."""
+    """Escape a user name as a ``saslname``."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def _unescaped(message: str, name: str) -> str:
     def character(match: re.Match[str]) -> str:
         if match[1] is None:
-            raise malformed(message, "a name has = in it that does not begin =2C or =3D")
+            raise malformed(message, "a name contains = that is not part of =2C or =3D")
         return "," if match[1] == "2C" else "="
 
     return _ESCAPE.sub(character, name)
@@ -175,7 +175,7 @@ def _decoded(message: str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         raise malformed(message, f"it is not UTF-8 at byte {error.start}") from None
     if "\0" in text:
-        raise malformed(message, "it has a zero in it")
+        raise malformed(message, "it contains a null byte")
     return text
 
 
@@ -188,7 +188,7 @@ def _parts(message: str, text: str) -> list[str]:
 
 def _value(message: str, name: str, part: str) -> str:
     if part.startswith("m="):
-        raise malformed(message, "it has an extension that must be understood (m=), and none is")
+        raise malformed(message, "it has a mandatory extension (m=), and none is supported")
     if not part.startswith(name + "=") or len(part) == len(name) + 1:
         raise malformed(message, f"{name}= is missing or empty")
     return part[len(name) + 1 :]
@@ -207,7 +207,7 @@ def _octets(message: str, name: str, part: str) -> bytes:
         octets = base64.b64decode(value.encode("ascii"), validate=True)
     except (UnicodeEncodeError, binascii.Error):
         octets = b""
-    # Bits that no octet has are decoded, too: two texts would be one value.
+    # b64decode() ignores surplus bits, so two different texts could decode to the same value.
     if not octets or _base64(octets) != value:
         raise malformed(message, f"{name}= is not Base64")
     return octets
@@ -218,7 +218,7 @@ def _extensions(message: str, parts: list[str]) -> dict[str, str]:
     for part in parts:
         name, _, value = part.partition("=")
         if name == "m" or not _EXTENSION.fullmatch(part) or name in found:
-            raise malformed(message, "an extension is malformed, repeated, or one that must be understood")
+            raise malformed(message, "an extension is malformed, repeated or mandatory (m=)")
         found[name] = value
     return found
 

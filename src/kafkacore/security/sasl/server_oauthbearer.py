@@ -1,7 +1,4 @@
-"""OAUTHBEARER, the broker's side: the client's token in, who it is out. (Kafka's ``OAuthBearerSaslServer``.)
-
-Does not know: frames, how a token is checked.
-"""
+"""The broker's side of OAUTHBEARER, as Kafka's ``OAuthBearerSaslServer``."""
 
 from __future__ import annotations
 
@@ -22,14 +19,14 @@ logger = logging.getLogger(__name__)
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 HANDLER: Final = "sasl.server.callback.handler.class"
-#: Properties of how often keys are fetched, with Kafka's defaults.
+#: Properties that say how often keys are fetched, with Kafka's defaults.
 _TIMES: Final = {
     "sasl.oauthbearer.jwks.endpoint.refresh.ms": "3600000",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "100",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "10000",
 }
 _CAFILE: Final = "sasl.oauthbearer.jwks.endpoint.cafile"
-#: Kafka's names of what validates signed tokens; the default here, whether it is named or not.
+#: Kafka's handlers that validate signed tokens. This is also the default, for which the property is empty.
 _VALIDATORS: Final = frozenset(
     {
         "",
@@ -40,17 +37,17 @@ _VALIDATORS: Final = frozenset(
 
 
 class TokenValidator(Protocol):
-    """Says whom a token speaks for."""
+    """Checks tokens."""
 
     def validate(self, token: str) -> ValidToken:
-        """Raises TokenRefusedError, and nothing else."""
+        """Return the relevant claims of a token, or raise TokenRefusedError and nothing else."""
 
     def close(self) -> None:
-        """End what runs for it."""
+        """Stop background work."""
 
 
 class OAuthBearerServerMechanism(SaslServerMechanism):
-    """One authentication."""
+    """One authentication by OAUTHBEARER, on the broker."""
 
     name = OAUTHBEARER
 
@@ -60,13 +57,9 @@ class OAuthBearerServerMechanism(SaslServerMechanism):
 
     def step(self, response: bytes) -> bytes:
         if self._refusal is not None:
-            # The client has heard the error; whatever it says now, the exchange has failed.
-            said = (
-                ""
-                if response == ERROR_ACKNOWLEDGED
-                else ", and its client did not end the exchange as it must"
-            )
-            raise SaslAuthenticationFailedError(f"the token was refused: {self._refusal}{said}")
+            # The error has been sent to the client. The exchange has failed, whatever the client replies.
+            reply = "" if response == ERROR_ACKNOWLEDGED else "; the client did not acknowledge the error"
+            raise SaslAuthenticationFailedError(f"the token was rejected: {self._refusal}{reply}")
         message = parse_initial_response(response)
         try:
             token = self._validator.validate(message.token.text())
@@ -74,7 +67,7 @@ class OAuthBearerServerMechanism(SaslServerMechanism):
             self._refusal = error
             return json.dumps({"status": error.status}).encode("ascii")
         if message.authorization_id and message.authorization_id != token.principal:
-            raise SaslAuthenticationFailedError("the authorization id is not whom the token names")
+            raise SaslAuthenticationFailedError("the authorization id is not the principal of the token")
         self.authorization_id = token.principal
         self.expires_at_ms = token.expires_at_ms
         self.is_complete = True
@@ -82,22 +75,22 @@ class OAuthBearerServerMechanism(SaslServerMechanism):
 
 
 class OAuthBearerServer:
-    """What OAUTHBEARER needs on a listener: made once, from its properties; a factory of mechanisms.
+    """A factory of OAUTHBEARER mechanisms for one listener.
 
     Parameters
     ----------
     config:
-        The listener's properties, prefixes taken off: ``sasl.oauthbearer.*`` and
+        Properties of the listener without their prefixes: ``sasl.oauthbearer.*`` and
         ``sasl.server.callback.handler.class``.
     jaas_options:
-        Options of the JAAS entry of this mechanism, for the unsecured mode.
+        Options of the mechanism's login module, which only unsigned tokens need.
 
     Raises
     ------
     KafkaConfigurationError
-        Something is missing or not allowed.
+        A property is missing, invalid or not allowed.
     KafkaError
-        The keys could not be had.
+        The keys cannot be loaded.
     """
 
     def __init__(
@@ -112,18 +105,19 @@ class OAuthBearerServer:
         return OAuthBearerServerMechanism(self._validator)
 
     def close(self) -> None:
-        """End the thread that keeps the keys up to date, if there is one."""
+        """Stop the thread that refreshes the keys, if there is one."""
         self._validator.close()
 
 
 def _validator(config: Mapping[str, str], jaas_options: Mapping[str, str], clock: Clock) -> TokenValidator:
     handler = config.get(HANDLER, "").strip()
     if handler == UNSECURED_VALIDATOR:
-        logger.warning("OAUTHBEARER believes tokens that nobody has signed: this is for development alone")
+        logger.warning("OAUTHBEARER accepts unsigned tokens: use this only for development")
         return UnsecuredValidator(jaas_options, clock)
     if handler not in _VALIDATORS:
         raise KafkaConfigurationError(
-            f"{HANDLER}={handler!r} is not supported, and no class is loaded by its name"
+            f"{HANDLER}={handler!r} is not supported, because no class is loaded: leave it out to accept "
+            f"signed tokens"
         )
     try:
         from kafkacore.security.sasl.jwks import JWKS_URL, RefreshTimes, key_source

@@ -1,10 +1,9 @@
-"""The token of one client, fetched by a thread of its own and replaced in time: a function that gets one in,
-a token at once out. Does not know: where a token comes from, what it is shown to.
+"""A client's OAUTHBEARER token, which a background thread refreshes before it expires.
 
-The network's thread asks for a token on every connect and must not wait for an identity provider. So the
-first one is fetched where the client is made, as Java does, and the thread fetches the next when 80 % of its
-life are over (:class:`RefreshSchedule`). Whoever asks waits only when there is none that is valid, and then
-for ``max_wait_ms``: after that the connect has failed, and a later one finds the token that has come since.
+The network thread needs a token for every connection and must not wait for an identity provider. So the first
+token is fetched when the client is created, as in Java, and the thread fetches the next ones
+(:class:`RefreshSchedule`). A caller waits only if no token is valid, and at most for ``max_wait_ms``. After
+that the connection attempt fails, and a later attempt uses the token that has arrived meanwhile.
 """
 
 from __future__ import annotations
@@ -21,21 +20,23 @@ from kafkacore.security.sasl.oauth_token import OAuthToken, RefreshSchedule
 
 logger = logging.getLogger(__name__)
 
-#: After a token could not be had, the next try. (Java's ``ExpiringCredentialRefreshingLogin``.)
+#: Pause after a failed fetch, in milliseconds, as in Java's ``ExpiringCredentialRefreshingLogin``.
 RETRY_MS = 10_000.0
-#: A token that does not say when it ends is asked for anew when it is older: who provides it knows.
+#: How long a token without an expiry is used before the provider is asked again, in milliseconds.
 UNDATED_FRESH_MS = 5_000.0
-#: For how long the network's thread may stand still when no token is valid.
+#: How long the network thread may wait if no token is valid, in milliseconds.
 MAX_WAIT_MS = 500.0
 
 
 class TokenCache:
-    """Gives the current token; the thread ends with :meth:`close`, or when nobody has the cache any more.
+    """The current token of a client. The thread stops after :meth:`close`, or when the cache is collected.
 
     Parameters
     ----------
     retrieve:
-        Gets a token, and may block; called by one thread at a time.
+        Function that fetches a token and may block. Only one thread at a time calls it.
+    max_wait_ms:
+        How long :meth:`token` waits, in milliseconds.
     """
 
     def __init__(
@@ -51,19 +52,19 @@ class TokenCache:
         weakref.finalize(self, self._state.close)
 
     def log_in(self) -> None:
-        """Get the first token here and now; raises what getting it raised."""
+        """Fetch the first token on this thread. Raise the error if that fails."""
         self._state.fetch()
         failure = self._state.failure
         if failure is not None:
             raise failure
 
     def token(self) -> OAuthToken:
-        """The current token; waits ``max_wait_ms`` if there is none.
+        """Return the current token, or wait up to ``max_wait_ms`` for the next one.
 
         Raises
         ------
         CredentialsUnavailableError
-            None is valid, and the next has not come in that time, or not at all.
+            No token is valid, and fetching the next one failed or took too long.
         """
         state = self._state
         with state.condition:
@@ -80,17 +81,19 @@ class TokenCache:
             if answered and state.failure is None and state.token is not None and not state.closed:
                 return state.token
             if state.failure is not None:
-                raise CredentialsUnavailableError(f"no token: {state.failure}") from state.failure
+                message = f"failed to fetch a token: {state.failure}"
+                raise CredentialsUnavailableError(message) from state.failure
             raise CredentialsUnavailableError(
-                f"the token did not come in {self._max_wait_ms:.0f} ms; the next connect asks for it again"
+                f"the token did not arrive within {self._max_wait_ms:.0f} ms; the next connection attempt "
+                f"asks for it again"
             )
 
     def close(self) -> None:
-        """End the thread, as soon as it is back from getting a token."""
+        """Stop the thread, after the fetch that it may be in."""
         self._state.close()
 
     def _start(self) -> None:
-        # In a forked child the parent's thread is dead.
+        # A forked child does not have the parent's thread.
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(
                 target=_refresh_until_closed, args=(self._state,), name="kafka-oauth-refresh", daemon=True
@@ -99,7 +102,7 @@ class TokenCache:
 
 
 class _State:
-    """What the cache and its thread share: the thread must not keep the cache alive."""
+    """The state that the cache and its thread share. The thread must not keep the cache itself alive."""
 
     def __init__(self, retrieve: Callable[[], OAuthToken], clock: Clock, schedule: RefreshSchedule) -> None:
         self._retrieve = retrieve
@@ -108,11 +111,11 @@ class _State:
         self.condition = threading.Condition(threading.RLock())
         self.token: OAuthToken | None = None
         self.failure: BaseException | None = None
-        #: How often retrieving has ended, either way.
+        #: Number of finished fetches, including failed ones.
         self.fetched = 0
         self.wanted = False
         self.closed = False
-        #: Of the monotonic clock, so that a wall clock that jumps neither ends a token nor keeps it.
+        #: Monotonic time, so that a jump of the wall clock does not change the lifetime of a token.
         self._expires_at_ms = -math.inf
         self._refresh_at_ms = math.inf
 
@@ -120,7 +123,7 @@ class _State:
         return self.token if self.clock.monotonic_ms() < self._expires_at_ms else None
 
     def wait_until_due(self) -> bool:
-        """False when closed."""
+        """Wait until a fetch is due. Return false if the cache has been closed."""
         with self.condition:
             while not (self.closed or self.wanted):
                 left_ms = self._refresh_at_ms - self.clock.monotonic_ms()
@@ -131,15 +134,13 @@ class _State:
             return not self.closed
 
     def fetch(self) -> None:
-        """Get a token, and note it or why there is none."""
+        """Fetch a token, and store it or the error."""
         token, failure = None, None
         try:
             token = self._retrieve()
-        except Exception as error:  # noqa: BLE001 - the provider is the user's; told to whoever asks for a token
+        except Exception as error:  # noqa: BLE001 - the provider is user code; token() raises the error
             failure = error
-            logger.warning(
-                "the token could not be refreshed, trying again in %.0f s: %s", RETRY_MS / 1000, error
-            )
+            logger.warning("failed to refresh the token, retrying in %.0f s: %s", RETRY_MS / 1000, error)
         with self.condition:
             self.failure = failure
             now_ms = self.clock.monotonic_ms()

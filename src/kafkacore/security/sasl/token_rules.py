@@ -1,7 +1,4 @@
-"""What must hold of a token whoever signed it: its form, its times, its scope, whom it names.
-
-Does not know: signatures, keys, SASL.
-"""
+"""Checks of a token's form, times, scope and principal. Signatures are checked elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ _MAX_NAME_CHARS: Final = 1024
 
 
 class TokenRefusedError(Exception):
-    """The token is not believed. Its text is for the broker's log, ``status`` (RFC 7628) for the client."""
+    """A token was rejected. The text is for the broker's log; ``status`` (RFC 7628) is for the client."""
 
     def __init__(self, reason: str, status: str = "invalid_token") -> None:
         super().__init__(reason)
@@ -22,7 +19,7 @@ class TokenRefusedError(Exception):
 
 
 class ValidToken(NamedTuple):
-    """What of a token counts."""
+    """The relevant claims of a valid token."""
 
     principal: str
     expires_at_ms: int
@@ -30,28 +27,28 @@ class ValidToken(NamedTuple):
 
 
 def token_header(token: str) -> dict[str, object]:
-    """The first part of a JWT.
+    """Return the header of a JWT.
 
     Raises
     ------
     TokenRefusedError
-        It has none.
+        The token is not a JWT.
     """
     parts = token.split(".")
     if len(parts) != 3 or len(token) > MAX_TOKEN_CHARS:
-        raise TokenRefusedError("it is no JWT of three parts")
+        raise TokenRefusedError(f"it is not a JWT of three parts and at most {MAX_TOKEN_CHARS} characters")
     try:
         return json_object(decoded_part(parts[0]))
     except ValueError as error:
-        raise TokenRefusedError(f"its header is {error}") from None
+        raise TokenRefusedError(f"its header is invalid: {error}") from None
 
 
 def check_times(claims: Mapping[str, object], now_ms: int, skew_ms: float) -> int:
-    """When it expires, wall-clock milliseconds; raises TokenRefusedError for one not valid now."""
+    """Return the expiry in wall-clock milliseconds, or raise TokenRefusedError if it is not valid now."""
     times = {name: time_claim(claims, name) for name in ("exp", "iat", "nbf")}
     for name, value in times.items():
         if value is None and (name == "exp" or name in claims):
-            raise TokenRefusedError(f"its claim {name} is missing or no time")
+            raise TokenRefusedError(f"its claim {name} is missing or not a valid time")
     expires_s, issued_s, begins_s = times["exp"], times["iat"], times["nbf"]
     assert expires_s is not None, "checked above"
     if expires_s * 1000.0 + skew_ms <= now_ms:
@@ -59,16 +56,22 @@ def check_times(claims: Mapping[str, object], now_ms: int, skew_ms: float) -> in
     if begins_s is not None and begins_s * 1000.0 > now_ms + skew_ms:
         raise TokenRefusedError("it is not valid yet")
     if issued_s is not None and (issued_s * 1000.0 > now_ms + skew_ms or issued_s >= expires_s):
-        raise TokenRefusedError("it was issued in the future, or after its end")
+        raise TokenRefusedError("it was issued in the future, or after its own expiry")
     return int(expires_s * 1000.0)
 
 
 def check_scope(claims: Mapping[str, object], name: str, required: frozenset[str]) -> frozenset[str]:
-    """The token's scope, of words or a list; raises TokenRefusedError if some of ``required`` is missing."""
+    """Return the token's scope, which is a list or text with spaces.
+
+    Raises
+    ------
+    TokenRefusedError
+        The claim is malformed, or a scope of ``required`` is missing.
+    """
     value = claims.get(name, "")
     listed = value.split() if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise TokenRefusedError(f"its claim {name} is neither text nor a list of it")
+        raise TokenRefusedError(f"its claim {name} is neither text nor a list of texts")
     scope = frozenset(listed)
     if not required <= scope:
         raise TokenRefusedError(
@@ -78,9 +81,9 @@ def check_scope(claims: Mapping[str, object], name: str, required: frozenset[str
 
 
 def principal_name(claims: Mapping[str, object], name: str) -> str:
-    """Who the token speaks for; raises TokenRefusedError if that is nobody."""
+    """Return the name of the token's principal, or raise TokenRefusedError if it has no valid name."""
     value = claims.get(name)
     principal = value.strip() if isinstance(value, str) else ""
     if not principal or len(principal) > _MAX_NAME_CHARS or not principal.isprintable():
-        raise TokenRefusedError(f"its claim {name} names nobody")
+        raise TokenRefusedError(f"its claim {name} is not a valid name of a principal")
     return principal

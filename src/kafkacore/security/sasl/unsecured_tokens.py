@@ -1,8 +1,8 @@
-"""Tokens that nobody has signed, for development: Kafka's ``OAuthBearerUnsecuredLoginCallbackHandler`` and
-``OAuthBearerUnsecuredValidatorCallbackHandler``, both ends.
+"""Unsigned tokens for development.
 
-Anybody can make one for anybody. A broker believes them only when it is configured by that name, and a client
-has them only when it is given a :class:`UnsecuredTokenProvider`.
+Anyone can create such a token for any user. A broker accepts them only with :data:`UNSECURED_VALIDATOR`, and
+a client sends them only with an :class:`UnsecuredTokenProvider`. Kafka's classes are
+``OAuthBearerUnsecuredLoginCallbackHandler`` and ``OAuthBearerUnsecuredValidatorCallbackHandler``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from kafkacore.security.sasl.token_rules import (
     token_header,
 )
 
-#: How a broker asks for it, as the value of ``sasl.server.callback.handler.class``. It is a name and no more:
-#: nothing is loaded by it.
+#: Value of ``sasl.server.callback.handler.class`` with which a broker accepts unsigned tokens. No class is
+#: loaded.
 UNSECURED_VALIDATOR: Final = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured"
     ".OAuthBearerUnsecuredValidatorCallbackHandler"
@@ -33,14 +33,16 @@ UNSECURED_VALIDATOR: Final = (
 
 
 class UnsecuredTokenProvider:
-    """A ``sasl_oauth_token_provider`` for a broker that believes unsigned tokens.
+    """A ``sasl_oauth_token_provider`` for brokers that accept unsigned tokens.
 
     Parameters
     ----------
     subject:
-        Who the client is to be.
+        Name of the user to authenticate as.
     lifetime_seconds:
-        How long a token is valid.
+        How long each token is valid, in seconds.
+    scope:
+        Value of the tokens' claim ``scope``; none by default.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class UnsecuredTokenProvider:
         self._clock = clock
 
     def token(self) -> str:
-        """A new one."""
+        """Return a new token."""
         now_s = self._clock.wall_ms() // 1000
         expires_s = now_s + self._lifetime_seconds
         claims: dict[str, object] = {"sub": self._subject, "iat": now_s, "exp": expires_s}
@@ -65,7 +67,7 @@ class UnsecuredTokenProvider:
         return ".".join([_encoded({"alg": "none"}), _encoded(claims), ""])
 
     def extensions(self) -> Mapping[str, str]:
-        """None."""
+        """Return no extensions."""
         return {}
 
 
@@ -75,12 +77,12 @@ def _encoded(value: Mapping[str, object]) -> str:
 
 
 class UnsecuredValidator:
-    """Believes what has no signature, names somebody and is not over.
+    """Accepts unsigned tokens that name a principal and have not expired.
 
     Parameters
     ----------
     options:
-        Those of the JAAS entry, each beginning with ``unsecuredValidator``, as in Kafka.
+        Options of the login module whose names begin with ``unsecuredValidator``, as in Kafka.
     """
 
     def __init__(self, options: Mapping[str, str], clock: Clock) -> None:
@@ -90,21 +92,27 @@ class UnsecuredValidator:
         self._required = frozenset(options.get(prefix + "RequiredScope", "").split())
         skew = options.get(prefix + "AllowableClockSkewMs", "").strip() or "0"
         if not skew.isdecimal():
-            raise KafkaConfigurationError(f"{prefix}AllowableClockSkewMs={skew!r} must be a number")
+            raise KafkaConfigurationError(f"{prefix}AllowableClockSkewMs={skew!r} must be a whole number")
         self._skew_ms = float(skew)
         self._clock = clock
 
     def validate(self, token: str) -> ValidToken:
-        """As :meth:`~kafkacore.security.sasl.jwt_validation.JwtValidator.validate`, but for the signature."""
+        """Check an unsigned token and return its relevant claims.
+
+        Raises
+        ------
+        TokenRefusedError
+            The token is signed or not valid. No other exception is raised, whatever the text.
+        """
         if token_header(token).get("alg") != "none" or not token.endswith("."):
-            raise TokenRefusedError("it is signed, and only unsigned tokens are wanted here")
+            raise TokenRefusedError("it is signed, and only unsigned tokens are accepted")
         try:
             claims = json_object(decoded_part(token.split(".")[1]))
         except ValueError as error:
-            raise TokenRefusedError(f"its claims are {error}") from None
+            raise TokenRefusedError(f"its claims are invalid: {error}") from None
         expires_at_ms = check_times(claims, self._clock.wall_ms(), self._skew_ms)
         scope = check_scope(claims, self._scope_claim, self._required)
         return ValidToken(principal_name(claims, self._principal_claim), expires_at_ms, scope)
 
     def close(self) -> None:
-        """Nothing runs for it."""
+        """Do nothing: this validator has no background work."""
