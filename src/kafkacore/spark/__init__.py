@@ -7,13 +7,13 @@
         .load()
     )
 
-Options, columns and checkpoints are those of Spark's built-in ``kafka`` source. Installing kafkacore is
-enough: Spark 4 finds the format by itself (``pyspark_kafkacore``).
+Options, columns and checkpoints are those of Spark's built-in ``kafka`` source. It is enough to install
+kafkacore: Spark 4 finds the format through the module ``pyspark_kafkacore``.
 
-Spark calls ``source`` first. ``reader`` plans ranges of offsets on the driver and fetches them on workers;
-``columns`` and ``typed`` make the columns that the user's schema asks for. ``sink`` writes, ``log_files`` and
-``raw_batches`` read without a broker, ``pipeline`` runs a whole job, ``progress`` and ``monitor`` report on a
-query. ``options`` and ``worker`` are shared by all of these.
+Spark calls ``source`` first. ``reader`` plans ranges of offsets on the driver and fetches them on workers.
+``columns`` and ``typed`` build the columns of the user's schema. ``sink`` writes. ``log_files`` and
+``raw_batches`` read without a broker. ``pipeline`` runs a whole job. ``progress`` and ``monitor`` report on a
+query. All of these share ``options`` and ``worker``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Lag", "QueryMonitor", "decode_batches", "lag"]
 
-#: Where each name lies. Found when it is asked for: Spark's search for formats imports this package, and what
-#: it imports cannot be what is not installed.
-_HOME = {
+#: The module of each public name. It is imported on first use, because Spark imports this package whenever it
+#: looks up a format, also where optional dependencies are not installed.
+_MODULES = {
     "Lag": "progress",
     "QueryMonitor": "monitor",
     "decode_batches": "raw_batches",
@@ -44,6 +44,6 @@ log_to_stderr()
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import re
 
-#: A Python exception as a traceback ends.
+#: The last line of a Python traceback.
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception): (?P<message>.+)")
-#: What Java has thrown that PySpark has no class for: the second line of such a page.
+#: First line of a Java exception for which PySpark has no class. The second line names the exception.
 _CALLED = "An error occurred while calling "
 _THROWN = re.compile(r": (?:[\w$]+\.)+[\w$]+: (?P<message>.+)")
-#: Raised by PySpark's own handler in the place of what it was to tell.
+#: Raised by a bug in PySpark's error handler, in place of the original error.
 _MASK = "UnboundLocalError"
 
 
 def last_cause(text: str) -> str:
-    """The line of a Spark error that says what was wrong: our own exception, else the last of Python,
-    else the first line.
+    """Return the line of a Spark error that names the cause.
+
+    An exception of kafkacore comes first, then the last Python exception, then the first line.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if line.startswith("kafkacore.") and ":" in line]

@@ -1,7 +1,7 @@
-"""Warnings of kafkacore in the logs of a Spark program that does not configure Python's logging.
+"""Show kafkacore's warnings in the logs of a Spark program that does not configure Python's logging.
 
-Spark collects what its drivers and Python workers write to standard error. The package's NullHandler would
-keep warnings, such as those about lost data, out of it.
+Spark collects what its drivers and Python workers write to standard error. Without this module, the
+NullHandler of the package would hide warnings, for example about data loss.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 
 
 class StderrHandler(logging.Handler):
-    """Writes warnings and errors to standard error, unless another handler takes them."""
+    """Handler that writes warnings and errors to standard error, unless another handler handles them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -31,7 +31,7 @@ class StderrHandler(logging.Handler):
 
 
 def log_to_stderr() -> None:
-    """Add the handler to kafkacore's logger, once."""
+    """Add a :class:`StderrHandler` to kafkacore's logger, unless it already has one."""
     logger = logging.getLogger("kafkacore")
     if not any(isinstance(each, StderrHandler) for each in logger.handlers):
         logger.addHandler(StderrHandler())

@@ -1,4 +1,4 @@
-"""Log each batch of streaming queries, and count for Prometheus.
+"""Log each micro-batch of streaming queries and collect metrics for Prometheus.
 
 The monitor works for queries on any source. Lag is computed for Kafka only
 (:mod:`kafkacore.spark.progress`).
@@ -27,35 +27,38 @@ from kafkacore.spark.progress import Lag, lag
 logger = logging.getLogger(__name__)
 
 GROUP = "spark-query-metrics"
-#: Figures of so many queries are kept; those that ended first are forgotten first.
+#: Number of queries whose metrics are kept. Beyond it, a query that has ended is dropped first.
 MAX_QUERIES = 100
-#: Phases of a batch that a line names.
+#: Number of phases in the log line of a batch.
 SLOWEST_PHASES = 3
 
-#: Name of each figure → its meaning.
+#: Description of each metric, by its name.
 DESCRIPTIONS = {
-    "active": "1 while the query runs, 0 after its end",
-    "starts-total": "how often the query was started while this was listening",
-    "failures-total": "how often it ended by an error",
-    "batches-total": "micro-batches that it has finished",
-    "rows-total": "rows that its sources gave",
-    "batch-id": "of the batch that was finished last",
-    "batch-rows": "rows of the batch that was finished last",
-    "batch-duration-ms": "what the last batch took",
-    "input-rows-rate": "rows per second that came in",
-    "processed-rows-rate": "rows per second that the last batch came to",
-    "phase-duration-ms": "what a phase of the last batch took, by Spark's names of phases",
-    "offsets-behind-latest": "offsets of a partition that the last batch had not read",
-    "offsets-behind-latest-avg": "of a partition on average",
-    "offsets-behind-latest-max": "of the partition that is furthest behind",
-    "offsets-behind-latest-min": "of the partition that is least behind",
-    "observed": "a figure that the query itself observes (DataFrame.observe)",
+    "active": "1 while the query runs, 0 after it has ended.",
+    "starts-total": "Number of times the query was started while the monitor was registered.",
+    "failures-total": "Number of times the query ended with an error.",
+    "batches-total": "Number of completed micro-batches.",
+    "rows-total": "Number of rows that the query has read from its sources.",
+    "batch-id": "ID of the last completed micro-batch.",
+    "batch-rows": "Number of rows in the last completed micro-batch.",
+    "batch-duration-ms": "Duration of the last completed micro-batch, in ms.",
+    "input-rows-rate": "Rows per second that arrived from the sources (Spark's inputRowsPerSecond).",
+    "processed-rows-rate": "Rows per second that the last micro-batch processed (Spark's "
+    "processedRowsPerSecond).",
+    "phase-duration-ms": "Duration of one phase of the last micro-batch, in ms. The tag phase has Spark's "
+    "name of the phase.",
+    "offsets-behind-latest": "Number of offsets of one partition between the end of the last micro-batch and "
+    "the latest offset.",
+    "offsets-behind-latest-avg": "Average of offsets-behind-latest over all partitions.",
+    "offsets-behind-latest-max": "Largest offsets-behind-latest of all partitions.",
+    "offsets-behind-latest-min": "Smallest offsets-behind-latest of all partitions.",
+    "observed": "A numeric value that the query reports through DataFrame.observe.",
 }
 
 
 @dataclass
 class _Query:
-    """What is known of one query, over its restarts."""
+    """State of one query. It survives restarts of the query."""
 
     name: str
     starts: int = 0
@@ -67,7 +70,7 @@ class _Query:
     lag: Lag | None = None
 
     def figures(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        """Name, further tags and value of each."""
+        """Yield the name, the tags and the value of each metric."""
         yield "active", {}, float(self.active)
         yield "starts-total", {}, self.starts
         yield "failures-total", {}, self.failures
@@ -103,23 +106,27 @@ class _Query:
 
 
 class QueryMonitor(StreamingQueryListener):
-    """To be added to a session: ``spark.streams.addListener(monitor)``. It sees all of the session's queries.
+    """Listener that logs the progress of all streaming queries of a session and collects their metrics.
+
+    Register it with ``spark.streams.addListener(monitor)``.
 
     Parameters
     ----------
     level:
-        Of the line that is logged for each batch, and for each start and end; a query that fails is an error.
+        Level of the log lines for each batch, start and end of a query. A failed query is logged as an error.
 
     Notes
     -----
-    For Prometheus ``kafkacore.metrics.prometheus.start_exporter(monitor, port)``, or
-    ``REGISTRY.register(KafkaMetricsCollector(monitor))``: ``kafkacore_spark_query_rows_total`` with the label
-    ``query``, ``kafkacore_spark_query_partition_offsets_behind_latest`` with ``topic`` and ``partition`` too,
-    and so on. ``query`` is the query's name, or its id if it has none.
+    To export the metrics to Prometheus, call
+    ``kafkacore.metrics.prometheus.start_exporter(monitor, port)`` or
+    ``REGISTRY.register(KafkaMetricsCollector(monitor))``. The metrics are named like
+    ``kafkacore_spark_query_rows_total`` and have the label ``query``: the name of the query, or its id if it
+    has no name. ``kafkacore_spark_query_partition_offsets_behind_latest`` also has the labels ``topic`` and
+    ``partition``.
 
-    What a Python source cannot tell Spark is not here: bytes and retries of the tasks (observe
-    ``sum(length(value))`` for bytes), retries of the planner (they are in Spark's log). There are no
-    rebalances: the source joins no group.
+    A Python source cannot report the bytes and retries of its tasks to Spark, so there are no metrics for
+    them. To count bytes, observe ``sum(length(value))``. Retries of the planner are in Spark's log. The
+    source does not join a consumer group, so there are no rebalances to count.
     """
 
     def __init__(self, level: int = logging.INFO) -> None:
@@ -148,7 +155,7 @@ class QueryMonitor(StreamingQueryListener):
         logger.log(self._level, "%s", batch_line(query.name, progress, query.lag))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing new: what the last batch left is what there is."""
+        """Do nothing, because an idle query has no new progress."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         with self._lock:
@@ -176,12 +183,17 @@ class QueryMonitor(StreamingQueryListener):
     @overload
     def metrics(self, raw: Literal[True]) -> dict[MetricName, KafkaMetric]: ...
     def metrics(self, raw: bool = False) -> dict[str, dict[str, float]] | dict[MetricName, KafkaMetric]:
-        """The figures as of now, in the form of a client's: ``{group: {name: float}}``.
+        """Return the current metrics in the form that a client's ``metrics()`` has.
 
         Parameters
         ----------
         raw:
-            Give ``{MetricName: KafkaMetric}``, as ``KafkaMetricsCollector`` takes it.
+            Whether to return ``{MetricName: KafkaMetric}``, which ``KafkaMetricsCollector`` expects.
+
+        Returns
+        -------
+        dict
+            ``{group: {name: float}}``, or ``{MetricName: KafkaMetric}`` if ``raw`` is true.
         """
         with self._lock:
             found = {
@@ -198,7 +210,7 @@ class QueryMonitor(StreamingQueryListener):
 
 
 def batch_line(name: str, progress: Mapping[str, object], behind: Lag | None) -> str:
-    """A batch in a line: rows, rate, time by phase, lag."""
+    """Return the log line of a batch: rows, rate, duration by phase, and lag."""
     phases = _mapping(progress.get("durationMs"))
     took = [(took, phase) for phase, took in phases.items() if phase != "triggerExecution" and took]
     slowest = sorted(took, reverse=True)[:SLOWEST_PHASES]
@@ -223,5 +235,5 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def _number(value: object) -> float:
-    """Spark leaves rates out, or says NaN, for a batch of nothing."""
+    """Return a number as a float, or 0. For an empty batch Spark omits rates or reports NaN."""
     return float(value) if isinstance(value, (int, float)) and value == value else 0.0

@@ -1,8 +1,7 @@
-"""How far a streaming query is behind: what Spark says of a micro-batch in, offsets behind the latest out.
+"""Compute from Spark's progress reports how far a streaming query is behind the latest offsets.
 
-In each progress Spark gives its built-in ``kafka`` source a map of metrics, and a Python source none; but
-both report their latest offsets, and these are the same figures made of them. Does not know: PySpark,
-queries, where a progress comes from.
+Spark's built-in ``kafka`` source adds lag metrics to each progress. A Python source cannot, but it reports
+its latest offsets, and this module computes the same metrics from them.
 """
 
 from __future__ import annotations
@@ -18,35 +17,36 @@ from kafkacore.structs import TopicPartition
 
 @dataclass(frozen=True)
 class Lag:
-    """Offsets between where a batch ended and where each partition did; there is at least one.
+    """Number of offsets between the end of a batch and the end of each partition.
 
-    Offsets, not records: compaction and the markers of transactions leave gaps.
+    There is at least one partition. An offset is not always a record: compaction and transaction markers
+    leave gaps.
     """
 
     partitions: Mapping[TopicPartition, int]
 
     @property
     def total(self) -> int:
-        """Of all partitions."""
+        """Sum over all partitions."""
         return sum(self.partitions.values())
 
     @property
     def average(self) -> float:
-        """Of a partition."""
+        """Average over all partitions."""
         return self.total / len(self.partitions)
 
     @property
     def maximum(self) -> int:
-        """Of the partition that is furthest behind."""
+        """Lag of the partition that is furthest behind."""
         return max(self.partitions.values())
 
     @property
     def minimum(self) -> int:
-        """Of the partition that is least behind."""
+        """Lag of the partition that is least behind."""
         return min(self.partitions.values())
 
     def metrics(self) -> dict[str, str]:
-        """By the names, and as the texts, that the built-in source has in ``sources[].metrics``."""
+        """Return the metrics as the built-in source reports them in ``sources[].metrics``: texts by name."""
         return {
             "avgOffsetsBehindLatest": str(float(self.average)),
             "maxOffsetsBehindLatest": str(self.maximum),
@@ -55,25 +55,25 @@ class Lag:
 
 
 def lag(progress: object) -> Lag | None:
-    """How far behind the latest offsets the query was when this batch ended.
+    """Return how far the query was behind the latest offsets when a batch ended.
 
     Parameters
     ----------
     progress:
-        ``query.lastProgress``, one of ``query.recentProgress``, ``event.progress`` of a listener, one of a
-        progress's ``sources``, or any of them as a dict or as JSON. Sources that are not Kafka's are left
-        out; of a partition that two sources read, the one further behind counts.
+        ``query.lastProgress``, an item of ``query.recentProgress``, ``event.progress`` of a listener, or one
+        of the ``sources`` of a progress, also as a dict or as JSON. Sources other than Kafka are ignored. If
+        two sources read the same partition, the larger lag counts.
 
     Returns
     -------
     Lag or None
-        ``None`` if nothing is known: there is no progress yet, or no source that reported Kafka's offsets. A
-        partition that was found since the batch counts from offset 0, which may be more than it holds.
+        ``None`` before the first progress, or if no source reported Kafka offsets. A partition discovered
+        after the batch counts from offset 0, so its lag may be larger than its number of records.
 
     Raises
     ------
     KafkaConfigurationError
-        What is given is no progress.
+        ``progress`` is not a progress.
     """
     if progress is None:
         return None
@@ -92,11 +92,13 @@ def _parsed(progress: object) -> Mapping[str, object]:
             progress = json.loads(progress)
         except (ValueError, RecursionError):
             progress = None
-    # PySpark 4's progress is a dict; before, and in others' hands, an object with a text in ``json``.
+    # In PySpark 4 a progress is a dict. In older versions it is an object with the attribute ``json``.
     if not isinstance(progress, Mapping) and isinstance(text := getattr(progress, "json", None), str):
         progress = json.loads(text)
     if not isinstance(progress, Mapping):
-        raise KafkaConfigurationError("lag() takes a progress, such as query.lastProgress, or its JSON")
+        raise KafkaConfigurationError(
+            "lag() requires a query progress, such as query.lastProgress, as an object, a dict or JSON"
+        )
     return progress
 
 
@@ -107,7 +109,7 @@ def _sources(progress: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
 
 
 def _offsets(offsets: object) -> Offsets | None:
-    """Offsets of Kafka, as text or parsed; ``None`` for those of any other source."""
+    """Return Kafka offsets that are given as text or parsed; ``None`` for those of any other source."""
     if isinstance(offsets, str):
         try:
             offsets = json.loads(offsets)

@@ -1,8 +1,7 @@
-"""A column of raw record batches to rows: a DataFrame in, one with Kafka's columns out.
+"""Decode a DataFrame column of raw record batches into rows with Kafka's columns.
 
-For bytes that Spark has already, whole segments (``binaryFile``) or what a fetch response holds. Files are
-read faster by ``format("kafkacore-log")``, which needs not carry them through Spark first. Does not know:
-files, where the bytes are from.
+The column holds, for example, whole segments from ``binaryFile`` or the records of fetch responses. To read
+segment files, ``format("kafkacore-log")`` is faster, because the bytes do not pass through Spark.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
 
 _OPTION_NAMES = ("mode", "columnNameOfCorruptRecord")
 _PARTITION_TYPES = ("int", "smallint", "tinyint")
-#: Rows of several cells are handed over together up to this many bytes.
+#: Bytes of rows that are collected from several cells before they are returned as one Arrow batch.
 _BATCH_BYTES = 8 << 20
 
 
-#: Of a topic or a partition: a value for all cells has the type of the column in its place.
+#: Type of a topic name or a partition number.
 T = TypeVar("T", str, int)
 
 
@@ -50,32 +49,38 @@ def decode_batches(
     partition_column: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> DataFrame:
-    """The records in a column of raw record batches, a row each.
+    """Return a DataFrame with one row for each record in a column of raw record batches.
 
     Parameters
     ----------
     df:
-        Of a classic session or of Spark Connect.
+        DataFrame of a classic session or of Spark Connect.
     column:
-        A binary column: in each cell one or several batches, as they lie in a segment or a fetch response.
-        One that is cut at the end of a cell is left out; null gives no rows.
+        Name of a binary column. Each cell holds one or more record batches in the format of segments and
+        fetch responses. An incomplete batch at the end of a cell is ignored. A null cell has no rows.
     keep:
-        Columns of ``df`` to have beside, behind Kafka's.
+        Columns of ``df`` to append after Kafka's columns.
     schema:
-        The columns wanted, as of ``format("kafkacore")``; by default all but the headers.
+        The columns to return, as for ``format("kafkacore")``. The default is all columns except the headers.
     topic, partition:
-        What the columns of that name say, if it is the same for all.
+        Value of the column of that name, if it is the same for all rows.
     topic_column, partition_column:
-        Columns of ``df`` that say it.
+        Columns of ``df`` that contain the topic and the partition.
     options:
-        ``includeHeaders``, ``value.format`` and the like, and ``mode``: what is done with a corrupt batch.
-        ``FAILFAST``, the default, fails, ``DROPMALFORMED`` leaves it out, and so does ``PERMISSIVE``, which
-        gives a row that says so in the column ``_corrupt_record`` if ``schema`` has it.
+        ``includeHeaders``, ``value.format`` and the other format options, and ``mode``. With mode
+        ``FAILFAST``, the default, a corrupt batch fails the query. With ``DROPMALFORMED`` it is skipped. With
+        ``PERMISSIVE`` it is skipped too; if ``schema`` has the column ``_corrupt_record``, a row with the
+        reason takes its place.
+
+    Returns
+    -------
+    DataFrame
+        Columns of the schema, followed by those of ``keep``.
 
     Raises
     ------
     KafkaConfigurationError
-        A column that there is not, is of another type, or is there twice; an option that does not fit.
+        A column does not exist, has the wrong type or would occur twice, or an option is invalid.
     """
     from pyspark.sql.types import StructType
 
@@ -83,7 +88,7 @@ def decode_batches(
     refuse_unknown(given, (*_OPTION_NAMES, *FORMAT_OPTION_NAMES))
     for constant, named, what in ((topic, topic_column, "topic"), (partition, partition_column, "partition")):
         if constant is not None and named is not None:
-            raise KafkaConfigurationError(f"give {what} or {what}_column, not both")
+            raise KafkaConfigurationError(f"set {what} or {what}_column, not both")
     wanted = default_schema(given) if schema is None else schema
     struct = cast("StructType", StructType.fromDDL(wanted)) if isinstance(wanted, str) else wanted
     types = {column: ("binary",), topic_column: ("string",), partition_column: _PARTITION_TYPES}
@@ -115,26 +120,29 @@ def _check(
     kinds = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     for name in (*types, *keep):
         if name not in kinds:
-            raise KafkaConfigurationError(f"the DataFrame has no column {name!r}: it has {', '.join(kinds)}")
+            raise KafkaConfigurationError(
+                f"the DataFrame has no column {name!r}; its columns are {', '.join(kinds)}"
+            )
         if "." in name or "`" in name:
             raise KafkaConfigurationError(
-                f"column {name} is not found by Spark's mapInArrow: rename it, without dots and backticks"
+                f"Spark's mapInArrow cannot read column {name}: rename it without dots and backticks"
             )
         if kinds[name] not in types.get(name, (kinds[name],)):
             raise KafkaConfigurationError(
-                f"column {name} must be {' or '.join(types[name])}, not {kinds[name]}"
+                f"column {name} must be of type {' or '.join(types[name])}, not {kinds[name]}"
             )
     names = [*struct.names, *keep]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise KafkaConfigurationError(
-            f"{', '.join(twice)} would be there twice: rename what is to be kept, or choose by schema"
+            f"the result would have two columns named {', '.join(twice)}: rename the columns in keep, or "
+            "leave Kafka's columns of that name out of the schema"
         )
 
 
 @dataclass(frozen=True)
 class _Decode:
-    """What ``mapInArrow`` calls, once a task."""
+    """Function for ``mapInArrow``, which calls it once per task."""
 
     plan: OutputPlan
     corrupt: CorruptBatches
@@ -192,7 +200,7 @@ class _Decode:
 
 
 def _named(names: Sequence[str], kept: Sequence[ArrowArray]) -> Iterator[str]:
-    """Values that may say which cell it is."""
+    """Yield the kept text and integer values, which help to identify a cell in an error message."""
     import pyarrow as pa
 
     for name, value in zip(names, kept, strict=True):

@@ -1,8 +1,8 @@
-"""Secrets in Spark's options: resolving references to them, and hiding those that are written out.
+"""Resolve references to secrets in Spark options, and hide secrets that are written in plain text.
 
-Spark shows the options of a query in ``explain``, in its log and on its pages. An option may therefore refer
-to a secret. It is resolved only where a client is created: in the planner's process and in each Python
-worker.
+Spark shows the options of a query in ``explain``, in its log and in its UI. An option may therefore refer to
+a secret. The reference is resolved only where a client is created: in the planner's process and in each
+Python worker.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import re
 from kafkacore.security import references
 from kafkacore.security.references import holds_secret
 
-#: What Spark is to leave out of its plans (``spark.sql.redaction.string.regex``): the value of an option that
-#: is, or may hold, a secret. Spark prints options as ``[name=value, name=value]`` and quotes nothing: a value
-#: ends where another name begins, or the bracket does.
+#: Text that Spark should redact in its plans (``spark.sql.redaction.string.regex``): options that are, or may
+#: contain, a secret. Spark prints options as ``[name=value, name=value]`` without quotes, so a value ends
+#: before the next name or the closing bracket.
 REDACTION_REGEX = (
     r"(?i)(?<=[\[ ,])(kafka\.(sasl|ssl|security)\.[\w.]+|storage\.[\w.]+"
     r"|[\w.]*(password|secret|token|\.auth|credential)[\w.]*)"
     r'=("[^"\n]*"|(?!, [\w.]+=|\]([\s,)\]]|$))[^\n])*'
 )
-#: The name of an option that we do not know and whose value is probably a secret.
+#: Name of an unknown option whose value is probably a secret.
 _SECRET_NAME = re.compile(r"(?i)(password|passwd|pwd|secret|token|credentials?)$")
-#: Options that contain a secret beside other text ...
+#: Names of options whose value contains a secret among other text.
 _COMPOSITE_NAME = re.compile(r"(?i)jaas|\.auth\b")
 _SECRET_PART = re.compile(r'(?i)(pass|pwd|secret|token|credential)\w*\s*=\s*"?[^"\s;,]')
-#: ... and the user and password that any address may contain.
+#: User and password in an address.
 _SECRET_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
 

@@ -1,8 +1,8 @@
-"""Start a local, quiet Spark session for a command-line program, and stop it however the program ends.
+"""Start a local Spark session for a command-line program, and stop it however the program ends.
 
-The JVM is started here and not by Spark's builder, because the parent decides where the JVM prints, which
-signals it receives, and whether its end is awaited. Its standard error is a file. Nothing else keeps the
-start-up messages, which it prints before it reads a logging configuration, off the screen.
+This module starts the JVM itself, because Spark's builder does not control its output, its signals or its
+termination. The JVM writes its standard error to a file: it prints start-up messages before it reads a
+logging configuration.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-#: How long Spark may take to stop, and then its JVM to end, before it is killed; in seconds.
+#: Seconds to wait for Spark to stop, and then for its JVM to exit. After that the JVM is killed.
 STOP_TIMEOUT_S = 10.0
 
-#: Only the quick compiler and the simplest collector: the thorough ones cost more in the first minute than
-#: they save. The whole demo takes 35 CPU seconds with this and 52 without (JDK 17, 2 cores, 336,776 records).
+#: JVM options that select the C1 compiler and the serial collector. C2 and G1 cost more in the first minute
+#: than they save: the demo takes 35 CPU seconds with these options and 52 without (JDK 17, 2 cores, 336,776
+#: records).
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -43,26 +44,27 @@ def spark_session(
     short_lived: bool = True,
     configs: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """A local Spark session with its chatter in ``log_file``; an active session is used as it is, and left
-    open.
+    """Start a local Spark session that logs to a file, and stop it when the block ends.
+
+    If there is an active session, it is used without changes and stays open.
 
     Parameters
     ----------
     app_name:
-        As it appears in Spark's UI.
+        Name of the application in Spark's UI.
     work_dir:
-        Where Spark may put its warehouse; nothing is left in the current folder.
+        Directory for Spark's warehouse, so that Spark does not write to the current directory.
     log_file:
-        Receives what the JVM and the workers print.
+        File that receives the output of the JVM and the workers.
     short_lived:
-        Tune the JVM for a job of a minute rather than of days (see :data:`SHORT_LIVED_JVM`).
+        Whether to tune the JVM for a job of about a minute (see :data:`SHORT_LIVED_JVM`).
     configs:
-        Further settings of Spark; they win over those made here.
+        Further Spark settings. They override the settings made here.
 
     Raises
     ------
     KafkaConfigurationError
-        The JVM did not start; the message says what it needs.
+        The JVM did not start. The message names the requirements.
     """
     from pyspark.sql import SparkSession
 
@@ -70,13 +72,13 @@ def spark_session(
     if active is not None:
         yield active
         return
-    # Workers must be this Python, not the first one on PATH.
+    # The workers must run this Python, not the first one on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = _conf(app_name, work_dir)
     if short_lived:
         conf.set("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
     conf.setAll(list((configs or {}).items()))
-    # PySpark looks at optional packages as it starts, and warns of some that we do not use with it.
+    # On start, PySpark warns about versions of optional packages that kafkacore does not use with it.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
     _quieten_pyspark()
     gateway = _launch_jvm(conf, log_file)
@@ -91,10 +93,11 @@ def spark_session(
 
 
 def in_time(stop: Callable[[], object], timeout_s: float = STOP_TIMEOUT_S) -> None:
-    """Call ``stop`` and wait for its end, at most ``timeout_s``; if it fails, the JVM's end will do instead.
+    """Call ``stop`` in a thread and wait for it for at most ``timeout_s`` seconds.
 
-    It runs on a thread of its own, which means on a connection to the JVM of its own: on that of a thread
-    that has been interrupted in a call, the next call would read the answer of that one.
+    Errors are ignored, because the JVM is terminated afterwards. The new thread has its own connection to the
+    JVM. If the calling thread was interrupted during a call, its next call would read the response to the
+    interrupted one.
     """
     executor = futures.ThreadPoolExecutor(1, thread_name_prefix="kafkacore-spark-stop")
     try:
@@ -124,7 +127,7 @@ def _conf(app_name: str, work_dir: Path) -> SparkConf:
 
 
 def _quieten_pyspark() -> None:
-    """Of an expression that Spark does not understand PySpark prints the JVM's stack, beside raising it."""
+    """Disable the loggers that print the JVM's stack trace of an analysis error, which is also raised."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -132,20 +135,23 @@ def _quieten_pyspark() -> None:
 
 
 def _launch_jvm(conf: SparkConf, log_file: Path) -> JavaGateway:
-    """The JVM, connected. It ends by itself when we do: its standard input is a pipe that only we hold."""
+    """Start the JVM and connect to it.
+
+    The JVM exits when this process does, because its standard input is a pipe from this process.
+    """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
     log_file.parent.mkdir(parents=True, exist_ok=True)
     with open(log_file, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
         try:
-            # A session of its own, so that Ctrl-C reaches us alone and we end what runs in the right order.
+            # With a session of its own, the JVM does not receive Ctrl-C, and this process stops it in order.
             own = {"stdout": log, "stderr": log, "start_new_session": True}
             return launch_gateway(conf, own)  # type: ignore[no-untyped-call]  # PySpark's own lacks them
         except (PySparkRuntimeError, OSError) as error:
             raise KafkaConfigurationError(
-                f"Spark's JVM did not start; it needs Java 17 or newer on PATH or as JAVA_HOME. "
-                f"What it said is in {log_file}"
+                f"Spark's JVM did not start. It needs Java 17 or newer on PATH or in JAVA_HOME. "
+                f"The output of the JVM is in {log_file}"
             ) from error
 
 
@@ -153,7 +159,7 @@ def _start(gateway: JavaGateway, conf: SparkConf) -> SparkSession:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    # SparkContext takes SIGINT for itself, and would call the JVM in the middle of another call.
+    # SparkContext installs a SIGINT handler, which would call the JVM in the middle of another call.
     in_main_thread = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -164,7 +170,7 @@ def _start(gateway: JavaGateway, conf: SparkConf) -> SparkSession:
 
 
 def _end_jvm(gateway: JavaGateway) -> None:
-    """End the JVM and wait for it, so that nothing is left running and its CPU time counts as ours."""
+    """Stop the JVM and wait for it, so that its CPU time counts towards this process."""
     from pyspark import SparkContext
 
     process: subprocess.Popen[bytes] = gateway.proc

@@ -1,10 +1,10 @@
-"""``spark.read`` and ``spark.readStream`` ``.format("kafkacore")``: what Spark calls first.
+"""The data source ``format("kafkacore")``, from which Spark creates readers and writers.
 
-Options and a schema in, readers out. Spark makes these objects in short-lived processes of its own and
-pickles them to the workers, so none holds a connection when it travels.
+Spark creates these objects in short-lived processes and pickles them for the workers, so a pickled object
+must not hold a connection.
 
-Spark imports this module to find the format, for every job of whatever source. So it imports nothing but
-PySpark's own classes: the rest comes when a method is called, and what is amiss is then said to who uses it.
+When Spark looks up any format, it imports this module. So the module imports only PySpark's base class at the
+top, and the methods import the rest. An import error then affects only jobs that use this format.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class KafkaCoreDataSource(DataSource):
-    """Apache Kafka for Spark without a JAR. Options and columns are the built-in ``kafka`` source's."""
+    """Data source for Apache Kafka with the options and columns of Spark's built-in ``kafka`` source."""
 
     @classmethod
     def name(cls) -> str:
@@ -64,16 +64,16 @@ class KafkaCoreDataSource(DataSource):
         _need_new_enough_pyspark()
         from kafkacore.spark.sink.writers import stream_writer
 
-        # In output mode "complete" Spark says overwrite; the built-in sink appends then, and so does this.
+        # In output mode "complete" Spark sets overwrite. Like the built-in sink, this one appends anyway.
         return stream_writer(schema, self.options)
 
 
 def _need_new_enough_pyspark() -> None:
-    """The module is the first thing that 4.2 has and 4.1 has not."""
+    """Raise ImportError unless PySpark is 4.2 or newer, recognized by a module that 4.2 added."""
     if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
         import pyspark
 
         raise ImportError(
-            f'format("kafkacore") needs PySpark 4.2 or newer, and this is {pyspark.__version__}: '
-            "pip install 'pyspark>=4.2'"
+            f'format("kafkacore") needs PySpark 4.2 or newer, and this is {pyspark.__version__}. '
+            "Run pip install 'pyspark>=4.2'"
         )

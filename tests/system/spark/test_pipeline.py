@@ -103,7 +103,7 @@ def test_scalar_values_and_keys_are_typed_and_only_what_is_kept_is_read(spark, m
 
 
 def test_column_of_kafka_that_the_value_has_too_is_refused(spark, make_topic, config_of):
-    with pytest.raises(KafkaConfigurationError, match="the value has a field offset already"):
+    with pytest.raises(KafkaConfigurationError, match="the value already has a field offset"):
         run_pipeline(spark, config_of(make_topic(), schema="offset INT", keep=("offset",)))
 
 

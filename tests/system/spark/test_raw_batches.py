@@ -126,10 +126,10 @@ def test_values_are_decoded_by_their_format(spark):
     [
         ({"column": "nothing"}, "no column 'nothing'"),
         ({"column": "n"}, "column n must be binary, not int"),
-        ({"topic_column": "n"}, "column n must be string, not int"),
+        ({"topic_column": "n"}, "column n must be of type string, not int"),
         ({"partition_column": "offset"}, "column offset must be int or smallint or tinyint, not bigint"),
         ({"keep": ["a.b"]}, "column a.b is not found by Spark's mapInArrow: rename it"),
-        ({"keep": ["offset"]}, "offset would be there twice"),
+        ({"keep": ["offset"]}, "two columns named offset"),
         ({"topic": "t", "topic_column": "n"}, "topic or topic_column"),
         ({"options": {"modes": "x"}}, "did you mean mode"),
         ({"options": {"mode": "x"}}, "mode must be one of"),

@@ -48,7 +48,7 @@ def test_failed_task_says_which_record_and_why(spark, our_broker, make_topic):
     [
         (["'v' as value"], "no topic"),
         (["'t' as topic"], "no column value"),
-        (["1 as value", "'t' as topic"], "column value must be string or binary, not int"),
+        (["1 as value", "'t' as topic"], "column value must be of type string or binary, not int"),
         (["'v' as value", "cast(null as string) as topic"], "KAFKA_NULL_TOPIC_IN_DATA"),
     ],
 )

@@ -33,59 +33,47 @@ def config(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "--path is missing: the sink parquet needs it"),
+        ([], "--path is missing: where the sink parquet is"),
         ([*TOPIC, "--path", "p"], "--checkpoint is missing"),
         ([*CHECKPOINT, "--path", "p", "--topic", "t"], "--bootstrap is missing"),
         ([*CHECKPOINT, "--path", "p", "--bootstrap", "h:1"], "--topic is missing"),
         (PARQUET, "format json needs a schema"),
-        ([*PARQUET, "--format", "avro"], "in the option value.schema, or the option schema.registry"),
-        (
-            [*PARQUET, "--trigger", "sometimes"],
-            "use available-now or an interval such as '10 seconds'",
-        ),
-        ([*PARQUET, "--schema", "a INT", "--derive", "x y=1"], "--derive 'x y' is not a valid column name"),
-        ([*PARQUET, "--format", "yaml"], "--format yaml is unknown: use one of raw, string, long"),
-        ([*PARQUET, "--format", "raw", "--key-format", "json"], "key format json is none of raw, string"),
+        ([*PARQUET, "--format", "avro"], "set the option value.schema to its JSON, or schema.registry"),
+        ([*PARQUET, "--trigger", "sometimes"], "neither available-now nor an interval such as '10 seconds'"),
+        ([*PARQUET, "--schema", "a INT", "--derive", "x y=1"], "--derive 'x y' is no name of a column"),
+        ([*PARQUET, "--format", "yaml"], "--format yaml is none of raw, string, long"),
+        ([*PARQUET, "--format", "raw", "--key-format", "json"], "key format must be one of raw, string"),
         (
             [*PARQUET, "--format", "raw", "--schema", "a INT"],
-            "raw keeps the bytes as they are: leave out the schema",
+            "format raw has no fields: remove the schema",
         ),
         (
             [*PARQUET, "--format", "long", "--schema", "a INT"],
-            "format long has no fields: leave out the schema",
+            "format long has no fields: remove the schema",
         ),
-        ([*PARQUET, "--schema", "a INT", "--mode", "lenient"], "mode LENIENT is none of PERMISSIVE"),
+        ([*PARQUET, "--schema", "a INT", "--mode", "lenient"], "mode must be one of PERMISSIVE"),
         ([*PARQUET, "--schema", "@nowhere"], "No such file or directory: nowhere"),
-        ([*PARQUET, "--schema", "a INT", "--keep", "colour"], "Kafka has no column colour"),
-        ([*PARQUET, "--schema", "a INT", "--group-by", "a"], "must be given together"),
+        ([*PARQUET, "--schema", "a INT", "--keep", "colour"], "cannot keep colour"),
+        ([*PARQUET, "--schema", "a INT", "--group-by", "a"], "go together"),
         ([*PARQUET, "--schema", "a INT", "--option", "startingOffsetz=1"], "did you mean startingOffsets?"),
         ([*PARQUET, "--schema", "a INT", "--starting-offsets", "yesterday"], "startingOffsets must be JSON"),
-        ([*PARQUET, "--schema", "a INT", *AGGREGATE, "--trigger", "1 minute"], "use available-now"),
+        (
+            [*PARQUET, "--schema", "a INT", *AGGREGATE, "--trigger", "1 minute"],
+            "use the trigger available-now",
+        ),
         ([*PARQUET, "--schema", "a INT", *AGGREGATE, "--sink", "delta"], "use the sink parquet"),
-        (
-            [*PARQUET, "--sink", "paper"],
-            "--sink paper is unknown: use one of parquet, delta, kafkacore, console",
-        ),
-        (
-            [*PARQUET, "--schema", "a INT", "--to", "t2"],
-            "--to works only with the sink kafkacore, not with parquet",
-        ),
-        (
-            [*PARQUET, "--schema", "a INT", "--exactly-once"],
-            "--exactly-once works only with the sink kafkacore",
-        ),
-        (KAFKA, "--to is missing: the sink kafkacore needs it"),
+        ([*PARQUET, "--sink", "paper"], "--sink paper is none of parquet, delta, kafkacore, console"),
+        ([*PARQUET, "--schema", "a INT", "--to", "t2"], "--to is of the sink kafkacore, not of parquet"),
+        ([*PARQUET, "--schema", "a INT", "--exactly-once"], "--exactly-once is of the sink kafkacore"),
+        (KAFKA, "--to is missing: where the sink kafkacore is"),
         ([*KAFKA, "--to", "t2", "--sink-option", "topc=x"], "did you mean topic?"),
-        (
-            [*KAFKA, "--to", "t2", "--path", "p"],
-            "--path works only with the sink parquet or delta, not with kafkacore",
-        ),
+        ([*KAFKA, "--to", "t2", "--path", "p"], "--path is of the sink parquet or delta, not of kafkacore"),
         ([*PARQUET, "--schema", "a INT", "--sink", "delta", "--sink-option", "mergeschem=x"], "mergeSchema"),
         (
             [*TOPIC, "--format", "raw", "--sink", "console", "--rows", "few"],
             "--rows few is not a whole number",
         ),
-        ([*TOPIC, "--format", "raw", "--sink", "console", "--rows", "0"], "at least one row"),
+        ([*TOPIC, "--format", "raw", "--sink", "console", "--rows", "0"], "at least 1 row"),
         ([*PARQUET, "--format", "raw", "--timeout", "soon"], "--timeout 'soon' is not a number of seconds"),
         (["nowhere.toml"], "nowhere.toml: No such file or directory"),
     ],
@@ -100,10 +88,7 @@ def test_arguments_that_do_not_go_together_end_with_2(arguments, sentence, capsy
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [
-        (["--derive", "to_date(at)"], "must have the form NAME=SQL"),
-        (["--option", MARK], "must have the form NAME=VALUE"),
-    ],
+    [(["--derive", "to_date(at)"], "is not NAME=SQL"), (["--option", MARK], "is not NAME=VALUE")],
 )
 def test_malformed_argument_ends_with_2_and_is_not_shown(arguments, sentence, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -196,17 +181,17 @@ def test_file_holds_a_whole_job_and_the_command_line_wins(job):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('boostrap = "h:1"', "has no setting 'boostrap': did you mean bootstrap?"),
-        ('colour = "red"', "has no setting 'colour': it may have aggregate, aggregate-path, bootstrap"),
-        ("topic = true", "topic must be a text"),
-        ("topic = {a = 1}", "topic must be a text"),
-        ('option = "x=1"', "option must be a table of texts"),
-        ("derive = {x = 2026-01-01}", "derive must be a table of texts"),
+        ('boostrap = "h:1"', "unknown setting 'boostrap': did you mean bootstrap?"),
+        ('colour = "red"', "unknown setting 'colour': the settings are aggregate, aggregate-path, bootstrap"),
+        ("topic = true", "topic must be a string"),
+        ("topic = {a = 1}", "topic must be a string"),
+        ('option = "x=1"', "option must be a table of strings"),
+        ("derive = {x = 2026-01-01}", "derive must be a table of strings"),
         ('exactly-once = "yes"', "exactly-once must be true or false"),
-        (f'topic = "{MARK}', "is no TOML: look at end of document"),
-        (f'topic = "{MARK}"\n{MARK} = ?\n', "is no TOML: look at line 2"),
-        ("#" * (MAX_FILE_BYTES + 1), "is no job"),
-        ("a = " + "[" * 5_000, "is no TOML"),
+        (f'topic = "{MARK}', "is not valid TOML: error at end of document"),
+        (f'topic = "{MARK}"\n{MARK} = ?\n', "is not valid TOML: error at line 2"),
+        ("#" * (MAX_FILE_BYTES + 1), "is not a job file"),
+        ("a = " + "[" * 5_000, "is not valid TOML"),
     ],
 )
 def test_file_that_is_no_job_is_a_sentence_without_its_values(job, capsys, text, sentence):
@@ -220,7 +205,7 @@ def test_file_that_is_no_job_is_a_sentence_without_its_values(job, capsys, text,
 def test_file_that_is_no_text_is_refused(tmp_path, capsys):
     (tmp_path / "job.toml").write_bytes(b"\xff\xfe")
     assert main(["pipeline", str(tmp_path / "job.toml")]) == 2
-    assert "it is not text in UTF-8" in capsys.readouterr().err
+    assert "it is not UTF-8 text" in capsys.readouterr().err
 
 
 def test_missing_secret_is_told_before_spark_starts(job, capsys, monkeypatch):
@@ -365,14 +350,13 @@ def test_any_text_comes_back_out_of_the_file(tmp_path_factory, table, text, name
 # ---- What is shown -----------------------------------------------------------------------------------------
 
 ROOT = Path(__file__).resolve().parents[3]
-GUIDE = "docs/guides/spark-pipeline.md"
-SHOWN = {"--help": EXAMPLES, GUIDE: (ROOT / GUIDE).read_text()}
+SHOWN = {"--help": EXAMPLES, "docs/SPARK.md": (ROOT / "docs/SPARK.md").read_text()}
 
 
 def commands(text):
     """Lines of a page that run the pipeline, without those that leave something out."""
     whole = text.replace("\\\n", " ")
-    lines = [line.strip() for line in whole.splitlines() if re.match(r" *kafkacore pipeline ", line)]
+    lines = [line.strip() for line in whole.splitlines() if re.match(r" +kafkacore pipeline ", line)]
     return [shlex.split(line)[2:] for line in lines if "..." not in line]
 
 
@@ -386,8 +370,8 @@ def test_every_command_that_is_shown_is_understood(page, job, monkeypatch):
 
 
 def test_files_that_are_shown_are_jobs(job):
-    blocks = re.findall(r"```toml\n(.*?)```", SHOWN[GUIDE], re.DOTALL)
-    blocks.append(EXAMPLES.split("job.toml, with the names of the arguments:")[1])
+    blocks = re.findall(r"```toml\n(.*?)```", SHOWN["docs/SPARK.md"], re.DOTALL)
+    blocks.append(EXAMPLES.split("job.toml, by the names of the arguments:")[1])
     for block in blocks:
         assert config(job(block)).derive == (("day", "to_date(at)"),)
     assert len(blocks) == 2

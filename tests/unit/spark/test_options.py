@@ -54,7 +54,7 @@ def test_options_survive_the_trip_to_a_worker():
     [
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers is missing"),
         ({"subscribePattern": "x.*"}, "exactly one of assign, subscribe and subscribePattern"),
-        ({"subscribe": " , "}, "subscribe names no topic"),
+        ({"subscribe": " , "}, "subscribe is empty"),
         ({"startingOffset": "earliest"}, "did you mean startingOffsets"),
         ({"startingOffsets": "latest"}, "nothing would be read"),
         ({"startingOffsets": '{"t":{"0":-1}}'}, "nothing would be read"),
@@ -71,15 +71,15 @@ def test_options_survive_the_trip_to_a_worker():
         ({"startingOffsets": "[" * 100_000}, "startingOffsets must be JSON"),
         (
             {"startingOffsets": '{"t":{"0":3}}', "endingOffsets": '{"t":{"0":2}}'},
-            r"\[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET\] t-0: startingOffsets 3 lies after",
+            r"\[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET\] t-0: startingOffsets 3 is greater than",
         ),
         (
             {"startingOffsets": '{"t":{"0":3}}', "endingOffsets": '{"t":{"1":2}}'},
-            r"\[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET\].* only one names t-0, t-1",
+            r"MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET\].* one of them names t-0, t-1",
         ),
         (
             {"startingOffsetsByTimestamp": '{"t":{"0":3}}', "endingOffsetsByTimestamp": '{"t":{"0":2}}'},
-            "startingOffsetsByTimestamp 3 lies after endingOffsetsByTimestamp 2",
+            "startingOffsetsByTimestamp 3 is greater than endingOffsetsByTimestamp 2",
         ),
         ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "must not exceed"),
         ({"minPartitions": "0"}, "minPartitions must be above 0"),
@@ -138,18 +138,18 @@ def test_mistake_of_a_stream_is_answered_with_what_to_change(change, sentence):
 def test_batch_read_ignores_what_is_for_triggers_and_says_so(caplog):
     options = {**BASE, "maxOffsetsPerTrigger": "many", "maxTriggerDelay": "soon", "path": "x"}
     assert parse_options(options, streaming=False).max_offsets_per_trigger is None
-    assert "without effect in spark.read: maxOffsetsPerTrigger, maxTriggerDelay" in caplog.text
+    assert "no effect in spark.read: maxOffsetsPerTrigger, maxTriggerDelay" in caplog.text
 
 
 def test_stream_ignores_an_ending_timestamp_and_says_so(caplog):
     parse_options({**BASE, "endingTimestamp": "5"}, streaming=True)
-    assert "endingTimestamp is without effect" in caplog.text
+    assert "endingTimestamp has no effect" in caplog.text
 
 
 def test_options_of_others_are_ignored_with_one_warning(caplog):
     parse_options({**BASE, "topic": "out", "checkpointInterval": "5"}, streaming=False)
     assert [record.message for record in caplog.records] == [
-        "options without effect here: checkpointinterval, topic"
+        "ignoring options that have no effect: checkpointinterval, topic"
     ]
 
 
@@ -165,8 +165,8 @@ def test_settings_of_java_without_counterpart_are_ignored_with_one_warning(caplo
     parsed = parse_options({**BASE, **options}, streaming=False)
     assert parsed.client_configs == {"bootstrap_servers": "h:1"}
     assert [record.message for record in caplog.records] == [
-        "options without effect here: kafka.default.api.timeout.ms, kafka.my.own, kafka.sasl.jaas.config, "
-        "kafka.ssl.truststore.password"
+        "ignoring options that have no effect: kafka.default.api.timeout.ms, kafka.my.own, "
+        "kafka.sasl.jaas.config, kafka.ssl.truststore.password"
     ]
 
 
@@ -208,7 +208,8 @@ def test_fraction_of_an_offset_is_cut_off_as_spark_does():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "sentence"), [("(", "no regular expression"), ("  ", "subscribePattern is empty")]
+    ("pattern", "sentence"),
+    [("(", "not a supported regular expression"), ("  ", "subscribePattern is empty")],
 )
 def test_pattern_that_is_no_expression_is_refused(pattern, sentence):
     options = {"kafka.bootstrap.servers": "h:1", "subscribePattern": pattern}

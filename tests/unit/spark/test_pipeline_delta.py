@@ -37,7 +37,7 @@ def test_rows_and_their_number_are_one_commit(sink):
 def test_new_column_is_refused_in_one_line_unless_schemas_are_merged(sink):
     DeltaWriter(sink).write(ROWS, "q", 0)
     wider = ROWS.append_column("name", pa.array(["a", "b"]))
-    with pytest.raises(PipelineError, match="the Delta table did not take the batch") as refused:
+    with pytest.raises(PipelineError, match="failed to write the batch to the Delta table") as refused:
         DeltaWriter(sink).write(wider, "q", 1)
     assert "\n" not in str(refused.value)
     DeltaWriter(DeltaSink(sink.path, options={"mergeSchema": "true"})).write(wider, "q", 1)

@@ -88,7 +88,7 @@ def test_level_of_the_chosen_codec_is_the_producers(options, level):
         ({"kafka__linger__ms": "soon"}, r"kafka\.linger\.ms must be a whole number"),
         ({"kafka__enable__idempotence": "maybe"}, "must be true or false"),
         ({"kafka__linger__mss": "1"}, r"did you mean kafka\.linger\.ms"),
-        ({"kafka__partitioner__class": "my.Own"}, "is Java code"),
+        ({"kafka__partitioner__class": "my.Own"}, "is a Java class"),
         ({"includeHeaders": "maybe"}, "must be true or false"),
         ({"topic": " "}, "topic is empty"),
     ],
@@ -121,9 +121,9 @@ def test_value_that_names_a_secret_is_looked_up_where_the_producer_is_made(monke
 @pytest.mark.parametrize(
     ("streaming", "options", "sentence"),
     [
-        (False, {"topic": "t"}, r"leave it out of df\.write"),
+        (False, {"topic": "t"}, r"remove it from df\.write"),
         (True, {}, r"exactly\.once\.topic"),
-        (True, {"topic": "t", "kafka__enable__idempotence": "false"}, "needs kafka.enable.idempotence"),
+        (True, {"topic": "t", "kafka__enable__idempotence": "false"}, "remove kafka.enable.idempotence"),
         (True, {"topic": "t", "exactly__once__prefix": ""}, "exactly.once.prefix is empty"),
     ],
 )
@@ -135,7 +135,7 @@ def test_exactly_once_that_cannot_be_is_refused_before_anything_is_written(strea
 def test_batch_of_which_a_task_is_missing_is_not_committed():
     options = parsed(True, exactly__once="true", topic="t")
     tasks = [TaskTransaction("query", number, Written(1, 1), None) for number in (2, 0)]
-    with pytest.raises(IllegalStateError, match=r"tasks \[0, 2\] are not all of batch 7"):
+    with pytest.raises(IllegalStateError, match=r"batch 7 is incomplete: it has only tasks \[0, 2\]"):
         commit_batch(options, tasks, 7)
 
 
@@ -160,11 +160,20 @@ def schema(*columns):
     [
         ([("value", "string")], "no topic"),
         ([("topic", "string"), ("key", "string")], "no column value"),
-        ([("topic", "integer"), ("value", "string")], "column topic must be string, not int"),
-        ([("topic", "string"), ("value", "long")], "column value must be string or binary, not bigint"),
+        ([("topic", "integer"), ("value", "string")], "column topic must be of type string, not int"),
+        (
+            [("topic", "string"), ("value", "long")],
+            "column value must be of type string or binary, not bigint",
+        ),
         ([("topic", "string"), ("value", "string"), ("key", "double")], "column key must be"),
-        ([("topic", "string"), ("value", "string"), ("partition", "long")], "column partition must be int"),
-        ([("topic", "string"), ("value", "string"), ("headers", "string")], "column headers must be array"),
+        (
+            [("topic", "string"), ("value", "string"), ("partition", "long")],
+            "column partition must be of type int",
+        ),
+        (
+            [("topic", "string"), ("value", "string"), ("headers", "string")],
+            "column headers must be of type array",
+        ),
         ([("topic", "string"), ("value", "string"), ("timestamp", "long")], "column timestamp must be"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Columns with one value in every row: the topic and the partition of a batch. A value in, Arrow arrays out.
+"""Build columns with the same value in every row, for the topic and the partition of a batch.
 
-Built once and sliced, from buffers: ``pyarrow.repeat`` takes a scalar, and the first scalar of a process
-imports pandas where there is one (0.25 CPU s and 30 MB of each worker). Does not know: records.
+An array is built once from buffers and then sliced. ``pyarrow.repeat`` is avoided because the first PyArrow
+scalar of a process imports pandas if it is installed: 0.25 CPU seconds and 30 MB in each worker.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from kafkacore.decode.decoder import ArrowArray
 
-#: Rows of the first array; the next are larger where they must be.
+#: Minimum rows of an array, of which batches get slices.
 LEAST_ROWS = 1024
 
 
 class ConstantColumns:
-    """The topic and the partition of one batch after the other."""
+    """Builder of the topic and partition columns for consecutive batches."""
 
     def __init__(self) -> None:
         self._topic: str | None = None
@@ -28,20 +28,20 @@ class ConstantColumns:
         self._partitions: ArrowArray | None = None
 
     def topics(self, topic: str | None, row_count: int) -> pa.StringArray:
-        """``row_count`` times ``topic``."""
+        """Return a column of ``row_count`` times ``topic``."""
         if self._topics is None or topic != self._topic or row_count > len(self._topics):
-            self._topic, self._topics = topic, repeated_text(topic, _room(row_count))
+            self._topic, self._topics = topic, repeated_text(topic, _capacity(row_count))
         return self._topics.slice(0, row_count)
 
     def partitions(self, partition: int | None, row_count: int) -> ArrowArray:
-        """``row_count`` times ``partition``."""
+        """Return a column of ``row_count`` times ``partition``."""
         if self._partitions is None or partition != self._partition or row_count > len(self._partitions):
-            self._partition, self._partitions = partition, repeated_int32(partition, _room(row_count))
+            self._partition, self._partitions = partition, repeated_int32(partition, _capacity(row_count))
         return self._partitions.slice(0, row_count)
 
 
 def repeated_text(text: str | None, row_count: int) -> pa.StringArray:
-    """A string column of ``row_count`` times ``text``; all of it must stay below 2 GiB."""
+    """Return a string column of ``row_count`` times ``text``. Its size must be below 2 GiB."""
     import pyarrow as pa
 
     if text is None:
@@ -53,7 +53,7 @@ def repeated_text(text: str | None, row_count: int) -> pa.StringArray:
 
 
 def repeated_int32(number: int | None, row_count: int) -> ArrowArray:
-    """An int32 column of ``row_count`` times ``number``."""
+    """Return an int32 column of ``row_count`` times ``number``."""
     import pyarrow as pa
 
     if number is None:
@@ -62,5 +62,5 @@ def repeated_int32(number: int | None, row_count: int) -> ArrowArray:
     return pa.Array.from_buffers(pa.int32(), row_count, [None, pa.py_buffer(numbers)])
 
 
-def _room(row_count: int) -> int:
+def _capacity(row_count: int) -> int:
     return max(LEAST_ROWS, 1 << (row_count - 1).bit_length())

@@ -1,7 +1,7 @@
-"""What a task hands to Spark: columns of records in, record batches of exactly the wanted schema out.
+"""Build the Arrow batches of a task, with exactly the schema that the query asks for.
 
-An :class:`OutputPlan` is made and checked on the driver and travels to the workers; its :class:`Output`
-lives in a task. Does not know: where the records come from (a broker, a file), offsets, Spark's calls.
+The driver creates and checks an :class:`OutputPlan` and sends it to the workers. Each task creates an
+:class:`Output` from it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Output(Protocol):
-    """Makes the batches of one task."""
+    """Builder of the batches of one task."""
 
     @property
     def fetched(self) -> tuple[str, ...]:
@@ -29,23 +29,31 @@ class Output(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """Schema of every batch."""
 
     def batch(self, found: pa.RecordBatch, topic: str | None, partition: int | None) -> pa.RecordBatch:
-        """``found`` has the columns :attr:`fetched` of records of one partition, in order of offsets.
+        """Return the batch for decoded records.
 
-        Topic and partition are ``None`` where nothing says which they are: a lone segment file.
+        Parameters
+        ----------
+        found:
+            The columns :attr:`fetched` of records of one partition, in order of offsets.
+        topic, partition:
+            Where the records are from; ``None`` if unknown, as for a single segment file.
         """
 
 
 class OutputPlan(Protocol):
-    """What to give; picklable."""
+    """Picklable description of the batches of a read."""
 
     def output(self) -> Output: ...
 
 
 def kafka_columns(plan: OutputPlan) -> Mapping[str, Column]:
-    """Which columns of ``plan``, by name, are Kafka's own as they are: filters on them may be pushed down."""
+    """Return the columns of ``plan``, by name, that are unchanged columns of Kafka.
+
+    Filters on these columns can be pushed down.
+    """
     columns: Mapping[str, Column] = getattr(plan, "kafka_columns", {})
     return columns
 
@@ -53,12 +61,12 @@ def kafka_columns(plan: OutputPlan) -> Mapping[str, Column]:
 def batches(
     output: Output, found: pa.RecordBatch, topic: str | None, partition: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """``output.batch`` of all of ``found``: one batch, or several if that is too large decoded.
+    """Yield the batch for ``found``, or several smaller ones if a decoded column would be too large.
 
     Raises
     ------
     ColumnTooLargeError
-        What one record decodes to exceeds it.
+        A single decoded record is too large for a column.
     """
     try:
         made = output.batch(found, topic, partition)
@@ -74,7 +82,7 @@ def batches(
 
 @dataclass(frozen=True)
 class KafkaColumns:
-    """Kafka's own columns, as they are."""
+    """Plan of a read that returns Kafka's columns without decoding."""
 
     columns: tuple[Column, ...]
 

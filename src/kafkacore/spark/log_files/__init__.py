@@ -1,7 +1,8 @@
-"""``format("kafkacore-log")``: Kafka's log segment files to rows, without a broker.
+"""The data source ``format("kafkacore-log")``, which reads Kafka's log segment files without a broker.
 
     spark.read.format("kafkacore-log").load("/backup/kafka/flights-*")
 
-``options`` → ``files`` (paths) → ``planning`` (driver: ranges that begin with a batch; ``transactions``) →
-``reading`` (worker: batches to Arrow). ``source`` is what Spark calls.
+Spark calls ``source``. On the driver, ``options`` checks the options, ``files`` finds the files,
+``transactions`` finds aborted transactions, and ``planning`` divides the files into tasks. On a worker,
+``reading`` converts record batches to Arrow.
 """

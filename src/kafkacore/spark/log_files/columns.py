@@ -1,7 +1,4 @@
-"""The columns of a read of files or raw batches: those of the formats, and one for what is corrupt.
-
-Spark's schema in, an output plan out. Does not know: files, batches.
-"""
+"""Plan the columns of a read of segment files or raw batches, including the column for corrupt batches."""
 
 from __future__ import annotations
 
@@ -21,27 +18,28 @@ _FORMATS = ("value.format", "key.format")
 
 
 def plan_columns(schema: StructType, options: Mapping[str, str], corrupt_column: str) -> OutputPlan:
-    """The plan of ``schema``, which may have a column for the sentence about a corrupt batch.
+    """Return the plan of ``schema``, which may have a column for the description of a corrupt batch.
 
     Raises
     ------
     KafkaConfigurationError
-        As :func:`~kafkacore.spark.typed.formats.plan_output`; or that column is no nullable string.
+        The column for corrupt batches is not a nullable string, or
+        :func:`~kafkacore.spark.typed.formats.plan_output` fails.
     """
     given = {name.lower() for name in options}
     if corrupt_column not in schema.names or given.intersection(_FORMATS):
-        # With a format the column is the format's: it has the values that could not be decoded too.
+        # With a format, the plan of the format fills this column, also with values that cannot be decoded.
         return plan_output(schema, options)
     field = schema[corrupt_column]
     if field.dataType.simpleString() != "string" or not field.nullable:
-        raise KafkaConfigurationError(f"column {corrupt_column} must be a string that may be null")
+        raise KafkaConfigurationError(f"column {corrupt_column} must be a nullable string")
     rest = type(schema)([one for one in schema.fields if one.name != corrupt_column])
     return WithCorruptColumn(plan_output(rest, options), corrupt_column, schema.names.index(corrupt_column))
 
 
 @dataclass(frozen=True)
 class WithCorruptColumn:
-    """The columns of ``plan`` and, at ``index``, one that is null for every record."""
+    """Plan that adds to another plan, at ``index``, a column that is null for every record."""
 
     plan: OutputPlan
     column: str

@@ -1,7 +1,7 @@
-"""Where segment files lie: paths in, files with topic, partition, base offset and size out.
+"""Find and read segment files.
 
-Local and mounted paths are read by the operating system, every other URL by fsspec. Does not know: batches,
-Spark.
+Topic, partition and base offset are derived from a file's path. Local and mounted paths are read through the
+operating system, and all other URLs through fsspec.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _FileInfo(TypedDict):
 
 
 class FileSystem(Protocol):
-    """The methods of fsspec's file systems that are used here; fsspec has no types."""
+    """The used methods of fsspec's file systems. fsspec has no type annotations."""
 
     def unstrip_protocol(self, name: str) -> str: ...
     def glob(self, path: str) -> list[str]: ...
@@ -41,25 +41,25 @@ class FileSystem(Protocol):
     def size(self, path: str) -> int: ...
 
 
-#: A request to an object store costs tens of milliseconds, so that more is asked for at once.
+#: Bytes per read. A request to an object store takes tens of milliseconds, so these are larger.
 REMOTE_CHUNK_BYTES = 8 << 20
 LOCAL_CHUNK_BYTES = 1 << 20
 
-# A segment in a broker's folder, and as tiered storage names it, with an id behind.
+# File name of a segment. In tiered storage it has an id after the offset.
 _SEGMENT = re.compile(r"(\d{20})(-[\w-]+)?\.log")
-# The topic's id, 16 bytes in base64, stands behind the names in tiered storage.
+# In tiered storage, the topic's id follows the name of a topic or a partition: 16 bytes in base64.
 _ID = r"(?:-[\w-]{22})?"
 _TOPIC = f"{TOPIC_NAME_CHARACTERS}{{1,{MAX_TOPIC_NAME_LENGTH}}}"
 _PARTITION_FOLDER = re.compile(rf"({_TOPIC}?)-(\d{{1,10}}){_ID}")
 _TOPIC_FOLDER = re.compile(rf"({_TOPIC})-[\w-]{{22}}")
-# Folders that a broker is about to delete, or to put in another's place.
+# Directories that a broker is about to delete or to move.
 _NOT_THE_LOG = re.compile(r".*\.[0-9a-f]{32}-(delete|future|stray)")
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _GLOB = re.compile(r"[*?\[]")
 
 
 def without_password(path: str) -> str:
-    """``path`` without a user's name and password."""
+    """Return ``path`` without the user and the password."""
     return re.sub(r"//[^/]*@", "//", path)
 
 
@@ -69,12 +69,16 @@ class LogFile:
 
     Parameters
     ----------
+    path:
+        Path or URL.
+    size:
+        Size in bytes.
     topic, partition:
-        Of the folder's name; ``None`` if that does not say.
+        Topic and partition from the name of the directory; ``None`` if it does not contain them.
     base_offset:
-        Of the file's name, likewise.
+        Base offset from the name of the file; ``None`` if it does not contain one.
     is_last:
-        Whether no later segment of the partition was found: only then it may end within a batch.
+        Whether it is the last segment of its partition. Only the last one may end within a batch.
     """
 
     path: str
@@ -86,12 +90,12 @@ class LogFile:
 
     @property
     def shown(self) -> str:
-        """The path as a message may have it: an URL may bear a password."""
+        """Path for messages, without the password that a URL may contain."""
         return without_password(self.path)
 
     @property
     def log(self) -> tuple[str, int, str]:
-        """Whose offsets the file's are: the partition, or the folder where it is not known."""
+        """Key of the log that the file belongs to: the partition, or the directory if that is unknown."""
         if self.topic is None or self.partition is None:
             return "", -1, str(PurePosixPath(self.path).parent)
         return self.topic, self.partition, ""
@@ -102,22 +106,22 @@ class LogFile:
 
     @property
     def chunk_bytes(self) -> int:
-        """How much is best read at once."""
+        """Bytes to read at once."""
         return REMOTE_CHUNK_BYTES if self.is_remote else LOCAL_CHUNK_BYTES
 
 
 def is_remote(path: str) -> bool:
-    """Whether ``path`` is an URL that the operating system does not know."""
+    """Return whether ``path`` is a URL other than ``file:``."""
     return _URL.match(path) is not None and not path.startswith("file:")
 
 
-#: What an option of fsspec can be: a text, or JSON.
+#: Value of an fsspec option: text, or parsed JSON.
 StorageValue: TypeAlias = "str | bool | int | float | list[StorageValue] | dict[str, StorageValue] | None"
 
 
 @dataclass(frozen=True)
 class Storage:
-    """How files are reached; picklable. ``options`` are fsspec's, and secret."""
+    """Access to local and remote files; picklable. ``options`` are fsspec's and may contain secrets."""
 
     options: Mapping[str, StorageValue]
 
@@ -126,31 +130,31 @@ class Storage:
 
     # ---- Finding -----------------------------------------------------------------------------------------
     def find(self, paths: Iterable[str]) -> list[tuple[str, int]]:
-        """Segment files in ``paths``, which are files, folders (with all below them) or globs, and sizes.
+        """Return the paths and sizes of the segment files in ``paths``.
 
-        A file that is named is taken whatever its name; of a folder, what is named like a segment. As in
-        Spark's own sources, names that begin with ``_`` or ``.`` are left out of folders, and so are Kafka's
-        internal topics.
+        A path is a file, a directory or a glob. A file may have any name. A directory is searched recursively
+        for files with the name of a segment. As in Spark's own sources, names that start with ``_`` or ``.``
+        are ignored in directories, and therefore Kafka's internal topics too.
 
         Raises
         ------
         KafkaConfigurationError
-            There is nothing at a path, or no segment.
+            A path does not exist or contains no segment.
         """
         found: dict[str, int] = {}
         for path in paths:
             files = list(self._remote_files(path) if is_remote(path) else _local_files(path))
             if not files:
                 raise KafkaConfigurationError(
-                    f"there is no segment file at {without_password(path)}: give the path of a .log file, or "
-                    "of a folder that has some (<topic>-<partition>/<20 digits>.log)"
+                    f"no segment file found at {without_password(path)}: set the path to a .log file, or "
+                    "to a directory that contains files like <topic>-<partition>/<20 digits>.log"
                 )
             found.update(files)
         return list(found.items())
 
     def _remote_files(self, path: str) -> Iterator[tuple[str, int]]:
         fs, root = self._filesystem(path)
-        # Before the name stand the protocol and, for some, user and host, without which none is opened.
+        # fsspec returns names without the protocol, user and host, which are needed to open a file.
         whole = path.rstrip("/")
         before = whole.removesuffix(root) if whole.endswith(root) else fs.unstrip_protocol("")
         for one in _of_logs(fs.glob(root)) if _GLOB.search(root) else [root]:
@@ -175,20 +179,22 @@ class Storage:
         try:
             fs, root = url_to_fs(path, **storage)
         except (ImportError, ValueError) as error:
-            # What fsspec says is of the protocol and what to install for it, not of the options' values.
-            reason = str(error) if isinstance(error, ImportError) else "fsspec does not know such an URL"
+            # An ImportError names the package to install. A ValueError may contain option values.
+            reason = str(error) if isinstance(error, ImportError) else "fsspec does not support this URL"
             raise KafkaConfigurationError(f"{without_password(path)}: {reason}") from None
         return fs, root
 
     # ---- Reading -----------------------------------------------------------------------------------------
     @contextmanager
     def open(self, path: str, in_order: bool = True) -> Iterator[ReadAt]:
-        """Read at positions of the file ``path``, until the end of the ``with``.
+        """Open a file and return a function that reads from a position.
 
         Parameters
         ----------
+        path:
+            Path or URL.
         in_order:
-            Whether what lies behind a position is read next: of remote files more is asked for then.
+            Whether the file is read sequentially. Remote files are then read in larger blocks.
         """
         if is_remote(path):
             fs, name = self._filesystem(path)
@@ -205,7 +211,7 @@ class Storage:
             os.close(fd)
 
     def content(self, path: str, max_bytes: int) -> bytes | None:
-        """All of a small file; ``None`` if there is none, or it is larger than ``max_bytes``."""
+        """Return a whole file; ``None`` if it does not exist or is larger than ``max_bytes``."""
         try:
             if is_remote(path):
                 fs, name = self._filesystem(path)
@@ -219,7 +225,7 @@ class Storage:
 
 
 class _Blocks:
-    """Small reads, one behind the other, out of large ones."""
+    """Buffer that serves small sequential reads from large blocks."""
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
         self._read = read
@@ -235,7 +241,7 @@ class _Blocks:
 
 
 def _resolved(value: StorageValue, option: str) -> StorageValue:
-    """``value`` with the secrets that it refers to, also within what was JSON."""
+    """Return ``value`` with references to secrets resolved, also inside parsed JSON."""
     if isinstance(value, str):
         return resolved(value, option)
     if isinstance(value, Mapping):
@@ -251,7 +257,7 @@ def _local_path(path: str) -> str:
 
 def _local_files(path: str) -> Iterator[tuple[str, int]]:
     path = _local_path(path)
-    # A name with a bracket in it is what it says if there is such a file.
+    # If a file with this exact name exists, brackets in the name do not make it a glob.
     is_glob = _GLOB.search(path) is not None and not os.path.exists(path)
     named = _of_logs(glob.glob(path, recursive=True)) if is_glob else [path]
     for one in named:
@@ -260,7 +266,7 @@ def _local_files(path: str) -> Iterator[tuple[str, int]]:
             continue
         entered = set()
         for folder, folders, names in os.walk(one, followlinks=True):
-            # A link may lead to where we are.
+            # A symbolic link may lead back to a directory that was already visited.
             real = os.path.realpath(folder)
             if real in entered:
                 folders.clear()
@@ -274,7 +280,7 @@ def _local_files(path: str) -> Iterator[tuple[str, int]]:
 
 
 def _of_logs(matches: Iterable[str]) -> list[str]:
-    """What a glob has found, without the folders that it cannot mean."""
+    """Return the sorted matches of a glob, without directories that are about to be deleted or moved."""
     return sorted(one for one in matches if not any(map(_NOT_THE_LOG.fullmatch, PurePosixPath(one).parts)))
 
 
@@ -287,10 +293,10 @@ def _is_segment(relative: str) -> bool:
 
 # ---- Names -------------------------------------------------------------------------------------------------
 def place_of(path: str) -> tuple[str | None, int | None, int | None]:
-    """Topic, partition and base offset, as far as a segment's path says them.
+    """Return topic, partition and base offset of a segment, as far as its path contains them.
 
-    ``<topic>-<partition>/<offset>.log`` of a broker; tiered storage has the topic's id behind, or the
-    partition as a folder of its own.
+    A broker has ``<topic>-<partition>/<offset>.log``. In tiered storage, the topic's id follows the directory
+    name, or the partition is a directory of its own.
     """
     parts = PurePosixPath(path).parts
     segment = _SEGMENT.fullmatch(parts[-1])
@@ -309,14 +315,14 @@ def place_of(path: str) -> tuple[str | None, int | None, int | None]:
 def log_files(
     found: Iterable[tuple[str, int]], topic: str | None = None, partition: int | None = None
 ) -> list[LogFile]:
-    """Files in the order of their logs.
+    """Return the files, ordered by log and base offset.
 
     Parameters
     ----------
     found:
         Paths and sizes.
     topic, partition:
-        Of all of them, whatever their folders say.
+        Topic and partition of all files. They override the names of the directories.
     """
     files = []
     for path, size in found:

@@ -1,6 +1,6 @@
-"""The options of ``format("kafkacore-log")``: strings in, one checked, picklable object out.
+"""The options of ``format("kafkacore-log")``.
 
-Where an option means what it means to ``kafkacore``, it has the same name. Does not know: files, columns.
+An option with the same meaning as in ``format("kafkacore")`` has the same name.
 """
 
 from __future__ import annotations
@@ -28,45 +28,48 @@ _S, _I, _L = SettingType.STRING, SettingType.INT, SettingType.LONG
 # fmt: off
 OPTIONS: Final = table(
     spark_option("path", _S,
-                 documentation="A file, a folder or a glob, as given to `load`."),
+                 documentation="A file, a directory or a glob. `load` sets this option."),
     spark_option("paths", _S,
-                 documentation='Several of them, as given to `load`, in JSON: `["a", "b"]`.'),
-    spark_option("topic", _S, shown_default="of the folder's name",
-                 documentation="Topic of all files, whatever their folders are called; the column is null "
-                               "if neither gives it."),
-    spark_option("partition", _I, shown_default="of the folder's name",
-                 documentation="Partition of all files; the column is null if neither gives it."),
+                 documentation='Several paths in JSON such as `["a", "b"]`. `load` sets this option if it '
+                               "gets a list."),
+    spark_option("topic", _S, shown_default="from the directory name",
+                 documentation="Topic of all files. It overrides the names of their directories. The column "
+                               "`topic` is null if neither contains the topic."),
+    spark_option("partition", _I, shown_default="from the directory name",
+                 documentation="Partition of all files. It overrides the names of their directories. The "
+                               "column `partition` is null if neither contains the partition."),
     spark_option("subscribe", _S, shown_default="all",
-                 documentation="Read only these topics of the files found: a list with commas."),
+                 documentation="Comma-separated topics. Files of other topics are ignored."),
     spark_option("subscribePattern", _S, shown_default="all",
-                 documentation="Read only these topics of the files found: a regular expression of the "
-                               "whole name."),
+                 documentation="Regular expression that must match the whole name of a topic. Files of "
+                               "other topics are ignored."),
     spark_option("startingOffsets", _S, shown_default="`earliest`",
-                 documentation='Start at these offsets, `{"orders":{"0":23}}`. Partitions that are not '
-                               "named are read whole."),
+                 documentation='Offset at which each partition starts, in JSON such as '
+                               '`{"orders":{"0":23}}`. Other partitions are read from their beginning.'),
     spark_option("endingOffsets", _S, shown_default="`latest`",
-                 documentation="End at these offsets. Partitions that are not named are read whole."),
+                 documentation="Offset at which each partition ends, exclusive, in JSON. Other partitions "
+                               "are read to their end."),
     spark_option("startingTimestamp", _L,
-                 documentation="Start at the first record with this time or a later one, in ms since "
-                               "1970. A log without one is left out."),
+                 documentation="Start at the first record at or after this time, in ms since 1970. A "
+                               "partition without such a record is skipped."),
     spark_option("endingTimestamp", _L,
-                 documentation="End before the first record with this time or a later one, in ms since "
-                               "1970. A log without one is read whole."),
+                 documentation="End before the first record at or after this time, in ms since 1970. A "
+                               "partition without such a record is read to its end."),
     spark_option("isolation", _S, ISOLATIONS[0], choices=ISOLATIONS,
-                 documentation="`read_committed` leaves out aborted transactions and ends at the first "
-                               "one that is open. Damage that may hide how a transaction ended fails the "
-                               "read unless `mode` is set otherwise."),
+                 documentation="`read_committed` skips aborted transactions and ends at the first open one. "
+                               "If damage hides whether a transaction was committed, `mode` determines "
+                               "whether the read fails or skips its records."),
     spark_option("mode", _S, "FAILFAST", choices=MODES,
-                 documentation="Treatment of a corrupt batch. `FAILFAST` ends the query with file, "
-                               "position and reason; `DROPMALFORMED` leaves the batch out; `PERMISSIVE` "
-                               "leaves it out and gives a row, all null, with that sentence in "
-                               "`_corrupt_record` if the schema names it."),
+                 documentation="Treatment of a corrupt batch. `FAILFAST` fails the query with an error that "
+                               "names the file, position and reason. `DROPMALFORMED` skips the batch. "
+                               "`PERMISSIVE` also skips it; if the schema has the column `_corrupt_record`, "
+                               "a row with the reason in this column takes its place."),
     spark_option("columnNameOfCorruptRecord", _S, CORRUPT_RECORD,
-                 documentation="Name of that column, a STRING."),
+                 documentation="Name of the STRING column for the description of a corrupt batch."),
     spark_option("minPartitions", _I,
-                 documentation="Least number of tasks, a hint as in `kafkacore`."),
+                 documentation="Approximate minimum number of tasks."),
     spark_option("maxBytesPerPartition", _L, shown_default="16 to 128 MiB, for about 64 tasks",
-                 documentation="Bytes of a file that one task reads."),
+                 documentation="Approximate maximum number of bytes that one task reads."),
 )
 # fmt: on
 OPTION_NAMES: Final = tuple(OPTIONS)
@@ -74,7 +77,7 @@ OPTION_NAMES: Final = tuple(OPTIONS)
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Checked options of one read. ``storage`` holds secrets and is in no text of it."""
+    """Checked options of one read. ``storage`` may contain secrets, so the representation omits it."""
 
     paths: tuple[str, ...]
     storage: dict[str, StorageValue] = field(default_factory=dict, repr=False)
@@ -97,12 +100,12 @@ def parse_log_options(options: Mapping[str, str]) -> LogOptions:
     Parameters
     ----------
     options:
-        As Spark gives them; names in any case.
+        Options as Spark passes them. Names are not case-sensitive.
 
     Raises
     ------
     KafkaConfigurationError
-        An option is unknown, missing or malformed; the message says what to change.
+        An option is unknown, missing or malformed. The message says what to change.
     """
     given = {name.lower(): value for name, value in options.items()}
     _refuse_brokers(given)
@@ -129,20 +132,23 @@ def parse_log_options(options: Mapping[str, str]) -> LogOptions:
 
 
 def corrupt_mode(known: Mapping[str, str]) -> str:
-    """What happens to a corrupt batch: FAILFAST unless ``mode`` says another.
+    """Return the mode for corrupt batches. The default is FAILFAST.
 
-    Values that cannot be decoded are PERMISSIVE unless it does; but a batch may be a thousand records.
+    The default for values that cannot be decoded is PERMISSIVE. But a corrupt batch may lose a thousand
+    records.
     """
     return one_of(known, OPTIONS["mode"])
 
 
 def _refuse_brokers(given: Mapping[str, str]) -> None:
     if "kafka.isolation.level" in given:
-        raise KafkaConfigurationError("kafka.isolation.level is for brokers: use the option isolation")
+        raise KafkaConfigurationError(
+            "kafka.isolation.level applies only to brokers: use the option isolation"
+        )
     for name in given:
         if name.startswith("kafka."):
             raise KafkaConfigurationError(
-                f"{name} is for brokers, and kafkacore-log reads files: remove the option"
+                f"{name} applies only to brokers, but kafkacore-log reads files: remove it"
             )
 
 
@@ -153,15 +159,18 @@ def _paths(known: Mapping[str, str]) -> tuple[str, ...]:
         except ValueError:
             paths = None
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
-            raise KafkaConfigurationError('paths must be JSON such as ["a.log", "b.log"]: or use load([...])')
+            raise KafkaConfigurationError('paths must be JSON such as ["a.log", "b.log"], or use load([...])')
         return tuple(paths)
     if not known.get("path"):
-        raise KafkaConfigurationError("no path is given: load('/backup/flights-0') or .option('path', ...)")
+        raise KafkaConfigurationError("no path is set: use load('/backup/flights-0') or .option('path', ...)")
     return (known["path"],)
 
 
 def _storage(given: Mapping[str, str]) -> dict[str, StorageValue]:
-    """``storage.key`` → fsspec's ``key``. JSON of an object, a list or a truth value is read as such."""
+    """Return the options ``storage.NAME`` as fsspec's option ``NAME``.
+
+    A value is parsed as JSON if it is an object, a list or a boolean.
+    """
     storage: dict[str, StorageValue] = {}
     for name, text in given.items():
         if not name.startswith(STORAGE_PREFIX):
@@ -171,8 +180,8 @@ def _storage(given: Mapping[str, str]) -> dict[str, StorageValue]:
             try:
                 value = json.loads(text)
             except ValueError:
-                # Its value may be a secret, so that it is not shown.
-                raise KafkaConfigurationError(f"{name} begins like JSON and is none") from None
+                # The message does not contain the value, which may be a secret.
+                raise KafkaConfigurationError(f"{name} starts like JSON but is not valid JSON") from None
         storage[name.removeprefix(STORAGE_PREFIX)] = value
     return storage
 
@@ -182,7 +191,7 @@ def _partition(known: Mapping[str, str]) -> int | None:
         return None
     number = integer(known, OPTIONS["partition"])
     if not 0 <= number <= INT32_MAX:
-        raise KafkaConfigurationError(f"partition must be a partition's number, not {number}")
+        raise KafkaConfigurationError(f"partition must be from 0 to {INT32_MAX}, not {number}")
     return number
 
 
@@ -191,18 +200,18 @@ def _pattern(known: Mapping[str, str]) -> str | None:
     if text is None:
         return None
     if "subscribe" in known:
-        raise KafkaConfigurationError("give subscribe or subscribePattern, not both")
+        raise KafkaConfigurationError("set subscribe or subscribePattern, not both")
     try:
         re.compile(text)
     except re.error as error:
         raise KafkaConfigurationError(
-            f"subscribePattern {text!r} is no regular expression: {error}"
+            f"subscribePattern {text!r} is not a valid regular expression: {error}"
         ) from None
     return text
 
 
 def _bound(known: Mapping[str, str], which: str, name: str, named: int) -> Bound:
-    """Where reading starts or ends; a timestamp beats offsets, as in ``kafkacore``."""
+    """Return the start or the end of the read. As in ``kafkacore``, a timestamp takes precedence."""
     option = f"{which}Timestamp"
     if option in known:
         return Bound(timestamp=integer(known, OPTIONS[option]))

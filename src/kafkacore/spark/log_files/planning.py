@@ -1,7 +1,7 @@
-"""What the tasks of a read are: checked options in, ranges of files that begin with a batch out.
+"""Divide segment files into tasks, on the driver.
 
-Runs on the driver and looks at headers alone: a file is divided by its ``.index`` where there is one, and
-else by the batches' lengths. Does not know: columns, Spark.
+Only headers of batches are read. A file is split with the help of its ``.index`` if there is one, and
+otherwise by reading the length of each batch.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from kafkacore.structs import TopicPartition
 logger = logging.getLogger(__name__)
 
 _INDEX_ENTRY = struct.Struct(">II")
-#: More is no index of a segment: 8 bytes for each 4 kB of 2 GiB, and Kafka's own limit is 10 MiB.
+#: Maximum size of an index. Kafka's limit is 10 MiB: 8 bytes per 4 KiB of a 2 GiB segment are 4 MiB.
 _MAX_INDEX_BYTES = 64 << 20
-#: Where no option says it: so many tasks, none of them too small to be worth its start, or so large that
-#: much is done again when one fails. The second limit is that of Spark's own sources.
+#: Default number of tasks, and minimum and maximum bytes of a task. A smaller task is not worth its start,
+#: and a larger one repeats too much when it fails. The maximum is the same as in Spark's own sources.
 _TASKS, _MIN_TASK_BYTES, _MAX_TASK_BYTES = 64, 16 << 20, 128 << 20
-#: A task takes this much time to open a file and to begin, in bytes that it could have read meanwhile.
+#: Cost of opening a file, as the number of bytes that a task could read in that time.
 _OPEN_COST_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
 class FileRange:
-    """Bytes ``[start, end)`` of a file, which begin and end with a batch, and the records wanted of them."""
+    """Range ``[start, end)`` of a file, made of whole batches, and the selection of its records."""
 
     file: LogFile
     start: int
@@ -49,12 +49,14 @@ class FileRange:
 
 
 def plan_tasks(options: LogOptions) -> list[list[FileRange]]:
-    """What each task reads, in the order of the logs.
+    """Return the ranges that each task reads, ordered by log and offset.
 
     Raises
     ------
     KafkaConfigurationError
-        A path has no segment, or an option does not fit what is there.
+        A path has no segment, or an option does not match the files.
+    CorruptRecordError
+        Damage hides whether a transaction was committed, and the mode is FAILFAST.
     """
     storage = Storage(options.storage)
     files = _subscribed(options, log_files(storage.find(options.paths), options.topic, options.partition))
@@ -63,13 +65,13 @@ def plan_tasks(options: LogOptions) -> list[list[FileRange]]:
     for _, group in groupby(files, key=lambda file: file.log):
         log = list(group)
         selection = _selection(options, storage, log)
-        for file, behind in _wanted(log, selection):
-            ranges += _divided(storage, file, selection, target, behind)
+        for file, next_base_offset in _wanted(log, selection):
+            ranges += _divided(storage, file, selection, target, next_base_offset)
     return _packed(ranges, target)
 
 
 def _target_bytes(options: LogOptions, whole: int) -> int:
-    """Bytes of a task. How many cores there are is not known here."""
+    """Return the bytes of a task. The number of cores is not known here."""
     target = options.max_bytes_per_partition
     if target is None:
         target = min(max(whole // _TASKS, _MIN_TASK_BYTES), _MAX_TASK_BYTES)
@@ -84,21 +86,21 @@ def _subscribed(options: LogOptions, files: list[LogFile]) -> list[LogFile]:
     pattern = re.compile(options.subscribe_pattern) if options.subscribe_pattern is not None else None
 
     def is_wanted(topic: str) -> bool:
-        # The whole name has to match, as Kafka's consumers have it.
+        # As in Kafka's consumers, the pattern must match the whole name.
         return topic in options.subscribe if pattern is None else pattern.fullmatch(topic) is not None
 
     found = [file for file in files if file.topic is not None and is_wanted(file.topic)]
     if not found:
         there = sorted({file.topic for file in files if file.topic is not None})[:10]
         raise KafkaConfigurationError(
-            f"no file is of a topic that is subscribed to; there are {', '.join(there) or 'none'}"
+            f"no file belongs to a subscribed topic; topics of the files: {', '.join(there) or 'none'}"
         )
     return found
 
 
 # ---- Which records -----------------------------------------------------------------------------------------
 def _selection(options: LogOptions, storage: Storage, log: Sequence[LogFile]) -> Selection:
-    """Offsets and aborted transactions of one partition's files."""
+    """Return the offsets to read and the aborted transactions of one partition."""
     begin = _offset(options.starting, storage, log, "startingOffsets")
     end = _offset(options.ending, storage, log, "endingOffsets")
     if options.starting.timestamp is not None and begin is None:
@@ -111,24 +113,25 @@ def _selection(options: LogOptions, storage: Storage, log: Sequence[LogFile]) ->
         with storage.open(file.path) as read:
             scan.scan(read, file.size, file.shown, file.is_last)
     stable = scan.last_stable_offset
-    if stable is not None and stable < end and scan.doubt is not None:
-        what = f"all from offset {stable} on, where a transaction began that may have ended there,"
-        _tell_of_doubt(options, scan.doubt, what)
+    if stable is not None and stable < end and scan.possible_end is not None:
+        what = f"the transaction that starts at offset {stable} was committed; all records from there on"
+        _report_undecided(options, scan.possible_end, what)
     for first, last, place in scan.unread_ends:
         if first < end and last >= (begin or 0):
-            _tell_of_doubt(options, place, f"the transaction from offset {first}, which ended there,")
+            what = f"the transaction that starts at offset {first} was committed; its records"
+            _report_undecided(options, place, what)
     return Selection(begin or 0, end if stable is None else min(end, stable), scan.aborted)
 
 
-def _tell_of_doubt(options: LogOptions, place: str, what: str) -> None:
-    """Records will be missing, and no task may come to the damage that is why."""
-    sentence = f"{place}. Of {what} it cannot be told whether it was committed"
+def _report_undecided(options: LogOptions, place: str, what: str) -> None:
+    """Report records that are skipped because of damage. Tasks may not read the damaged place themselves."""
+    sentence = f"{place}. The damage hides whether {what}"
     if options.mode == "FAILFAST":
         raise CorruptRecordError(
-            f"{sentence}. Set the option mode to PERMISSIVE or DROPMALFORMED to leave it out, or isolation "
-            "to read_uncommitted"
+            f"{sentence} cannot be read. Set the option mode to PERMISSIVE or DROPMALFORMED to skip them, or "
+            "isolation to read_uncommitted"
         )
-    logger.warning("%s; it is left out", sentence)
+    logger.warning("%s are skipped", sentence)
 
 
 def _offset(bound: Bound, storage: Storage, log: Sequence[LogFile], option: str) -> int | None:
@@ -139,14 +142,14 @@ def _offset(bound: Bound, storage: Storage, log: Sequence[LogFile], option: str)
         return None
     if first.topic is None or first.partition is None:
         raise KafkaConfigurationError(
-            f"{first.shown} does not say of which partition it is, so that {option} has none for it: set the "
-            "options topic and partition"
+            f"{option} cannot be applied to {first.shown}, because its path does not contain the topic and "
+            "the partition: set the options topic and partition"
         )
     return bound.offsets.get(TopicPartition(first.topic, first.partition))
 
 
 def _offset_of_time(storage: Storage, log: Sequence[LogFile], timestamp: int) -> int | None:
-    """Offset of the first record with this timestamp or a later one, as a broker finds it."""
+    """Return the offset of the first record at or after a timestamp, as a broker finds it."""
     for file in log:
         with storage.open(file.path) as read:
             for header in read_headers(read, file.size):
@@ -166,24 +169,24 @@ def _record_of_time(read: ReadAt, file: LogFile, header: BatchHeader, timestamp:
     try:
         return next((record.offset for record in batch if record.timestamp >= timestamp), None)
     except CorruptRecordError:
-        # The task that comes to it says so.
+        # The task that reads this batch reports the damage.
         return batch.base_offset
 
 
 def _wanted(log: Sequence[LogFile], selection: Selection) -> Iterator[tuple[LogFile, int]]:
-    """The files that may hold records that are wanted, and the offset at which the next one begins."""
+    """Yield the files that may contain selected records, each with the base offset of the next file."""
     for index, file in enumerate(log):
-        # Copies of one segment begin at the same offset.
+        # Copies of a segment have the same base offset.
         later = (one.base_offset for one in log[index + 1 :] if one.base_offset != file.base_offset)
-        behind = next((offset for offset in later if offset is not None), MAX_OFFSET)
+        next_base_offset = next((offset for offset in later if offset is not None), MAX_OFFSET)
         begin = file.base_offset or 0
-        if file.size and behind > selection.from_offset and begin < selection.end_offset:
-            yield file, behind
+        if file.size and next_base_offset > selection.from_offset and begin < selection.end_offset:
+            yield file, next_base_offset
 
 
 # ---- Ranges ------------------------------------------------------------------------------------------------
 def _divided(
-    storage: Storage, file: LogFile, selection: Selection, target: int, behind: int
+    storage: Storage, file: LogFile, selection: Selection, target: int, next_base_offset: int
 ) -> Iterator[FileRange]:
     cuts = [0, *(_cuts(storage, file, target) if file.size > target else []), file.size]
     if selection.aborted is not None:
@@ -191,7 +194,7 @@ def _divided(
         kept = {
             producer_id: inside
             for producer_id, spans in selection.aborted.items()
-            if (inside := [span for span in spans if span[1] >= first and span[0] < behind])
+            if (inside := [span for span in spans if span[1] >= first and span[0] < next_base_offset])
         }
         selection = replace(selection, aborted=kept)
     for start, end in pairwise(cuts):
@@ -199,19 +202,19 @@ def _divided(
 
 
 def _cuts(storage: Storage, file: LogFile, target: int) -> list[int]:
-    """Positions in the file at which a batch begins, about ``target`` bytes apart."""
+    """Return positions at which a batch starts, about ``target`` bytes apart."""
     index = storage.content(file.path.removesuffix(".log") + ".index", _MAX_INDEX_BYTES)
     with storage.open(file.path, in_order=False) as read:
         cuts = _cuts_by_index(read, file, index, target) if index else None
         if cuts is None and file.is_remote:
-            # A request for each batch costs more than the whole file, which one task reads.
+            # A request for each batch would cost more than reading the whole file in one task.
             return []
         return _cuts_by_headers(read, file.size, target) if cuts is None else cuts
 
 
 def _cuts_by_index(read: ReadAt, file: LogFile, index: bytes, target: int) -> list[int] | None:
-    """``None`` if the index is not of this file, which happens to copies."""
-    # Space that was taken beforehand is zeros; an entry may end with some.
+    """Return positions from the index; ``None`` if it does not match the file, as can happen with copies."""
+    # A preallocated index ends with zeros. The last entry may also end with zeros.
     entries = index.rstrip(b"\0")
     entries = index[: -(-len(entries) // _INDEX_ENTRY.size) * _INDEX_ENTRY.size]
     if not entries or len(entries) % _INDEX_ENTRY.size:
@@ -246,7 +249,7 @@ def _cuts_by_headers(read: ReadAt, size: int, target: int) -> list[int]:
 
 
 def _packed(ranges: Sequence[FileRange], target: int) -> list[list[FileRange]]:
-    """Small files share a task, in order."""
+    """Combine small ranges into tasks, in order."""
     tasks: list[list[FileRange]] = []
     size = target
     for one in ranges:

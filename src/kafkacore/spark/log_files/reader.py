@@ -1,7 +1,4 @@
-"""The reader of ``kafkacore-log``: checked options and a plan of columns in, tasks and record batches out.
-
-It is made in a process of Spark's beside the driver, and pickled to the workers.
-"""
+"""The reader of ``format("kafkacore-log")``, which the driver creates and sends to the workers."""
 
 from __future__ import annotations
 
@@ -23,13 +20,13 @@ if TYPE_CHECKING:
     from kafkacore.spark.columns.output import OutputPlan
     from kafkacore.spark.log_files.options import LogOptions
 
-#: Of remote files, made ahead while Spark takes the rows before. Local ones come out of the page cache, and
-#: there a second thread only takes turns with the first.
+#: Maximum bytes of rows that are prefetched from remote files. Local files are not prefetched: they are read
+#: from the page cache, where a second thread does not help.
 AHEAD_BYTES = 16 << 20
 
 
 class LogPartition(InputPartition):
-    """One task's work: ranges of files."""
+    """Spark partition for one task, which reads ranges of files."""
 
     def __init__(self, ranges: list[FileRange]) -> None:
         super().__init__(ranges)
@@ -37,7 +34,7 @@ class LogPartition(InputPartition):
 
 
 class LogReader(ReadingTask[LogPartition], DataSourceReader):
-    """Every record of the files, once."""
+    """Reader of all selected records of the files."""
 
     def __init__(self, options: LogOptions, plan: OutputPlan) -> None:
         self._options = options
@@ -67,6 +64,6 @@ class LogReader(ReadingTask[LogPartition], DataSourceReader):
 
 
 def _ahead(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    # A request to an object store has a time limit of its own, and cannot be interrupted.
+    # A request to an object store cannot be interrupted, but it has its own timeout.
     with Prefetch(rows, lambda batch: batch.nbytes, AHEAD_BYTES, lambda: None) as ahead:
         yield from ahead

@@ -1,7 +1,7 @@
 """Convert the batches of a segment file to Arrow record batches, and report damage.
 
-No record becomes a Python object. Batches that need no decision are converted from the file's bytes to
-columns in one call.
+No Python object is created per record. A run of batches is converted from the file's bytes to columns in one
+call, unless a batch needs separate treatment.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kafkacore.decode.decoder import ArrowArray
     from kafkacore.spark.columns.output import Output
 
-#: Rows of one Arrow batch, and bytes of one of its columns: enough that what a batch costs in the JVM
-#: (~0.2 ms) does not show, and no more, for a worker's memory.
+#: Maximum rows of an Arrow batch, and maximum bytes of one of its columns. With so many rows, the JVM's cost
+#: per batch (about 0.2 ms) is negligible; more rows would only take more memory of the worker.
 BATCH_ROWS = 100_000
 MAX_COLUMN_BYTES = 8 << 20
 MAX_OFFSET = INT64_MAX
@@ -33,15 +33,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Selection:
-    """Which records are wanted.
+    """Selection of the records to read.
 
     Parameters
     ----------
     from_offset, end_offset:
-        Only records from the first on and before the second.
+        Range of offsets; ``end_offset`` is exclusive.
     aborted:
-        Reading committed: by producer id, offsets between which all that it has written in a transaction was
-        aborted, first and last. ``None`` reads uncommitted.
+        For read_committed, the first and last offset of each aborted transaction, by producer id. ``None``
+        for read_uncommitted.
     """
 
     from_offset: int = 0
@@ -59,9 +59,9 @@ class Selection:
 def read_columns(
     file: SegmentFile, fetched: Sequence[str], selection: Selection
 ) -> Iterator[pa.RecordBatch | Damage]:
-    """Records of ``file`` as columns of the record package, in batches of up to :data:`BATCH_ROWS` rows.
+    """Yield the records of ``file`` as columns, in batches of up to :data:`BATCH_ROWS` rows.
 
-    Damage comes where it lies, behind the records before it; the next step goes on behind it.
+    Damage is yielded in its place, after the records that precede it. The next batch follows the damage.
     """
     return _Columns(file, fetched, selection).read()
 
@@ -103,8 +103,9 @@ class _Columns:
         yield from self._rows()
 
     def _append(self, batch: RecordBatch) -> Generator[pa.RecordBatch, None, Damage | None]:
-        """Append what is wanted of a batch; the damage if its records are broken, which its CRC does not
-        say.
+        """Append the selected records of a batch. Return the damage if a record is malformed.
+
+        A batch with a valid CRC can contain malformed records.
         """
         wanted, at = self._selection, self._selection.from_offset
         if batch.is_control or batch.next_offset <= at or wanted.is_aborted(batch):
@@ -129,22 +130,22 @@ class _Columns:
 # ---- Rows for Spark ----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class CorruptBatches:
-    """What to do with a corrupt batch.
+    """Treatment of corrupt batches.
 
     Parameters
     ----------
     mode:
-        ``FAILFAST`` raises, ``DROPMALFORMED`` leaves it out, and so does ``PERMISSIVE``, which gives a row
-        that says so if there is a column for it.
+        ``FAILFAST`` raises an error. ``DROPMALFORMED`` and ``PERMISSIVE`` skip the batch. With
+        ``PERMISSIVE``, a row with a description takes its place if the schema has the column.
     column:
-        Name of that column.
+        Name of the column for the description.
     """
 
     mode: str
     column: str
 
     def row(self, sentence: str, schema: pa.Schema, cause: Damage) -> pa.RecordBatch | None:
-        """The row that says it, if one does.
+        """Return the row that describes a corrupt batch; ``None`` if the batch is only skipped.
 
         Raises
         ------
@@ -155,15 +156,15 @@ class CorruptBatches:
 
         if self.mode == "FAILFAST":
             raise CorruptRecordError(
-                f"{sentence}. Set the option mode to PERMISSIVE or DROPMALFORMED to read on behind it",
+                f"{sentence}. Set the option mode to PERMISSIVE or DROPMALFORMED to skip this batch",
                 offset=cause.offset,
             )
-        logger.warning("%s; %d bytes are left out", sentence, cause.next_position - cause.position)
+        logger.warning("%s; skipped %d bytes", sentence, cause.next_position - cause.position)
         index = schema.get_field_index(self.column)
         if self.mode != "PERMISSIVE" or index < 0:
             return None
         arrays: list[ArrowArray] = [pa.nulls(1, one.type) for one in schema]
-        # With a format the column may be binary, for the bytes of a record that is malformed.
+        # With a format, the column may be binary, because it also holds the bytes of malformed records.
         is_binary = pa.types.is_binary(schema.field(index).type)
         arrays[index] = pa.array([sentence.encode() if is_binary else sentence], schema.field(index).type)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -180,19 +181,29 @@ def read_rows(
     partition: int | None,
     may_be_cut: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of ``output`` for the records of ``file``.
+    """Yield the batches of ``output`` for the records of ``file``.
 
     Parameters
     ----------
+    file:
+        The segment file, or a range of it.
+    output:
+        Builder of the batches.
+    selection:
+        Records to read.
+    corrupt:
+        Treatment of corrupt batches.
     name:
-        Of the file, for messages.
+        Name of the file, for messages.
+    topic, partition:
+        Where the records are from; ``None`` if unknown.
     may_be_cut:
-        Whether a file that ends within a batch is only incomplete, and not damaged.
+        Whether a file that ends within a batch is treated as incomplete rather than damaged.
 
     Raises
     ------
     CorruptRecordError
-        Bytes are no batch, and ``corrupt`` says FAILFAST.
+        A batch is corrupt, and the mode of ``corrupt`` is FAILFAST.
     """
     from kafkacore.spark.columns.output import batches
 
@@ -201,7 +212,8 @@ def read_rows(
             yield from batches(output, found, topic, partition)
         elif found.is_cut and may_be_cut:
             logger.warning(
-                "%s ends at position %d: %s. It was copied while it was written; the rest is left out",
+                "%s ends at position %d: %s. It was copied while it was written; skipping the incomplete "
+                "batch",
                 name,
                 found.position,
                 found.reason,

@@ -1,7 +1,7 @@
-"""``spark.read.format("kafkacore-log")``: what Spark calls first. Options and a schema in, a reader out.
+"""The data source ``format("kafkacore-log")``, from which Spark creates readers.
 
-Spark imports this module to find the format, for every job of whatever source: it imports nothing but
-PySpark's own classes before a method is called.
+When Spark looks up any format, it imports this module. So the module imports only PySpark's base class at the
+top, and the methods import the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class KafkaCoreLogDataSource(DataSource):
-    """Kafka's log segment files, with the columns of ``kafkacore``. No broker is needed."""
+    """Data source for Kafka's log segment files, with the columns of ``kafkacore`` and without a broker."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,9 +1,9 @@
-"""Find the aborted transactions of a log, and the offset up to which all transactions are decided.
+"""Find the aborted transactions of a log, and its last stable offset.
 
-Each transaction ends with a control batch of its producer, so the log itself has the answer. ``.txnindex``
-is not used: it is absent both if no transaction was aborted and if the file was not copied. A log is
-compacted only below its last stable offset. So a gap after a transaction without a marker means that the
-transaction was committed.
+Each transaction ends with a control batch of its producer, so the segment files contain all that is needed.
+``.txnindex`` is not used: it is missing if no transaction was aborted, but also if it was not copied. A log
+is compacted only below its last stable offset. So a gap in the offsets after a transaction without a marker
+means that the transaction was committed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from kafkacore.record import BatchHeader, RecordBatch
 from kafkacore.record.control import ControlRecordType, control_type
 from kafkacore.record.segment_file import Damage, ReadAt, SegmentFile, read_headers
 
-# Key of a control record: version, then type, both int16.
-
 
 class UnreadEnd(NamedTuple):
-    """A transaction from offset ``first`` to ``last`` whose end cannot be read; where that lies, and why."""
+    """Transaction from offset ``first`` to ``last`` whose marker cannot be read.
+
+    ``place`` is the position of the marker and the reason.
+    """
 
     first: int
     last: int
@@ -27,59 +28,63 @@ class UnreadEnd(NamedTuple):
 
 
 class TransactionScan:
-    """Goes through the files of one partition, in order of their offsets.
+    """Scan of the files of one partition, in the order of their offsets.
 
     Attributes
     ----------
     aborted:
-        By producer id, first and last offset of each aborted transaction, and of those of ``unread_ends``.
+        First and last offset of each aborted transaction, by producer id. Includes ``unread_ends``.
     unread_ends:
-        Transactions of which the log does not say any more how they ended.
+        Transactions whose marker cannot be read.
     """
 
     def __init__(self) -> None:
         self.aborted: dict[int, list[tuple[int, int]]] = {}
         self.unread_ends: list[UnreadEnd] = []
         self._open: dict[int, int] = {}
-        #: By producer id, the damage in which the end of its transaction may have been.
-        self._doubts: dict[int, str] = {}
+        #: Damage that may have contained the marker of an open transaction, by producer id.
+        self._possible_ends: dict[int, str] = {}
         self._next_offset: int | None = None
 
     @property
     def last_stable_offset(self) -> int | None:
-        """First offset of a transaction that is not decided; ``None`` if all are."""
+        """First offset of the earliest open transaction; ``None`` if all transactions have ended."""
         return min(self._open.values(), default=None)
 
     @property
-    def doubt(self) -> str | None:
-        """Where the end of the transaction at :attr:`last_stable_offset` may have been, and what is there."""
+    def possible_end(self) -> str | None:
+        """Damage that may have contained the marker of the transaction at :attr:`last_stable_offset`."""
         if not self._open:
             return None
-        return self._doubts.get(min(self._open, key=lambda producer_id: self._open[producer_id]))
+        return self._possible_ends.get(min(self._open, key=lambda producer_id: self._open[producer_id]))
 
     def scan(self, read: ReadAt, size: int, name: str, may_be_cut: bool = True) -> None:
-        """Take in the batches of a file.
+        """Scan the batches of a file.
 
         Parameters
         ----------
+        read:
+            Function that reads from a position of the file.
+        size:
+            Size of the file in bytes.
         name:
-            Of the file, for messages.
+            Name of the file, for messages.
         may_be_cut:
-            Whether a file that ends within a batch is only incomplete, and not damaged.
+            Whether a file that ends within a batch is treated as incomplete rather than damaged.
         """
         for header in read_headers(read, size):
             if isinstance(header, Damage):
-                # Offsets are missing, but not because they were decided.
+                # This gap in the offsets is not the result of compaction.
                 self._next_offset = None
                 if not (header.is_cut and may_be_cut):
                     place = f"{name}, position {header.position}: {header.reason}"
-                    self._doubts = dict.fromkeys(self._open, place) | self._doubts
+                    self._possible_ends = dict.fromkeys(self._open, place) | self._possible_ends
                 continue
             if self._open and self._next_offset is not None and _is_compacted(header, self._next_offset):
-                # A log is compacted only where every transaction is decided. The marker that said how has
-                # been taken away, and what is left of the transaction is not: it was committed.
+                # Compaction happens only below the last stable offset, so every open transaction has ended.
+                # It removed the markers but kept the records, so the transactions were committed.
                 self._open.clear()
-                self._doubts.clear()
+                self._possible_ends.clear()
             self._next_offset = header.next_offset
             if not header.is_transactional:
                 continue
@@ -87,7 +92,7 @@ class TransactionScan:
                 self._open.setdefault(header.producer_id, header.base_offset)
                 continue
             first = self._open.pop(header.producer_id, None)
-            self._doubts.pop(header.producer_id, None)
+            self._possible_ends.pop(header.producer_id, None)
             if first is None:
                 continue
             try:
@@ -106,13 +111,13 @@ def _is_compacted(header: BatchHeader, expected_offset: int) -> bool:
 
 
 def _is_abort(read: ReadAt, size: int, header: BatchHeader) -> bool:
-    """Raises :class:`CorruptRecordError` where it does not say."""
+    """Return whether a control batch is an abort marker; raise CorruptRecordError if it cannot be read."""
     end = header.position + header.size_in_bytes
     batch = SegmentFile(read, size, header.position, end).next_batch()
     if not isinstance(batch, RecordBatch):
-        raise CorruptRecordError("no batch" if batch is None else batch.reason)
+        raise CorruptRecordError("the batch is missing" if batch is None else batch.reason)
     marker = next(iter(batch), None)
     kind = None if marker is None else control_type(marker.key)
     if kind is None:
-        raise CorruptRecordError("a transaction's marker has no type")
+        raise CorruptRecordError("the transaction marker has no type")
     return kind == ControlRecordType.ABORT

@@ -1,6 +1,6 @@
-"""Parsing of option values that the source, the sink and the log-file source share.
+"""Parsing of options, shared by the source, the sink and the segment file source.
 
-``values`` parses one option, ``java_configs`` collects the ``kafka.…`` options under Java's names,
-``client_arguments`` turns them into keyword arguments of our clients, and ``java_regex`` compiles
-``subscribePattern``.
+``values`` parses single options. ``java_configs`` selects the ``kafka.*`` options, which have the names of
+Java's clients. ``client_arguments`` converts them to keyword arguments of kafkacore's clients. ``java_regex``
+compiles ``subscribePattern``.
 """

@@ -1,7 +1,4 @@
-"""``kafka.*`` options, which are text, in; a client's arguments, which have types, out.
-
-Does not know: what an argument does, the options of source and sink themselves.
-"""
+"""Convert ``kafka.*`` options, which are text, to typed arguments of kafkacore's clients."""
 
 from __future__ import annotations
 
@@ -15,52 +12,59 @@ from kafkacore.settings import Config, Setting
 from kafkacore.spark.options.java_configs import is_of_security, option_name, secure_arguments
 from kafkacore.spark.secrets import resolved
 
-#: For a worker that reads ranges of one partition. The user's own settings win. More than 4 MiB at a time
-#: cost as much for a record, and memory for three answers: one that comes, one that is read, one that Spark
-#: takes.
+#: Consumer settings for a worker that reads ranges of one partition. Settings of the user override them.
+#: A larger partition fetch size does not reduce the cost per record. But it takes memory three times: for the
+#: response in flight, for the one that is being decoded and for the one that Spark is reading.
 FETCHING = {
     "fetch_max_bytes": 64 * 1024 * 1024,
     "max_partition_fetch_bytes": 4 * 1024 * 1024,
-    # Nobody can see them.
+    # The metrics of a client in a worker are not accessible.
     "metrics_enabled": False,
 }
 
 
 def consumer_configs(client_configs: Mapping[str, str], for_fetching: bool = False) -> Config:
-    """Arguments for :class:`~kafkacore.KafkaConsumer`.
+    """Return the arguments for :class:`~kafkacore.KafkaConsumer`.
+
+    Unknown names are not checked here; the consumer rejects them.
+
+    Parameters
+    ----------
+    client_configs:
+        Text values by argument name.
+    for_fetching:
+        Whether to add the settings :data:`FETCHING` of a worker.
 
     Raises
     ------
     KafkaConfigurationError
-        A number is not a number, or a secret is not where its reference says. (Unknown names are the
-        consumer's to refuse.)
+        The text of a number cannot be parsed, or a referenced secret does not exist.
     """
     ours = {"auto_offset_reset": "none", **(FETCHING if for_fetching else {})}
     return ours | typed_arguments(client_configs, all_settings(CONSUMER_SETTINGS))
 
 
 def typed_arguments(client_configs: Mapping[str, str], known: Mapping[str, Setting]) -> Config:
-    """Return texts as the arguments of a client: secrets are looked up, numbers and booleans parsed.
+    """Convert text values to arguments of a client: resolve secrets, and parse numbers and booleans.
 
     Parameters
     ----------
     client_configs:
-        By the client's own names of arguments.
+        Text values by argument name.
     known:
         The settings of the client.
 
     Raises
     ------
     KafkaConfigurationError
-        A number is not a number, a boolean is neither true nor false, or a secret is not where its reference
-        says.
+        The text of a number or a boolean cannot be parsed, or a referenced secret does not exist.
     """
     arguments = {
         n: resolved(text, option_name(n)) for n, text in client_configs.items() if not is_of_security(n)
     }
     arguments |= secure_arguments(client_configs, resolved)
     return {
-        # A provider of tokens is no text.
+        # A token provider is an object, not text.
         name: typed(name, option_name(name), value if name in SECRET_SETTINGS else value.strip(), known)
         if isinstance(value, str)
         else value

@@ -1,6 +1,6 @@
-"""Java's classes of characters: their text in, the set of characters out, as far as a topic's name has them.
+r"""Parse the character classes of Java's regular expressions, such as ``[a-z&&[^b]]``, ``\p{Lower}``, ``\w``.
 
-``[a-z&&[^b]]``, ``\\p{Lower}``, ``\\w``, ``\\x41``. Does not know: groups, quantifiers.
+A class becomes the set of its characters, restricted to those that a topic name can contain.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 import string
 
-#: All that a topic's name can have (Kafka's ``Topic.LEGAL_CHARS``).
+#: All characters that a topic name can contain (Kafka's ``Topic.LEGAL_CHARS``).
 ALPHABET = frozenset(string.ascii_letters + string.digits + "._-")
 _LOWER, _UPPER = frozenset(string.ascii_lowercase), frozenset(string.ascii_uppercase)
 _DIGIT, _ALPHA = frozenset(string.digits), frozenset(string.ascii_letters)
 _PUNCT = frozenset("._-")
 _NONE: frozenset[str] = frozenset()
 _LETTERED = {"d": _DIGIT, "w": _ALPHA | _DIGIT | {"_"}, "s": _NONE, "h": _NONE, "v": _NONE}
-#: Of ``\p{..}``: POSIX's, Java's own and Unicode's, by their names without "Is"; names in lower case.
+#: Classes of ``\p{..}`` by lower-case name: POSIX classes, Java's own, Unicode scripts and categories.
 _PROPERTIES: dict[str, frozenset[str]] = {
     "lower": _LOWER, "upper": _UPPER, "ascii": ALPHABET, "alpha": _ALPHA, "digit": _DIGIT,
     "alnum": _ALPHA | _DIGIT, "punct": _PUNCT, "graph": ALPHABET, "print": ALPHABET, "blank": _NONE,
@@ -32,7 +32,7 @@ _PROPERTIES: dict[str, frozenset[str]] = {
     "p": _PUNCT, "pd": frozenset("-"), "pc": frozenset("_"), "po": frozenset("."), "ps": _NONE, "pe": _NONE,
     "pi": _NONE, "pf": _NONE, "s": _NONE, "z": _NONE, "c": _NONE,
 }  # fmt: skip
-#: Names that Java tells apart by case, as it does: ``\p{lower}`` is an error there.
+#: Exact spelling of the names that are case-sensitive in Java: ``\p{lower}`` is an error there.
 _CASED = {
     "lower": "Lower", "upper": "Upper", "ascii": "ASCII", "alpha": "Alpha", "digit": "Digit",
     "alnum": "Alnum", "punct": "Punct", "graph": "Graph", "print": "Print", "blank": "Blank",
@@ -54,7 +54,7 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 
 
 class Source:
-    """A text that is read from left to right."""
+    """Cursor over a text that is read from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -65,12 +65,12 @@ class Source:
         return self._at >= len(self._text)
 
     def peek(self) -> str:
-        """The next character; empty at the end."""
+        """Return the next character without consuming it; empty at the end."""
         return self._text[self._at : self._at + 1]
 
     def next(self) -> str:
         if self.at_end:
-            raise ValueError("it ends too early")
+            raise ValueError("the pattern is incomplete")
         self._at += 1
         return self._text[self._at - 1]
 
@@ -90,7 +90,10 @@ class Source:
         return found
 
     def skip_comment(self) -> bool:
-        """Under ``(?x)``: a blank, or ``#`` and what follows on its line."""
+        """Skip a whitespace character, or ``#`` with the rest of its line, and return whether there was one.
+
+        Java's flag ``(?x)`` allows both in a pattern.
+        """
         if self.peek() and self.peek() in " \t\n\r\f\v":
             self._at += 1
             return True
@@ -102,17 +105,17 @@ class Source:
 
 
 def case_folded(characters: frozenset[str]) -> frozenset[str]:
-    """With both cases of each ASCII letter."""
+    """Return ``characters`` with each ASCII letter in both cases."""
     return characters | {c.swapcase() for c in characters if c in _ALPHA}
 
 
 def escaped_class(source: Source, ignore_case: bool) -> frozenset[str]:
-    """What the escape stands for whose backslash has just been read: a class, or one character.
+    """Parse an escape after its backslash, and return its characters: a class or a single character.
 
     Raises
     ------
     ValueError
-        Java does not know it, or it is not known here.
+        The escape does not exist in Java or is not supported here.
     """
     character = source.peek()
     if character.lower() in _LETTERED and character:
@@ -135,7 +138,7 @@ def escaped_character(source: Source) -> str:
     if character in _CONTROLS:
         return _CONTROLS[character]
     if character in _ALPHA or character in _DIGIT:
-        raise ValueError(f"\\{character} is no escape")
+        raise ValueError(f"\\{character} is not a valid escape")
     return character
 
 
@@ -151,27 +154,27 @@ def _property(source: Source, negated: bool, ignore_case: bool) -> frozenset[str
         short = key.removeprefix("is")
         known = _PROPERTIES.get(short) if len(short) <= 2 or short in _CASED else None
     if known is None or (exact is not None and name != exact):
-        raise ValueError(f"the class \\p{{{name}}} is not known here")
+        raise ValueError(f"the class \\p{{{name}}} is not supported")
     if ignore_case and known in (_LOWER, _UPPER):
-        # Java says of each of its classes whether case matters to it; that is not followed here.
-        raise ValueError(f"the class \\p{{{name}}} without regard to case is not known here")
+        # In Java some of these classes ignore the flag and others do not. That is not implemented here.
+        raise ValueError(f"the class \\p{{{name}}} is not supported in case-insensitive matching")
     return ALPHABET - known if negated else known
 
 
 class ClassReader:
-    """Reads ``[...]``: unions, intersections and ranges, one in another."""
+    """Parser of ``[...]`` with unions, intersections, ranges and nested classes."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._depth = 0
 
     def read(self, ignore_case: bool, comments: bool) -> frozenset[str]:
-        """From ``[`` to the matching ``]``.
+        """Parse from ``[`` to the matching ``]``.
 
         Raises
         ------
         ValueError
-            It is no class.
+            The text is not a valid class.
         """
         source = self._source
         self._depth += 1
@@ -187,19 +190,19 @@ class ClassReader:
                 continue
             if source.take("&&"):
                 if part is None:
-                    raise ValueError("'&&' has nothing on one side of it")
+                    raise ValueError("'&&' has no left operand")
                 whole, part = part if whole is None else whole & part, None
                 first = False
                 continue
             if first and source.looking_at("]"):
-                raise ValueError("a class begins with ']': write \\]")
+                raise ValueError("a class starts with ']': escape it as \\]")
             found = self._element(ignore_case, comments)
             part = found if part is None else part | found
             first = False
         source.next()
         self._depth -= 1
         if part is None:
-            raise ValueError("'&&' has nothing on one side of it")
+            raise ValueError("'&&' has no right operand")
         result = part if whole is None else whole & part
         return ALPHABET - result if negated else result & ALPHABET
 
@@ -218,13 +221,13 @@ class ClassReader:
         source.take("-")
         high = escaped_character(source) if source.take("\\") else source.next()
         if ignore_case and ord(high) > 127:
-            raise ValueError("a range beyond ASCII without regard to case has no counterpart here")
+            raise ValueError("a range beyond ASCII is not supported in case-insensitive matching")
         if ord(high) < ord(low):
-            raise ValueError(f"the range {low}-{high} runs backwards")
+            raise ValueError(f"the range {low}-{high} is reversed")
         return _folded(frozenset(c for c in ALPHABET if low <= c <= high), ignore_case)
 
 
 def _folded(characters: frozenset[str], ignore_case: bool) -> frozenset[str]:
     if ignore_case and any(ord(c) > 127 for c in characters):
-        raise ValueError("a letter outside ASCII without regard to case has no counterpart here")
+        raise ValueError("a letter outside ASCII is not supported in case-insensitive matching")
     return case_folded(characters) if ignore_case else characters

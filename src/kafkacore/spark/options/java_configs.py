@@ -1,6 +1,6 @@
-"""Kafka's own names of client settings, as ``kafka.*`` options have them: which mean something here.
+"""Select the ``kafka.*`` options that apply to kafkacore's clients.
 
-Options in, arguments of a client out. Does not know: what a setting does, its type.
+The options have the setting names of Kafka's Java clients. Values are still text here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafkacore.text import did_you_mean
 
 logger = logging.getLogger(__name__)
 
-#: Of a member of a group, which Spark's sources never are: without effect in Spark's own source as well.
+#: Settings of a group member. Spark's sources never join a group, so these have no effect, as in Spark's own.
 OF_A_MEMBER = frozenset(
     {
         "auto_commit_interval_ms", "group_instance_id", "group_protocol", "group_remote_assignor",
@@ -34,7 +34,7 @@ JAVA_ONLY = frozenset(
         "share_acknowledgement_mode", "max_poll_records",
     }
 )  # fmt: skip
-#: Arguments that no text can give, or that kafka-python has and Java has not.
+#: Arguments that cannot be given as text, or that exist in kafka-python but not in Java.
 NOT_FROM_TEXT = frozenset(
     {
         "api_version", "consumer_timeout_ms", "default_offset_commit_callback", "interceptors",
@@ -42,42 +42,42 @@ NOT_FROM_TEXT = frozenset(
         "socket_options", "value_deserializer",
     }
 )  # fmt: skip
-#: Encryption and logins: without effect on a plaintext connection, in Java too.
+#: Prefixes of encryption and authentication settings. They have no effect with PLAINTEXT, as in Java.
 SECURE = ("ssl_", "sasl_")
 PROTOCOL = "security_protocol"
 PLAINTEXT = "PLAINTEXT"
-#: What all options of a client begin with.
+#: Prefix of all client options.
 PREFIX = "kafka."
-#: A name this near to one that there is, is taken for a mistake.
+#: Minimum similarity, from 0 to 1, at which an unknown name is reported as a misspelling of a known one.
 NEAR = 0.87
 
 
 def client_configs(
     given: Mapping[str, str], owned: Mapping[str, str], owner: str, names: Iterable[str]
 ) -> dict[str, str]:
-    """``kafka.fetch.max.bytes`` → ``fetch_max_bytes``: a client's own names of arguments, values still text.
+    """Return the ``kafka.*`` options by argument name, such as ``fetch_max_bytes``, with text values.
 
-    Those of a secure connection are checked and keep Java's names, with underscores: a secret is looked up,
-    and a login module read, where a client is made (:func:`secure_arguments`).
+    Options for a secure connection are checked, but keep Java's names, with underscores.
+    :func:`secure_arguments` resolves secrets and parses login modules where a client is created.
 
-    Settings of Java's clients that mean nothing here are left out with one warning, as Java's clients do.
+    Settings of Java's clients that have no effect here are dropped with one warning, as Java's clients do.
 
     Parameters
     ----------
     given:
-        All options, names in lower case.
+        All options, by lower-case name.
     owned:
-        Those that the source or sink sets itself, and what to use instead.
+        Options that the source or sink sets itself, each with the alternative for the user.
     owner:
         "source" or "sink", for the message.
     names:
-        The arguments that the client has.
+        Names of the client's arguments.
 
     Raises
     ------
     KafkaConfigurationError
-        ``kafka.bootstrap.servers`` is missing; an option is the owner's, or nearly one that there is; or what
-        is said of a secure connection cannot be.
+        ``kafka.bootstrap.servers`` is missing, an option is set by the owner or looks misspelled, or the
+        settings of the secure connection are invalid.
     """
     configs = {}
     for name, value in given.items():
@@ -89,7 +89,7 @@ def client_configs(
         configs[name.removeprefix(PREFIX).replace(".", "_")] = value
     if not configs.get("bootstrap_servers"):
         raise KafkaConfigurationError(
-            "kafka.bootstrap.servers is missing: .option('kafka.bootstrap.servers', 'host:9092')"
+            "kafka.bootstrap.servers is missing: set .option('kafka.bootstrap.servers', 'host:9092')"
         )
     return _kept(configs, names)
 
@@ -108,12 +108,12 @@ def _kept(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
             raise KafkaConfigurationError(f"unknown option {option_name(name)}: {hint}")
         ignored.append(option_name(name))
     if ignored:
-        logger.warning("options without effect here: %s", ", ".join(sorted(ignored)))
+        logger.warning("ignoring options that have no effect: %s", ", ".join(sorted(ignored)))
     return kept
 
 
 def _kept_of_security(configs: Mapping[str, str], known: set[str]) -> tuple[dict[str, str], list[str]]:
-    """What a secure connection is told, and the options that it is not."""
+    """Return the checked options of a secure connection, and the names of those that are ignored."""
     given = {name: text for name, text in configs.items() if is_of_security(name)}
     protocol = given.get(PROTOCOL, PLAINTEXT).strip().upper()
     if protocol == PLAINTEXT:
@@ -124,28 +124,29 @@ def _kept_of_security(configs: Mapping[str, str], known: set[str]) -> tuple[dict
         )
     arguments, ignored = security_arguments({_java(n): text for n, text in given.items()}, None, PREFIX)
     if strange := [option_name(name) for name in arguments if name not in known]:
-        # Not ignored: whoever writes it relies on it.
+        # Raise an error rather than ignore a security option that the user relies on.
         names = [PREFIX + name for name in JAVA_NAMES]
-        advice = did_you_mean(strange[0], names, "kafkacore has none of that name; leave it out", cutoff=NEAR)
+        advice = did_you_mean(strange[0], names, "kafkacore does not have it; remove it", cutoff=NEAR)
         raise KafkaConfigurationError(f"unknown option {strange[0]}: {advice}")
     return {name: text for name, text in given.items() if option_name(name) not in ignored}, ignored
 
 
 def secure_arguments(configs: Mapping[str, str], lookup: Callable[[str, str], str]) -> Config:
-    """Those settings of a client that are of a secure connection, as its arguments; texts, but for a provider
-    of tokens.
+    """Return the client arguments for a secure connection.
+
+    All values are text, except for a token provider.
 
     Parameters
     ----------
     configs:
-        Of :func:`client_configs`.
+        Result of :func:`client_configs`.
     lookup:
-        Replaces references to secrets in a text; gets the option's name, too.
+        Function that resolves references to secrets in a text. Its second argument is the option's name.
 
     Raises
     ------
     KafkaConfigurationError
-        A secret is not where its reference says, or what it says cannot be.
+        A referenced secret does not exist or has an invalid value.
     """
     given = {_java(name): text for name, text in configs.items() if is_of_security(name)}
     arguments = security_arguments(given, lookup, PREFIX)[0]
@@ -153,7 +154,7 @@ def secure_arguments(configs: Mapping[str, str], lookup: Callable[[str, str], st
 
 
 def is_of_security(name: str) -> bool:
-    """Whether an argument, or one of Java's names with underscores, is of a secure connection."""
+    """Return whether an argument name, or Java's name with underscores, is for a secure connection."""
     return name == PROTOCOL or name.startswith(SECURE)
 
 
@@ -162,5 +163,5 @@ def _java(name: str) -> str:
 
 
 def option_name(name: str) -> str:
-    """``fetch_max_bytes`` → ``kafka.fetch.max.bytes``."""
+    """Return the option of an argument: ``kafka.fetch.max.bytes`` for ``fetch_max_bytes``."""
     return PREFIX + _java(name)

@@ -1,8 +1,8 @@
 """Translate the Java regular expression of ``subscribePattern`` into a Python one.
 
-A topic name contains only letters, digits, ``.``, ``_``, and ``-``. So every character class is computed as
-a set of these, and Python needs to know none of Java's classes and flags. A pattern that cannot be
-translated is refused. It never matches other topics than Java's would.
+A topic name contains only letters, digits, ``.``, ``_`` and ``-``. So every character class becomes an
+explicit set of these characters, whatever Java's classes and flags mean in Python. The translated pattern
+matches exactly the topics that Java's would. A pattern that cannot be translated is an error.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataclasses import dataclass, replace
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.options.java_classes import ALPHABET, ClassReader, Source, case_folded, escaped_class
 
-#: Above any that a person writes; a limit, since patterns nest.
+#: Maximum characters of a pattern, and maximum depth of nested groups.
 MAX_LENGTH = 10_000
 MAX_DEPTH = 100
 
 _QUANTIFIER = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
-#: ``\\Q`` to ``\\E`` or the end, or any other escape, which is passed over.
+#: A quotation from ``\\Q`` to ``\\E`` or the end; or any other escape, which is left as it is.
 _QUOTED = re.compile(r"\\(?:Q(.*?)(?:\\E|\Z)|.)", re.DOTALL)
 _NAMED_GROUP = re.compile(r"\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _NAMED_REFERENCE = re.compile(r"k<([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS_FROM_HERE = re.compile(r"\(\?([idmsuxU]*)(?:-([idmsuxU]*))?\)")
 _FLAGS_WITHIN = re.compile(r"\(\?([idmsuxU]*)(?:-([idmsuxU]*))?:")
-#: Opened as Python opens them.
+#: Openings of groups that have the same syntax and meaning in Python.
 _LIKE_PYTHON = ("(?=", "(?!", "(?<=", "(?<!", "(?>")
-#: Java's own; there is no line end in a name.
+#: Java's boundary escapes in Python's syntax. A name has no line end, so ``\\Z`` and ``\\z`` are equal.
 _BOUNDARIES = {"b": r"\b", "B": r"\B", "A": r"\A", "z": r"\Z", "Z": r"\Z"}
 _NOTHING = "(?!)"
 
@@ -39,19 +39,19 @@ class _Flags:
 
 
 def compile_java_pattern(text: str, option: str) -> re.Pattern[str]:
-    """The Python pattern that finds, with ``search``, what Java's ``find`` would.
+    """Return a Python pattern whose ``search`` matches the same topic names as Java's ``find``.
 
     Parameters
     ----------
     text:
-        As for ``java.util.regex.Pattern``.
+        A pattern for ``java.util.regex.Pattern``.
     option:
-        Its name, for the message.
+        Name of the option, for the message.
 
     Raises
     ------
     KafkaConfigurationError
-        It is no Java pattern, or one that Python cannot follow; the message says which part.
+        The pattern is not valid in Java or cannot be translated. The message names the part.
     """
     if len(text) > MAX_LENGTH:
         raise KafkaConfigurationError(f"{option} is longer than {MAX_LENGTH} characters")
@@ -59,12 +59,12 @@ def compile_java_pattern(text: str, option: str) -> re.Pattern[str]:
         return re.compile(_Translator(text).translate())
     except (ValueError, re.error, OverflowError, RecursionError) as error:
         raise KafkaConfigurationError(
-            f"{option} {text!r} is no regular expression that can be followed here: {error}"
+            f"{option} {text!r} is not a supported regular expression: {error}"
         ) from None
 
 
 class _Translator:
-    """One pass over the pattern, group by group."""
+    """Recursive-descent translator that reads the pattern once."""
 
     def __init__(self, text: str) -> None:
         self._source = Source(_QUOTED.sub(_unquoted, text))
@@ -77,11 +77,11 @@ class _Translator:
     def translate(self) -> str:
         pattern = self._alternatives(_Flags())
         if not self._source.at_end:
-            raise ValueError("a ')' without '('")
+            raise ValueError("unmatched ')'")
         return pattern
 
     def _alternatives(self, flags: _Flags) -> str:
-        """Up to the end of the group. Flags set inside hold to its end, over every ``|``."""
+        """Translate up to the end of the group. Flags set inside apply to its end, also after a ``|``."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ValueError(f"groups are nested deeper than {MAX_DEPTH}")
@@ -100,13 +100,13 @@ class _Translator:
         return "".join(parts)
 
     def _item(self, flags: _Flags) -> str:
-        """One atom with its quantifier."""
+        """Translate one atom with its quantifier."""
         atom = self._atom(flags)
         if flags.comments:
             while self._source.skip_comment():
                 pass
         quantifier = self._quantifier()
-        # Alone, so that what Java takes for two is not taken for one by Python.
+        # The group prevents Python from reading two of Java's tokens as one.
         return f"(?:{atom}){quantifier}" if quantifier else atom
 
     def _quantifier(self) -> str:
@@ -121,9 +121,9 @@ class _Translator:
                 return ""
             counts = source.match(_QUANTIFIER)
             if counts is None:
-                raise ValueError("'{' begins no count such as {2,5}: write \\{")
+                raise ValueError("'{' does not start a quantifier such as {2,5}: escape it as \\{")
             if counts[2] and int(counts[2]) < int(counts[1]):
-                raise ValueError(f"{counts[0]} counts backwards")
+                raise ValueError(f"the quantifier {counts[0]} is reversed")
             text = counts[0]
         for kind in "?+":
             if source.take(kind):
@@ -140,9 +140,9 @@ class _Translator:
             return self._escape(flags)
         character = source.next()
         if character in "?*+":
-            raise ValueError(f"{character!r} repeats nothing")
+            raise ValueError(f"the quantifier {character!r} has nothing to repeat")
         if character == "{":
-            raise ValueError("'{' begins no count such as {2,5}: write \\{")
+            raise ValueError("'{' does not start a quantifier such as {2,5}: escape it as \\{")
         if character == ".":
             return _written(ALPHABET)
         if character in "^$":
@@ -155,7 +155,7 @@ class _Translator:
             opening, inside = "(?:", _changed(flags, setting)
         elif (named := source.match(_NAMED_GROUP)) is not None:
             if named[1] in self._names:
-                raise ValueError(f"there are two groups named {named[1]!r}")
+                raise ValueError(f"two groups have the name {named[1]!r}")
             self._names[named[1]] = self._groups + 1
             opening, inside = "(", flags
         else:
@@ -163,7 +163,7 @@ class _Translator:
             if opening == "(":
                 source.take("(")
                 if source.looking_at("?"):
-                    raise ValueError("a group begins with '(?' and something that Java does not have")
+                    raise ValueError("a group starts with '(?' and a construct that Java does not have")
             inside = flags
         number = 0
         if opening == "(":
@@ -172,7 +172,7 @@ class _Translator:
             self._open.append(number)
         body = self._alternatives(inside)
         if not source.take(")"):
-            raise ValueError("a '(' without ')'")
+            raise ValueError("unmatched '('")
         if number:
             self._open.remove(number)
         return f"{opening}{body})"
@@ -181,7 +181,7 @@ class _Translator:
         source = self._source
         if (named := source.match(_NAMED_REFERENCE)) is not None:
             if named[1] not in self._names:
-                raise ValueError(f"there is no group named {named[1]!r} before \\k")
+                raise ValueError(f"\\k refers to the group {named[1]!r}, which is not defined before it")
             return self._reference(self._names[named[1]], flags)
         character = source.peek()
         if character in _BOUNDARIES:
@@ -190,11 +190,14 @@ class _Translator:
         if character and character in "123456789":
             return self._numbered(flags)
         if character and character in "GXRN":
-            raise ValueError(f"\\{character} has no counterpart here")
+            raise ValueError(f"\\{character} is not supported")
         return _written(escaped_class(source, flags.ignore_case))
 
     def _numbered(self, flags: _Flags) -> str:
-        """Java takes as many digits as there are groups so far, and at least one."""
+        """Translate a numbered reference.
+
+        Like Java, take further digits only while a group of that number exists so far.
+        """
         number = int(self._source.next())
         while (digit := self._source.peek()) and digit in string.digits:
             if number * 10 + int(digit) > self._groups:
@@ -204,13 +207,14 @@ class _Translator:
 
     def _reference(self, number: int, flags: _Flags) -> str:
         if number > self._groups or number in self._open:
-            raise ValueError(f"\\{number} names a group that is not complete there")
+            raise ValueError(f"\\{number} refers to a group that is not complete at that point")
         return f"(?i:(?:\\{number}))" if flags.ignore_case else f"(?:\\{number})"
 
 
 def _unquoted(found: re.Match[str]) -> str:
-    """What is quoted, escaped character by character. Digits by their code: the text before may end in an
-    escape that would go on with them.
+    """Return quoted text with each character escaped.
+
+    Digits are escaped by their code, because the text before may end in an escape that would include them.
     """
     if found[1] is None:
         return found[0]
@@ -220,7 +224,7 @@ def _unquoted(found: re.Match[str]) -> str:
 
 
 def _changed(flags: _Flags, setting: re.Match[str]) -> _Flags:
-    """Of Java's seven flags two make a difference for a name: it has neither lines nor other alphabets."""
+    """Apply a flag group. Only ``i`` and ``x`` of Java's seven flags matter for the characters of a name."""
     on, off = setting[1], setting[2] or ""
     for name, letter in (("ignore_case", "i"), ("comments", "x")):
         if letter in on:
@@ -232,13 +236,13 @@ def _changed(flags: _Flags, setting: re.Match[str]) -> _Flags:
 
 def _literal(character: str, flags: _Flags) -> str:
     if flags.ignore_case and ord(character) > 127:
-        raise ValueError(f"{character!r} without regard to case has no counterpart here")
+        raise ValueError(f"{character!r} is not supported in case-insensitive matching")
     found = frozenset(character)
     return _written(case_folded(found) if flags.ignore_case else found)
 
 
 def _written(characters: frozenset[str]) -> str:
-    """A class that Python reads as exactly these, as far as a name can have them."""
+    """Return a Python character class of exactly those ``characters`` that a topic name can contain."""
     names = sorted(characters & ALPHABET)
     if not names:
         return _NOTHING

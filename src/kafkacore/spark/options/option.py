@@ -1,4 +1,4 @@
-"""The row of an option of a Spark source or sink."""
+"""Description of one option of a Spark source or sink."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kafkacore.settings import Setting, SettingType
 
 @dataclass(frozen=True, slots=True)
 class SparkOption(Setting):
-    """An option of a source or of the sink.
+    """One option of a source or of the sink.
 
     Parameters
     ----------
     scope:
-        The kind of read that the option is for; empty for both.
+        Kind of read that the option applies to; empty for both.
     shown_default:
-        The default in the documentation, if it is not a constant.
+        Text for the default in the documentation, if the default is not a constant.
     """
 
     scope: Literal["", "batch", "stream"] = ""

@@ -1,7 +1,4 @@
-"""Texts of Spark options in, checked values out; a mistake is one sentence that names the option.
-
-Does not know: which options there are, or what they mean.
-"""
+"""Parse and check the text values of Spark options. An error message names the option."""
 
 from __future__ import annotations
 
@@ -23,15 +20,29 @@ _DURATION_MS = {
     "": 1, "us": 0.001, "ms": 1, "milliseconds": 1, "s": 1_000, "seconds": 1_000, "m": 60_000,
     "min": 60_000, "minutes": 60_000, "h": 3_600_000, "hours": 3_600_000, "d": 86_400_000,
 }  # fmt: skip
-#: Characters of an option's text in a message.
+#: Maximum characters of an option's value in a message.
 MAX_SHOWN = 200
-#: A name this near to an option's is taken for a mistake.
+#: Minimum similarity, from 0 to 1, at which an unknown name is reported as a misspelling of a known one.
 NEAR = 0.8
 
 
 def refuse_unknown(given: Mapping[str, str], names: Iterable[str]) -> None:
-    """An option that is nearly one of ``names`` is a mistake. Any other that is none of them is ignored with
-    one warning: Spark's own source ignores it, and a job may share its options.
+    """Raise an error for an option that looks misspelled, and log a warning for other unknown ones.
+
+    Other unknown options are not an error because Spark's own source ignores them, and a job may pass the
+    same options to several sources.
+
+    Parameters
+    ----------
+    given:
+        All options, by lower-case name.
+    names:
+        Names of the known options.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The name of an option is similar to one of ``names``.
     """
     known = {name.lower(): name for name in names}
     ignored = []
@@ -42,16 +53,19 @@ def refuse_unknown(given: Mapping[str, str], names: Iterable[str]) -> None:
             raise KafkaConfigurationError(f"unknown option {name!r}: {hint}")
         ignored.append(name)
     if ignored:
-        logger.warning("options without effect here: %s", ", ".join(sorted(ignored)))
+        logger.warning("ignoring options that have no effect: %s", ", ".join(sorted(ignored)))
 
 
 def known_options(given: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Those of ``given``, whose names are in lower case, that are among ``names``, by these."""
+    """Return the options of ``given`` that are in ``names``, under those names.
+
+    The names in ``given`` are in lower case.
+    """
     return {name: given[name.lower()] for name in names if name.lower() in given}
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
+    """Split text at commas."""
     return tuple(words(text))
 
 
@@ -66,13 +80,13 @@ def json_of(text: str, option: str, example: str) -> dict[str, object]:
 
 
 def not_json(text: str, option: str, example: str) -> KafkaConfigurationError:
-    """The error of a text that is not like ``example``."""
+    """Return the error for a value that is not JSON in the form of ``example``."""
     shown = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
     return KafkaConfigurationError(f"{option} must be JSON such as {example}, not {shown!r}")
 
 
 def integer(known: Mapping[str, str], option: Setting) -> int:
-    """A whole number as Java writes it, not below the option's lower limit; its default if not given."""
+    """Return an option as a whole number not below its lower limit; the default if it is not set."""
     name = option.name
     if name not in known:
         assert isinstance(option.default, int)
@@ -86,13 +100,13 @@ def integer(known: Mapping[str, str], option: Setting) -> int:
 
 
 def whole_number(text: str) -> int | None:
-    """What ``Long.parseLong`` gives; ``None`` where it fails."""
+    """Parse a number as Java's ``Long.parseLong`` does; return ``None`` where that fails."""
     number = read_java_whole(text)
     return None if number is None or abs(number) > INT64_MAX else number
 
 
 def positive(known: Mapping[str, str], option: Setting) -> int | None:
-    """A whole number above 0; ``None`` if not given."""
+    """Return an option as a whole number above 0; ``None`` if it is not set."""
     if option.name not in known:
         return None
     number = integer(known, option)
@@ -112,7 +126,7 @@ def boolean(known: Mapping[str, str], option: Setting) -> bool:
 
 
 def one_of(known: Mapping[str, str], option: Setting) -> str:
-    """One of the option's choices, in any case; its default if not given."""
+    """Return one of the option's choices, matched without regard to case; the default if it is not set."""
     text = known.get(option.name, str(option.default))
     try:
         return read_choice(option.choices, text)
@@ -121,7 +135,7 @@ def one_of(known: Mapping[str, str], option: Setting) -> str:
 
 
 def duration_ms(known: Mapping[str, str], option: Setting) -> int:
-    """Milliseconds of a text such as ``15m`` or ``30 s``; a number alone is milliseconds."""
+    """Return a duration such as ``15m`` or ``30 s`` in ms. A number without unit is in ms already."""
     name = option.name
     text = known.get(name, str(option.default))
     match = _DURATION.fullmatch(text.lower())

@@ -1,8 +1,8 @@
-"""A whole job: a Kafka topic in; Parquet, a Delta table, another topic or the screen out.
+"""Spark jobs that stream a Kafka topic to Parquet, a Delta table, another topic or the console.
 
-``config`` says what, ``job`` runs it on a Spark session, ``sinks`` are where it goes, ``aggregate`` is a
-table beside it, ``file`` reads a job from TOML. ``kafkacore pipeline`` and the demo fill in a config. Does
-not know: command lines, progress bars, the embedded broker.
+``config`` describes a job, and ``file`` reads it from TOML. ``job`` runs it on a Spark session. ``sinks``
+creates the writer, and ``aggregate`` computes an additional table. ``kafkacore pipeline`` and the demo use
+this package.
 """
 
 from kafkacore.spark.pipeline.aggregate import Aggregate, count_rows, write_aggregate

@@ -1,4 +1,4 @@
-"""Tables computed from all that a sink holds; and how much that is. Does not know: streams, topics."""
+"""Compute a table from all the rows of a Parquet sink, and count these rows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A table computed from the whole sink after the stream has ended.
+    """Table that is computed from all rows of the sink after the stream has ended.
 
     Parameters
     ----------
     group_by:
-        Columns to group by; the result is ordered by them.
+        Columns to group by. The result is sorted by them.
     columns:
         Name of each result column and its SQL expression, such as ``("flights", "count(*)")``.
     path:
-        Folder of the Parquet that is written, replacing what was there.
+        Directory of the Parquet files. Its previous content is replaced.
     """
 
     group_by: tuple[str, ...]
@@ -33,7 +33,7 @@ class Aggregate:
 
 
 def write_aggregate(spark: SparkSession, sink: Path, aggregate: Aggregate) -> None:
-    """Compute ``aggregate`` from everything that the sink holds, and replace the former one."""
+    """Compute ``aggregate`` from all rows of the sink, and replace the previous result."""
     from pyspark.sql import functions as sql
 
     with spark_errors(SinkError):
@@ -46,12 +46,12 @@ def write_aggregate(spark: SparkSession, sink: Path, aggregate: Aggregate) -> No
 
 
 def count_rows(spark: SparkSession, sink: Path) -> int:
-    """How many rows the sink holds, by what its own list of files says.
+    """Return the number of rows in the sink, according to its list of files.
 
     Raises
     ------
     SinkError
-        A file that is on the list is not there or is damaged.
+        A file of the list is missing or damaged.
     """
     with spark_errors(SinkError):
         return spark.read.parquet(str(sink)).count()

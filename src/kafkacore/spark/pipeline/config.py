@@ -1,5 +1,6 @@
-"""What a job is: which topic, what its values are, where they go. Checked as it is made, before Spark is
-started. Does not know: Spark, how any of it is done.
+"""Configuration of a job: topic, format of the values, and sink.
+
+A configuration is checked when it is created, before Spark is started.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from kafkacore.spark.reader.options import parse_options
 from kafkacore.spark.sink.options import parse_sink_options
 from kafkacore.spark.typed.options import BINARY, FORMATS, MODES, SCALAR_TYPES, STRUCTURED
 
-#: The trigger that reads what is there, in as many batches as it takes, and ends.
+#: Trigger that reads all records available at the start, in one or more batches, and then ends.
 AVAILABLE_NOW = "available-now"
-#: Columns of the source that may be kept beside the parsed ones.
+#: Columns of the source that can be kept in addition to the fields of the value.
 KAFKA_COLUMNS: tuple[str, ...] = all_columns(include_headers=True)
-#: "raw" keeps the bytes as they are; the others are the source's own.
+#: Formats of the value and the key. "raw" keeps the bytes; the others are formats of the source.
 VALUE_FORMATS = ("raw", *(name for name in FORMATS if name != BINARY))
 KEY_FORMATS = ("raw", *SCALAR_TYPES)
-#: Options that tell how values in Avro were written.
+#: Options that define the schema of Avro values.
 AVRO_SCHEMAS = {"value.schema", "schema.registry.url", "value.schema.registry.url"}
-#: A batch of a Delta table passes through the driver's memory: so many records each, unless told otherwise.
+#: Default number of offsets in a batch for a Delta table, because each batch passes through the driver's
+#: memory.
 DELTA_BATCH_OFFSETS = 250_000
 CONSOLE_ROWS = 20
 DELTA_OPTIONS = ("mergeSchema", "storage.*")
@@ -33,14 +35,14 @@ DELTA_OPTIONS = ("mergeSchema", "storage.*")
 
 @dataclass(frozen=True)
 class ParquetSink:
-    """A folder of Parquet files, each record in it exactly once.
+    """Sink that writes each record exactly once to a directory of Parquet files.
 
     Parameters
     ----------
     path:
-        The folder.
+        The directory.
     partition_by:
-        Columns that become folders of it.
+        Columns to partition by. Each value has its own subdirectory.
     """
 
     path: Path
@@ -48,25 +50,25 @@ class ParquetSink:
 
     @property
     def label(self) -> str:
-        """Where it goes, for people."""
+        """Short name of the destination, for messages."""
         return self.path.name
 
     def check(self) -> None:
-        """All is well: nothing to refuse."""
+        """Accept every configuration."""
 
 
 @dataclass(frozen=True)
 class DeltaSink:
-    """A Delta table, each record in it exactly once; written by the package deltalake, without a JAR.
+    """Sink that writes each record exactly once to a Delta table, with the package deltalake.
 
     Parameters
     ----------
     path:
-        Folder or URL (``s3://…``) of the table; it is made if there is none.
+        Directory or URL (``s3://…``) of the table. The table is created if it does not exist.
     partition_by:
-        Columns that a new table is divided by.
+        Columns to partition a new table by.
     options:
-        ``mergeSchema``, and settings of the storage as ``storage.NAME``; references to secrets are resolved.
+        ``mergeSchema``, and settings of the storage as ``storage.NAME``. References to secrets are resolved.
     """
 
     path: str
@@ -75,11 +77,11 @@ class DeltaSink:
 
     @property
     def label(self) -> str:
-        """Where it goes, for people."""
+        """Short name of the destination, for messages."""
         return self.path.rstrip("/").rpartition("/")[2]
 
     def check(self) -> None:
-        """Refuse options that there are not."""
+        """Raise KafkaConfigurationError for an unknown option."""
         refuse_unknown(
             {name.lower(): text for name, text in self.options.items() if not name.startswith("storage.")},
             DELTA_OPTIONS,
@@ -88,14 +90,17 @@ class DeltaSink:
 
 @dataclass(frozen=True)
 class KafkaSink:
-    """A topic: the columns key, value, headers and timestamp; all columns as JSON if there is no ``value``.
+    """Sink that writes the columns key, value, headers and timestamp to a topic.
+
+    Without a column ``value``, all columns are written as JSON.
 
     Parameters
     ----------
     bootstrap_servers, topic:
-        Where it is.
+        Brokers and name of the topic.
     exactly_once:
-        Write in transactions (Apache Kafka only): each record is in the topic once, for who reads committed.
+        Whether to write in transactions, so that consumers with read_committed get each record once. Needs
+        Apache Kafka.
     options:
         Further options of the sink, such as ``kafka.compression.type``.
     """
@@ -107,29 +112,29 @@ class KafkaSink:
 
     @property
     def label(self) -> str:
-        """Where it goes, for people."""
+        """Short name of the destination, for messages."""
         return self.topic
 
     def check(self) -> None:
-        """Refuse what the sink would."""
+        """Raise KafkaConfigurationError for options that the sink does not accept."""
         parse_sink_options(self.sink_options(), streaming=True)
 
     def sink_options(self) -> dict[str, str]:
-        """What the sink is given."""
+        """Return the options of the sink."""
         given = {"kafka.bootstrap.servers": self.bootstrap_servers, "topic": self.topic}
         return {**given, **({"exactly.once": "true"} if self.exactly_once else {}), **self.options}
 
 
 @dataclass(frozen=True)
 class ConsoleSink:
-    """The first rows of each batch, on standard output.
+    """Sink that prints the first rows of each batch on standard output.
 
     Parameters
     ----------
     rows:
-        How many of each batch.
+        Maximum number of rows per batch.
     as_json:
-        A line of JSON each, instead of a table.
+        Whether to print one line of JSON per row instead of a table.
     """
 
     rows: int = CONSOLE_ROWS
@@ -137,13 +142,13 @@ class ConsoleSink:
 
     @property
     def label(self) -> str:
-        """Where it goes, for people."""
+        """Short name of the destination, for messages."""
         return "console"
 
     def check(self) -> None:
-        """Refuse a number of rows that shows none."""
+        """Raise KafkaConfigurationError if the number of rows is less than 1."""
         if self.rows < 1:
-            raise KafkaConfigurationError(f"the console shows at least one row of a batch, not {self.rows}")
+            raise KafkaConfigurationError(f"the console sink needs at least 1 row per batch, not {self.rows}")
 
 
 Sink = ParquetSink | DeltaSink | KafkaSink | ConsoleSink
@@ -151,38 +156,43 @@ Sink = ParquetSink | DeltaSink | KafkaSink | ConsoleSink
 
 @dataclass(frozen=True)
 class PipelineConfig:
-    """What to read, how to parse it, and where it goes.
+    """Configuration of a job.
 
     Parameters
     ----------
     bootstrap_servers:
-        ``host:port[,host:port…]``.
+        Brokers, as ``host:port[,host:port…]``.
     topic:
         Topic, or comma-separated topics.
     sink:
-        Where it goes.
+        Where to write.
     checkpoint:
-        Folder of the checkpoint: the job goes on from there, and a second run adds nothing.
+        Directory of the checkpoint. The job continues from it, so that a second run does not repeat records.
     value_format:
-        What the values are: one of :data:`VALUE_FORMATS`. Of json and avro the fields become the columns;
-        otherwise the columns are Kafka's.
+        Format of the values, one of :data:`VALUE_FORMATS`. With json and avro, the fields of the value become
+        the columns. With other formats, the columns are Kafka's.
     key_format:
-        What the keys are: one of :data:`KEY_FORMATS`.
+        Format of the keys, one of :data:`KEY_FORMATS`.
     schema:
-        Spark DDL of a structured value's fields, such as ``"id BIGINT, name STRING"``.
+        Fields of a json or avro value in Spark's DDL, such as ``"id BIGINT, name STRING"``.
     mode:
-        What becomes of values that cannot be decoded: FAILFAST ends the job, DROPMALFORMED leaves them out,
-        PERMISSIVE gives nulls (and the bytes in a column ``_corrupt_record`` if the schema has it).
+        Treatment of values that cannot be decoded. FAILFAST fails the job. DROPMALFORMED skips the record.
+        PERMISSIVE sets its columns to null, and stores its bytes in the column ``_corrupt_record`` if the
+        schema has it.
     derive:
-        Further columns: name and SQL expression, applied in order; a name that exists is replaced.
+        Additional columns: name and SQL expression, applied in order. An existing column is replaced.
     keep:
-        Kafka columns to keep beside the fields (see :data:`KAFKA_COLUMNS`); of values without fields, all but
-        the value and these are left out.
+        Kafka columns to keep in addition to the fields (see :data:`KAFKA_COLUMNS`). For values without
+        fields, only the value and these columns are read.
     trigger:
         "available-now", or an interval such as "10 seconds".
+    starting_offsets:
+        Option ``startingOffsets`` of the source, for a job without a checkpoint.
     options:
-        Further options of the source, such as ``maxOffsetsPerTrigger`` or ``kafka.security.protocol``; a
-        secret is best named by reference (:mod:`kafkacore.spark.secrets`).
+        Further options of the source, such as ``maxOffsetsPerTrigger`` or ``kafka.security.protocol``.
+        Secrets should be references (see :mod:`kafkacore.spark.secrets`).
+    aggregate:
+        Table to compute from the Parquet sink when the stream has ended.
     """
 
     bootstrap_servers: str
@@ -204,17 +214,17 @@ class PipelineConfig:
         self._check_format()
         if unknown := [name for name in self.keep if name not in KAFKA_COLUMNS]:
             raise KafkaConfigurationError(
-                f"Kafka has no column {', '.join(unknown)} to keep: choose among {', '.join(KAFKA_COLUMNS)}"
+                f"cannot keep {', '.join(unknown)}: the Kafka columns are {', '.join(KAFKA_COLUMNS)}"
             )
         if self.aggregate is not None:
             if self.trigger != AVAILABLE_NOW:
                 raise KafkaConfigurationError(
-                    "an aggregate is computed when the stream ends: use available-now"
+                    "an aggregate is computed when the stream ends: use the trigger available-now"
                 )
             if not isinstance(self.sink, ParquetSink):
                 raise KafkaConfigurationError("an aggregate is computed from Parquet: use the sink parquet")
         self.sink.check()
-        parse_options(self.source_options(), streaming=True)  # says now what Spark would say after its start
+        parse_options(self.source_options(), streaming=True)  # raise errors before Spark is started
 
     def _check_format(self) -> None:
         for side, chosen, known in (
@@ -223,7 +233,7 @@ class PipelineConfig:
             ("mode", self.mode, MODES),
         ):
             if chosen not in known:
-                raise KafkaConfigurationError(f"{side} {chosen} is none of {', '.join(known)}")
+                raise KafkaConfigurationError(f"{side} must be one of {', '.join(known)}, not {chosen}")
         given = {name.lower() for name in self.options}
         if self.value_format == "json" and not self.schema and "value.schema" not in given:
             raise KafkaConfigurationError(
@@ -231,20 +241,19 @@ class PipelineConfig:
             )
         if self.value_format == "avro" and not given & AVRO_SCHEMAS:
             raise KafkaConfigurationError(
-                "format avro needs the schema that the values were written with: its JSON in the option "
-                "value.schema, or the option schema.registry.url where each value names its own"
+                "format avro needs the schema that the values were written with: set the option value.schema "
+                "to its JSON, or schema.registry.url if the values contain schema ids"
             )
         if self.schema and not self.structured:
-            as_they_are = "keeps the bytes as they are" if self.value_format == "raw" else "has no fields"
-            raise KafkaConfigurationError(f"format {self.value_format} {as_they_are}: leave out the schema")
+            raise KafkaConfigurationError(f"format {self.value_format} has no fields: remove the schema")
 
     @property
     def structured(self) -> bool:
-        """Values have fields, which become the columns."""
+        """Whether values have fields, which become the columns."""
         return self.value_format in STRUCTURED
 
     def source_options(self) -> dict[str, str]:
-        """What the source is given."""
+        """Return the options of the source."""
         given = {
             "kafka.bootstrap.servers": self.bootstrap_servers,
             "subscribe": self.topic,

@@ -1,9 +1,9 @@
 """Write each micro-batch to a Delta table exactly once.
 
-The table's own log remembers the last batch of each query, as an app transaction of Delta's protocol, in
-the commit that adds its rows. So a batch that Spark repeats is recognized. The key is the query's id, which
-the checkpoint contains: a new checkpoint is a new query. Rows pass through the driver's memory one batch at
-a time. Needs the extra ``kafkacore[delta]``.
+The commit that adds the rows of a batch also stores the batch number as an app transaction of Delta's
+protocol. So a batch that Spark repeats is recognized. The key is the query's id, which is stored in the
+checkpoint: a new checkpoint is a new query. Rows pass through the driver's memory, one batch at a time. Needs
+the extra ``kafkacore[delta]``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class DeltaWriter:
-    """What ``foreachBatch`` calls.
+    """Function for ``foreachBatch`` that writes a batch to a Delta table.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class DeltaWriter:
     Raises
     ------
     KafkaConfigurationError
-        The package deltalake is not there.
+        The package deltalake is not installed.
     """
 
     def __init__(self, sink: DeltaSink) -> None:
@@ -44,7 +44,7 @@ class DeltaWriter:
             import deltalake
         except ImportError:
             raise KafkaConfigurationError(
-                "the sink delta needs the package deltalake: pip install 'kafkacore[delta]'"
+                "the sink delta needs the package deltalake: run pip install 'kafkacore[delta]'"
             ) from None
         self._delta = deltalake
         self._sink = sink
@@ -60,14 +60,14 @@ class DeltaWriter:
         query = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
         assert query, "a micro-batch belongs to a query"
         if self.is_written(query, batch_id):
-            logger.info("batch %s of query %s is in the table already: skipped", batch_id, query)
+            logger.info("batch %s of query %s is already in the table; skipping it", batch_id, query)
             return
         rows = frame.toArrow()
         if rows.num_rows:
             self.write(rows, query, batch_id)
 
     def is_written(self, query: str, batch_id: int) -> bool:
-        """Whether the table has this batch of this query, or a later one."""
+        """Return whether the table contains this batch of this query, or a later one."""
         if not self._delta.DeltaTable.is_deltatable(self._sink.path, self._storage):
             return False
         table = self._delta.DeltaTable(self._sink.path, storage_options=self._storage)
@@ -75,12 +75,12 @@ class DeltaWriter:
         return last is not None and last >= batch_id
 
     def write(self, rows: pa.Table, query: str, batch_id: int) -> None:
-        """Add ``rows`` as this batch, in one commit.
+        """Add the rows of a batch to the table, in one commit.
 
         Raises
         ------
         PipelineError
-            The table cannot take them; the message is deltalake's, in one line.
+            deltalake cannot write the rows. The message contains its error in one line.
         """
         done = self._delta.CommitProperties(app_transactions=[self._delta.Transaction(query, batch_id)])
         try:
@@ -94,7 +94,7 @@ class DeltaWriter:
                 commit_properties=done,
             )
         except (self._delta.exceptions.DeltaError, ValueError) as error:
-            raise PipelineError(f"the Delta table did not take the batch: {_line(error)}") from error
+            raise PipelineError(f"failed to write the batch to the Delta table: {_line(error)}") from error
 
 
 def _line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""How a job ends that cannot go on: what PySpark raises in, one sentence out."""
+"""Errors of a job, with a message of one sentence in place of PySpark's long texts."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ from kafkacore.spark.causes import last_cause
 
 
 class PipelineError(KafkaError):
-    """The Spark job failed; the message is its cause in one sentence, ``__cause__`` the whole story."""
+    """The Spark job failed. The message is the cause in one sentence; ``__cause__`` is the original error."""
 
 
 class SinkError(PipelineError):
-    """What the sink says that it holds cannot be read: a file of it is gone or damaged."""
+    """The sink cannot be read, because a file in its list is missing or damaged."""
 
 
 @contextmanager
 def spark_errors(kind: type[KafkaError], of: str = "") -> Iterator[None]:
-    """Turn what PySpark and its bridge to the JVM raise into ``kind``, with one sentence, which begins with
-    ``of``: what was not understood.
+    """Replace errors of PySpark and py4j by an error of type ``kind`` with a message of one sentence.
+
+    Parameters
+    ----------
+    kind:
+        Type of the error.
+    of:
+        Subject of the error. The message starts with it.
     """
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # py4j has no types
     from pyspark.errors import PySparkException
@@ -28,6 +34,6 @@ def spark_errors(kind: type[KafkaError], of: str = "") -> Iterator[None]:
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
-        raise PipelineError("Spark's JVM has ended; what it said last is in Spark's log") from error
+        raise PipelineError("Spark's JVM exited unexpectedly. See the end of Spark's log") from error
     except (PySparkException, Py4JError) as error:
         raise kind(f"{of}: {last_cause(str(error))}" if of else last_cause(str(error))) from error

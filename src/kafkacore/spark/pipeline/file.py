@@ -1,7 +1,7 @@
-"""A job as a file: TOML in; settings by the names of ``kafkacore pipeline``'s arguments out, and back.
+"""Read the settings of a job from a TOML file, and write them.
 
-Every argument may be there without its dashes; what may be given several times is a table, what is a list of
-names is one. Does not know: what an argument means, what wins over what.
+The settings have the names of the arguments of ``kafkacore pipeline``, without the dashes. An argument that
+can be repeated is a table, and an argument with several names is a list.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.text import did_you_mean
 
-#: A setting as it is written to a file.
+#: Value of a setting that is written to a file.
 TomlValue: TypeAlias = str | bool | Sequence[str] | Mapping[str, str]
-#: A job is a page: what is larger is something else.
+#: Maximum size of a file. A larger file is not a job.
 MAX_FILE_BYTES = 1024 * 1024
 _BARE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -26,35 +26,35 @@ _BARE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 def read_settings(
     path: Path, texts: Iterable[str], tables: Iterable[str], flags: Iterable[str]
 ) -> dict[str, Any]:
-    """The settings of the file, checked by name and form.
+    """Return the settings of a file, after checking their names and types.
 
     Parameters
     ----------
     path:
         The file.
     texts:
-        Names of settings that are a text or a number; a list of texts is joined by commas.
+        Names of settings that are strings or numbers. A list of strings is joined with commas.
     tables:
-        Names of settings that are tables of texts: each becomes a list of ``(name, text)``, in order.
+        Names of settings that are tables of strings. Each becomes a list of ``(name, text)``, in order.
     flags:
-        Names of settings that are true or false.
+        Names of settings that are booleans.
 
     Raises
     ------
     KafkaConfigurationError
-        The file cannot be read or is no TOML; a name that there is not; a value of another form. No value is
-        in the message.
+        The file cannot be read or is not valid TOML, or a setting is unknown or has the wrong type. The
+        message does not contain values, which may be secrets.
     """
     forms: dict[str, str] = {
-        **dict.fromkeys(texts, "a text"),
-        **dict.fromkeys(tables, "a table of texts"),
+        **dict.fromkeys(texts, "a string"),
+        **dict.fromkeys(tables, "a table of strings"),
         **dict.fromkeys(flags, "true or false"),
     }
     settings = {}
     for name, value in _parsed(path).items():
         if name not in forms:
-            hint = did_you_mean(name, forms, f"it may have {', '.join(sorted(forms))}")
-            raise KafkaConfigurationError(f"{path} has no setting {name!r}: {hint}")
+            hint = did_you_mean(name, forms, f"the settings are {', '.join(sorted(forms))}")
+            raise KafkaConfigurationError(f"{path}: unknown setting {name!r}: {hint}")
         try:
             settings[name] = _FORMS[forms[name]](value)
         except (TypeError, ValueError):
@@ -63,7 +63,7 @@ def read_settings(
 
 
 def settings_as_toml(settings: Mapping[str, TomlValue]) -> str:
-    """What :func:`read_settings` reads as these settings: texts, lists of names, flags, then the tables."""
+    """Return settings as TOML that :func:`read_settings` reads."""
     lines, tables = [], []
     for name, value in settings.items():
         if isinstance(value, Mapping):
@@ -87,7 +87,7 @@ def _toml_name(name: str) -> str:
 
 
 def _toml_text(text: str) -> str:
-    # JSON's strings are TOML's, but for one character that TOML wants to be escaped.
+    # A JSON string is a TOML string, except that TOML requires the character DEL to be escaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -98,17 +98,17 @@ def _parsed(path: Path) -> Mapping[str, object]:
     except OSError as error:
         raise KafkaConfigurationError(f"{path}: {error.strerror}") from None
     if len(held) > MAX_FILE_BYTES:
-        raise KafkaConfigurationError(f"{path} is no job: it has more than {MAX_FILE_BYTES} bytes")
+        raise KafkaConfigurationError(f"{path} is not a job file: it has more than {MAX_FILE_BYTES} bytes")
     try:
         return tomllib.loads(held.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        # The position, never the line: it may hold a secret.
-        raise KafkaConfigurationError(f"{path} is no TOML: {_place(error)}") from None
+        # The message contains only the position, because the line may contain a secret.
+        raise KafkaConfigurationError(f"{path} is not valid TOML: {_place(error)}") from None
 
 
 def _place(error: Exception) -> str:
     _, at, position = str(error).rpartition("(at ")
-    return f"look at {position.rstrip(')')}" if at else "it is not text in UTF-8"
+    return f"error at {position.rstrip(')')}" if at else "it is not UTF-8 text"
 
 
 def _text(value: object) -> str:
@@ -126,7 +126,7 @@ def _table(value: object) -> list[tuple[str, str]]:
 
 
 def _pairs(name: str, held: object) -> list[tuple[str, str]]:
-    """``kafka.client.id = "x"`` without quotes is three tables in TOML, and means the option."""
+    """Return an option with dots in its name, which TOML parses as nested tables if it is not quoted."""
     if isinstance(held, dict):
         return [pair for inner, one in held.items() for pair in _pairs(f"{name}.{inner}", one)]
     return [(name, str(held).lower() if isinstance(held, bool) else _text(held))]
@@ -138,4 +138,4 @@ def _flag(value: object) -> bool:
     return value
 
 
-_FORMS = {"a text": _text, "a table of texts": _table, "true or false": _flag}
+_FORMS = {"a string": _text, "a table of strings": _table, "true or false": _flag}

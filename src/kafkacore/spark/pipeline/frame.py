@@ -1,4 +1,4 @@
-"""The columns of a job: a session and a config in, the stream's frame out. Does not know: sinks, triggers."""
+"""Build the streaming DataFrame of a job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def stream_frame(spark: SparkSession, config: PipelineConfig) -> DataFrame:
-    """The source's frame with the values decoded and the derived columns added."""
+    """Return the DataFrame of the source with decoded values and the derived columns."""
     from pyspark.sql import functions as sql
 
     frame = _fields(spark, config) if config.structured else _kafka_columns(spark, config)
@@ -27,12 +27,12 @@ def stream_frame(spark: SparkSession, config: PipelineConfig) -> DataFrame:
 
 
 def _fields(spark: SparkSession, config: PipelineConfig) -> DataFrame:
-    """The value's fields, and what is kept of Kafka's columns by Kafka's names."""
+    """Return the fields of the value, and the kept columns of Kafka under Kafka's names."""
     reader = spark.readStream.format("kafkacore").options(**config.source_options())
     fields = _parsed(config.schema) if config.schema else reader.load().schema
     if twice := [name for name in config.keep if name in fields.names]:
         raise KafkaConfigurationError(
-            f"the value has a field {', '.join(twice)} already: rename one by --derive, or do not keep it"
+            f"the value already has a field {', '.join(twice)}: do not keep the Kafka column of that name"
         )
     kept = {name: kind for name, kind in SPARK_TYPES.items() if name in config.keep}
     if "key" in kept:
@@ -49,7 +49,7 @@ def _parsed(schema: str) -> StructType:
     with spark_errors(KafkaConfigurationError, "schema"):
         parsed = StructType.fromDDL(schema)
     if not isinstance(parsed, StructType):
-        raise KafkaConfigurationError(f"{schema!r} is no list of fields such as 'id BIGINT, name STRING'")
+        raise KafkaConfigurationError(f"{schema!r} is not a list of fields such as 'id BIGINT, name STRING'")
     return parsed
 
 
@@ -58,7 +58,7 @@ def _kafka_columns(spark: SparkSession, config: PipelineConfig) -> DataFrame:
     frame = reader.load()
     if not config.keep:
         return frame
-    # Only the columns that are used cross from Python into the JVM.
+    # With this schema, only these columns are sent from Python to the JVM.
     wanted = [name for name in KAFKA_COLUMNS if name == "value" or name in config.keep]
     fields = type(frame.schema)([frame.schema[name] for name in wanted])
     return reader.schema(fields).load()

@@ -1,8 +1,8 @@
 """Run a pipeline: start the query, report each batch, and stop when asked.
 
-Spark can stop a query only at once. So the job waits for the next progress event and stops the query then.
-Spark has written the offsets of the following batch before any of its tasks begins, so the next run repeats
-that batch.
+Spark cannot stop a query after the current batch; it stops at once. So the job waits for the next progress
+report and stops the query then. By that time Spark may have planned the next batch. It writes the offsets of
+a batch before the first task starts, so the next run repeats this batch.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: How long to wait for a query between looks at its progress, in seconds ...
-LOOK_S = 0.5
-#: ... and while it is to stop: what comes after the batch in progress must not get far.
-STOP_LOOK_S = 0.01
+#: Seconds between two checks of a query's progress.
+CHECK_S = 0.5
+#: Seconds between two checks while the query should stop. Short, so that the next batch does not get far.
+STOP_CHECK_S = 0.01
 
 
 @dataclass(frozen=True)
 class PipelineBatch:
-    """What one micro-batch with records did.
+    """Report of a micro-batch that had records.
 
     Parameters
     ----------
     number:
-        Spark's number of it, which goes on over restarts.
+        Spark's number of the batch, which continues after a restart.
     rows:
-        Records in it.
+        Number of records.
     duration_ms:
-        What it took, planning and commit included.
+        Duration in ms, including planning and commit.
     behind:
-        Offsets that were left to read when it ended; ``None`` if that is not known.
+        Number of offsets left to read when the batch ended; ``None`` if unknown.
     phases_ms:
-        What each of Spark's phases took.
+        Duration of each phase of Spark, in ms.
     total_rows:
-        Records of this run up to its end.
+        Number of records of this run up to the end of this batch.
     """
 
     number: int
@@ -72,8 +72,18 @@ class PipelineBatch:
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """What a run did. ``rows`` counts this run's records, not what the sink already held; ``stopped``: it was
-    asked to stop before its trigger ended it.
+    """Result of a run.
+
+    Parameters
+    ----------
+    rows:
+        Number of records of this run, without those that were in the sink before.
+    batches:
+        Number of batches that had records.
+    stream_seconds, aggregate_seconds:
+        Duration of the stream and of the computation of the aggregate, in seconds.
+    stopped:
+        Whether the run was stopped on request before its trigger ended it.
     """
 
     rows: int
@@ -96,24 +106,31 @@ def run_pipeline(
     Parameters
     ----------
     spark:
-        The session to run on; it stays open.
+        The session to run on. It stays open.
     config:
         The job.
     on_progress:
-        Called with the number of records read so far, each time that the query is looked at.
+        Function that is called with the number of records read so far, at each check of the progress.
+    clock:
+        Clock that measures durations.
     on_batch:
-        Called with each batch that has come to its end with records.
+        Function that is called with each completed batch that had records.
     stop_wanted:
-        Once it says so, the batch in progress is finished and no other begun.
+        Function that returns whether to stop. The job then completes the current batch and ends.
+
+    Returns
+    -------
+    PipelineResult
+        Number of records and batches, and durations.
 
     Raises
     ------
     KafkaConfigurationError
-        Spark does not understand the schema or an expression, or they do not fit together.
+        Spark cannot parse or apply the schema or an expression.
     PipelineError
-        The query failed. What had been written stays, and running again goes on from the checkpoint.
+        The query failed. Records that were written stay, and the next run continues from the checkpoint.
     SinkError
-        The stream has ended, but what it has written cannot be read for the aggregate.
+        The stream has ended, but the sink cannot be read for the aggregate.
     """
     started_ms = clock.monotonic_ms()
     _check_session(spark, config)
@@ -124,8 +141,8 @@ def run_pipeline(
     try:
         with spark_errors(PipelineError):
             while not ended and not stopped:
-                ended = bool(query.awaitTermination(LOOK_S))  # type: ignore[arg-type]  # takes fractions
-                seen.look()
+                ended = bool(query.awaitTermination(CHECK_S))  # type: ignore[arg-type]  # takes fractions
+                seen.update()
                 stopped = not ended and stop_wanted()
             if stopped:
                 _finish_batch(query, seen)
@@ -146,14 +163,14 @@ def run_pipeline(
 
 
 def _check_session(spark: SparkSession, config: PipelineConfig) -> None:
-    """The sinks that write from this process need the batches to come here."""
+    """Raise an error for Spark Connect with a sink that needs the batches in this process."""
     from pyspark.sql.utils import is_remote
 
     if is_remote() and isinstance(config.sink, ConsoleSink | DeltaSink):
         sink = "console" if isinstance(config.sink, ConsoleSink) else "delta"
         raise KafkaConfigurationError(
-            f"the sink {sink} writes from the process that Spark runs in, which a client of Spark Connect is "
-            "not: use a session of this process, or another sink"
+            f"the sink {sink} does not work with Spark Connect, because it writes from Spark's driver "
+            "process: use a classic session or another sink"
         )
 
 
@@ -166,9 +183,9 @@ def _start(spark: SparkSession, config: PipelineConfig) -> StreamingQuery:
 
 
 class _Batches:
-    """What a query has done since it was first looked at.
+    """Batches that a query has completed.
 
-    Spark keeps the last hundred progress reports; batches are remembered by number, so that none is counted
+    Spark keeps the last hundred progress reports. Batches are identified by number, so that none is counted
     twice.
     """
 
@@ -185,10 +202,11 @@ class _Batches:
         self._on_progress = on_progress
         self._on_batch = on_batch
 
-    def look(self) -> None:
-        """Tell what has come to its end since the last look."""
+    def update(self) -> None:
+        """Report the batches that have completed since the last call."""
         for progress in self._query.recentProgress:
-            # In Spark Connect a progress has no such item, and the property adds up those of the sources.
+            # Use the property: in Spark Connect a progress has no item numInputRows, and the property adds up
+            # the rows of all sources.
             number, rows = progress.batchId, progress.numInputRows
             self.last = max(self.last, number)
             if rows and number not in self.rows:
@@ -210,15 +228,15 @@ class _Batches:
 
 
 def _finish_batch(query: StreamingQuery, seen: _Batches) -> None:
-    """Wait until the batch in progress, if there is one, has come to its end.
+    """Wait until the current batch, if there is one, has completed.
 
-    Spark can only be told to stop at once. The next batch takes tens of milliseconds before a task of it
-    begins (its offsets are written down first), and so is left to the next run.
+    Spark plans the next batch for tens of milliseconds and writes its offsets before the first task starts.
+    So the query can be stopped before that batch writes records, and the next run repeats it.
     """
     before = seen.last
     while query.isActive and query.status["isTriggerActive"]:
-        query.awaitTermination(STOP_LOOK_S)  # type: ignore[arg-type]  # takes fractions
+        query.awaitTermination(STOP_CHECK_S)  # type: ignore[arg-type]  # takes fractions
         last = query.lastProgress
         if last is not None and last["batchId"] > before:
             break
-    seen.look()
+    seen.update()

@@ -1,7 +1,4 @@
-"""Where a job's rows go: a streaming frame and a sink in, a writer that only has to be started out.
-
-Does not know: where the rows come from, when the stream ends.
-"""
+"""Create the writer of a streaming DataFrame for each sink."""
 
 from __future__ import annotations
 
@@ -14,18 +11,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-#: Columns that a record of a topic is made of.
+#: Columns that are written to a topic.
 RECORD_COLUMNS = ("key", "value", "headers", "timestamp")
 KEY_TYPES = ("string", "binary")
 
 
 def stream_writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
-    """The writer of ``frame`` to ``sink``, without trigger and checkpoint.
+    """Return the writer of ``frame`` to ``sink``, without trigger and checkpoint.
 
     Raises
     ------
     KafkaConfigurationError
-        The sink divides by a column that there is not.
+        The sink is partitioned by a column that does not exist.
     """
     if isinstance(sink, KafkaSink):
         return records(frame).writeStream.format("kafkacore").options(**sink.sink_options())
@@ -48,8 +45,10 @@ def _parquet(frame: DataFrame, sink: ParquetSink) -> DataStreamWriter:
 
 
 def records(frame: DataFrame) -> DataFrame:
-    """The columns of a record: ``value`` and what there is of the others. Without a column ``value`` it is
-    all columns but the key as JSON; what is neither text nor bytes is written as text.
+    """Return the columns that are written to a topic.
+
+    Without a column ``value``, the value is a JSON object of all columns except the key and the headers. A
+    key or value of another type than string or binary is cast to string.
     """
     from pyspark.sql import functions as sql
 
@@ -67,7 +66,10 @@ def records(frame: DataFrame) -> DataFrame:
 
 
 class _Console:
-    """Prints in this process: Spark's own console sink prints in the JVM, whose output is a file."""
+    """Function for ``foreachBatch`` that prints a batch.
+
+    Spark's own console sink prints from the JVM, whose output goes to a file.
+    """
 
     def __init__(self, sink: ConsoleSink) -> None:
         self._sink = sink

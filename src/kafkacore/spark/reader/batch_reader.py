@@ -1,7 +1,4 @@
-"""``spark.read``: from the starting offsets to the ending offsets, once.
-
-Checked options in, tasks and record batches out. Does not know: micro-batches, checkpoints.
-"""
+"""The reader of ``spark.read``."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from kafkacore.spark.reader.range_reader import KafkaPartition, RangeReader
 
 
 class KafkaBatchReader(RangeReader, DataSourceReader):
-    """From the starting offsets to the ending offsets, once."""
+    """Reader of the records between the starting offsets and the ending offsets."""
 
     def __init__(self, options: SourceOptions, plan: OutputPlan) -> None:
         super().__init__(options, plan)

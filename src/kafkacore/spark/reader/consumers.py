@@ -1,20 +1,21 @@
-"""The consumers that a worker keeps between the ranges that it reads. Does not know: ranges, offsets."""
+"""The consumers that a worker process keeps between tasks."""
 
 from __future__ import annotations
 
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.spark.worker.client_pool import ClientPool
 
-#: As Spark's ``spark.kafka.consumer.cache.timeout``, which a Python worker cannot see.
+#: Time after which an idle consumer is closed: the default of ``spark.kafka.consumer.cache.timeout``, which a
+#: Python worker cannot read.
 IDLE_LIMIT_MS = 5 * 60_000.0
-#: A worker has one task at a time; more are of other settings.
+#: Maximum number of idle consumers. A worker runs one task at a time, but tasks may have different settings.
 MAX_IDLE = 8
 
 
 def drop_consumer(consumer: KafkaConsumer) -> None:
-    """Close it without waiting for the broker: a task waits for us."""
+    """Close a consumer without waiting for the broker, because a task is waiting."""
     consumer.close(timeout_ms=0)
 
 
-#: Of this process.
+#: The idle consumers of this process.
 CONSUMERS = ClientPool(KafkaConsumer, drop_consumer, IDLE_LIMIT_MS, MAX_IDLE)

@@ -1,7 +1,4 @@
-"""Records that a read should have given and that Kafka no longer has: told as Spark's own source tells it.
-
-A reason and what happened in, an error out, or a warning. Does not know: how the loss was found.
-"""
+"""Report records that were deleted before they were read, with the conditions of Spark's own source."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from kafkacore.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 
-#: Sub-classes of Spark's error condition ``KAFKA_DATA_LOSS``.
+#: Subclasses of Spark's error condition ``KAFKA_DATA_LOSS``.
 Reason = Literal[
     "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO",
     "COULD_NOT_READ_OFFSET_RANGE",
@@ -25,19 +22,29 @@ Reason = Literal[
 
 
 class DataLossError(KafkaError):
-    """Records that the read should have given are no longer in Kafka (Spark's ``KAFKA_DATA_LOSS``)."""
+    """Records of the read were deleted before they were read (Spark's ``KAFKA_DATA_LOSS``)."""
 
 
 def report_data_loss(fail: bool, reason: Reason, what: str) -> None:
-    """Fail or go on, as the option ``failOnDataLoss`` says.
+    """Raise an error for lost records, or log a warning, depending on the option ``failOnDataLoss``.
+
+    Parameters
+    ----------
+    fail:
+        Value of ``failOnDataLoss``.
+    reason:
+        Spark's condition. The error message starts with it.
+    what:
+        Description of the loss.
 
     Raises
     ------
     DataLossError
-        If ``fail``; Spark's condition stands at the beginning of the message.
+        ``fail`` is true.
     """
     if fail:
         raise DataLossError(
-            f"[KAFKA_DATA_LOSS.{reason}] {what}. Set failOnDataLoss to false to go on without these records"
+            f"[KAFKA_DATA_LOSS.{reason}] {what}. Set failOnDataLoss to false to continue without these "
+            "records"
         )
     logger.warning("data loss accepted (failOnDataLoss=false): %s", what)

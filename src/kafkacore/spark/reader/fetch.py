@@ -1,9 +1,9 @@
 """Read one range of a partition in a Spark worker, as Arrow record batches.
 
-The task fetches the first piece itself. If there is more, a thread prefetches while Spark uses the last
-piece. A fetch asks for 4 MiB: 16 MiB cost as much per record and four times the memory. What is left of a
-response stays with the idle consumer, because the next micro-batch may start with it. A read that was cut
-short closes its consumer, because responses may still be in flight.
+The task fetches the first batch itself. If there is more, a thread prefetches while Spark processes a batch.
+A fetch requests 4 MiB: with 16 MiB, the cost per record was the same and the memory four times as large.
+The idle consumer keeps the rest of a response, because the next micro-batch may start with it. If a read is
+aborted, its consumer is closed, because responses may still be in flight.
 """
 
 from __future__ import annotations
@@ -28,41 +28,49 @@ if TYPE_CHECKING:
     from kafkacore.spark.columns.output import Output
     from kafkacore.spark.reader.options import SourceOptions
 
-#: Rows of one Arrow batch: large enough that the per-batch cost in the JVM (~0.2 ms) does not show.
+#: Maximum rows of an Arrow batch. With so many, the JVM's cost per batch (about 0.2 ms) is negligible.
 BATCH_ROWS = 100_000
-#: Of the first batch, before it is known how large they are: an answer of 4 MiB may have been compressed.
+#: Maximum rows of the first batch, when the size of a record is unknown. A compressed response of 4 MiB may
+#: be much larger when decompressed.
 FIRST_ROWS = 50_000
-#: Bytes of a batch: about, and at most in a column unless a record alone has more.
+#: Approximate bytes of a batch, and maximum bytes of one of its columns, unless a single record is larger.
 BATCH_BYTES, MAX_BATCH_BYTES = 8 * 1024 * 1024, 16 * 1024 * 1024
-#: Bytes of batches that are made before Spark asks for them.
+#: Maximum bytes of batches that are prefetched.
 AHEAD_BYTES = 4 * 1024 * 1024
-#: Longest single wait for the broker.
+#: Maximum duration of one poll, in ms.
 POLL_MS = 500
 
 
 def read_range(
     options: SourceOptions, offsets: OffsetRange, output: Output, clock: Clock = SYSTEM_CLOCK
 ) -> Iterator[pa.RecordBatch]:
-    """Every record of the range, in order, in batches of up to :data:`BATCH_ROWS` rows or about
-    :data:`BATCH_BYTES`.
+    """Yield the records of a range, in order.
+
+    A batch has at most :data:`BATCH_ROWS` rows and about :data:`BATCH_BYTES` bytes.
 
     Parameters
     ----------
+    options:
+        Options of the read.
+    offsets:
+        The range to read.
+    output:
+        Builder of the batches.
     clock:
-        For ``kafkaConsumer.pollTimeoutMs``.
+        Clock that measures ``kafkaConsumer.pollTimeoutMs``.
 
     Raises
     ------
     DataLossError
         Part of the range has been deleted and ``failOnDataLoss`` is true.
     KafkaTimeoutError
-        Nothing came for ``kafkaConsumer.pollTimeoutMs``.
+        No record arrived within ``kafkaConsumer.pollTimeoutMs``.
     """
     configs = consumer_configs(options.client_configs, for_fetching=True)
     ahead: Prefetch[pa.RecordBatch] | None = None
 
     def drop(consumer: KafkaConsumer) -> None:
-        """After a limit, a killed task or an error: the thread that fetches ahead may still use it."""
+        """Close the consumer after an aborted read, once the prefetching thread no longer uses it."""
         if ahead is None:
             drop_consumer(consumer)
         else:
@@ -73,7 +81,7 @@ def read_range(
         batches = reading.batches()
         first = next(batches, None)
         if first is not None and reading.is_at_end:
-            # As most micro-batches are: a thread would have nothing to fetch.
+            # The range is complete, as in most micro-batches, so there is nothing to prefetch.
             yield first
             yield from batches
         elif first is not None:
@@ -89,7 +97,7 @@ def _bytes_of(batch: pa.RecordBatch) -> int:
 
 
 class _Reading:
-    """One range being read by a consumer that is ours for the while; used by one thread at a time."""
+    """State of reading one range with a borrowed consumer. Used by one thread at a time."""
 
     def __init__(
         self,
@@ -110,7 +118,7 @@ class _Reading:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether there is nothing left to fetch."""
+        """Whether all offsets of the range have been fetched."""
         return self._position >= self._range.end
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -144,17 +152,17 @@ class _Reading:
             if self._position > before:
                 last_progress_ms = self._clock.monotonic_ms()
             elif self._clock.monotonic_ms() - last_progress_ms > self._options.poll_timeout_ms:
-                self._nothing_comes()
+                self._handle_poll_timeout()
 
-    def _nothing_comes(self) -> None:
-        """Is what we wait for in the log at all?"""
-        first, behind_last = self._available()
-        if not first <= self._position < behind_last:
+    def _handle_poll_timeout(self) -> None:
+        """Skip lost records if the log does not contain the position; raise a timeout error otherwise."""
+        first, log_end = self._available()
+        if not first <= self._position < log_end:
             self._skip_lost(None)
             return
         raise KafkaTimeoutError(
-            f"no record of {partition_name(self._tp)} came from offset {self._position} within "
-            f"{self._options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs); reading up to "
+            f"{partition_name(self._tp)}: received no record from offset {self._position} within "
+            f"{self._options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs); the task reads up to offset "
             f"{self._range.end}"
         )
 
@@ -163,15 +171,16 @@ class _Reading:
         return consumer.beginning_offsets([tp])[tp], consumer.end_offsets([tp])[tp]
 
     def _skip_lost(self, error: OffsetOutOfRangeError | None) -> None:
-        """The log does not have what the range begins with: an error, or on from what it has.
+        """Report the loss of the record at the position, and continue with the next one that exists.
 
-        As ``KafkaDataConsumer`` of Spark's own source: what has been deleted is passed over; of a log that
-        ends before the position nothing comes; and what is there after all is asked for again.
+        This follows ``KafkaDataConsumer`` of Spark's own source. Deleted records are skipped. If the log ends
+        before the position, the rest of the range is skipped. If the log contains the position after all, the
+        fetch is repeated.
         """
         where = partition_name(self._tp)
-        first, behind_last = self._available()
+        first, log_end = self._available()
         position, end = self._position, self._range.end
-        if position >= behind_last or first >= end:
+        if position >= log_end or first >= end:
             self._position = end
         elif position < first:
             self._position = first
@@ -180,8 +189,8 @@ class _Reading:
             report_data_loss(
                 self._options.fail_on_data_loss,
                 "COULD_NOT_READ_OFFSET_RANGE",
-                f"{where}: {lost} of the range {self._range.start} to {end} cannot be read; the log has "
-                f"{first} to {behind_last} now: aged out by Kafka, or the topic was deleted",
+                f"{where}: offsets {lost} of the range {self._range.start} to {end} cannot be read; the log "
+                f"has {first} to {log_end} now. Retention deleted the records, or the topic was deleted",
             )
         except DataLossError as failure:
             raise failure from error

@@ -1,8 +1,9 @@
-"""Narrow the ranges of a batch read by the conditions of the query.
+"""Narrow the ranges of a batch read by the filters of the query.
 
-Topic and partition are the same in a whole range, an offset limits it, and a timestamp is looked up.
-``timestamp >= t`` moves only the start of a range, because older records may follow the first one of ``t``
-or later. For the same reason ``timestamp < t`` narrows nothing. Spark evaluates the other conditions.
+Filters on topic and partition drop whole ranges. Filters on the offset cut ranges. ``timestamp >= t`` moves
+the start of a range to the first record at or after ``t``. Spark must still evaluate it, because older
+records may follow. For the same reason ``timestamp < t`` cannot cut a range. Spark evaluates all other
+filters.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from kafkacore.spark.columns.schema import Column
 from kafkacore.spark.reader.offsets import OffsetRange, Offsets
 from kafkacore.structs import INT64_MAX, TopicPartition
 
-#: Every offset lies below.
+#: Exclusive upper bound of all offsets.
 END_OF_OFFSETS = INT64_MAX
 
-#: Gives, for each partition and time in ms since the epoch, the first offset at or after it.
+#: Function that returns, for each partition and time in ms since the epoch, the first offset at or after it.
 AtTimes = Callable[[Mapping[TopicPartition, int]], Offsets]
-#: Whether the topic, or the partition, of a row fulfils a condition.
+#: Predicate on the topic or the partition of a row.
 Holds = Callable[[Any], bool]
 
-#: What a condition says of one value, which is never null.
+#: Evaluation of each filter for one value, which is never null.
 _TESTS: dict[type[Filter], Callable[[Any, Any], bool]] = {
     EqualTo: lambda found, wanted: bool(found == wanted),
     EqualNullSafe: lambda found, wanted: bool(found == wanted),
@@ -60,18 +61,18 @@ _TESTS: dict[type[Filter], Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True)
 class Narrowing:
-    """What all conditions together leave of a read.
+    """Combined restrictions of all filters on a read.
 
     Parameters
     ----------
     conditions:
-        On topics and partitions, as Spark gave them.
+        Spark's filters on the topic and the partition.
     first, end:
-        Offsets before ``first``, and from ``end`` on, are not wanted.
+        Range of offsets to read; ``end`` is exclusive.
     from_ms:
-        Nor are times before it, in ms since the epoch; ``None`` for all.
+        Lowest timestamp to read, in ms since the epoch; ``None`` without a limit.
     is_empty:
-        No row can be wanted.
+        Whether no row can satisfy the filters.
     """
 
     conditions: tuple[tuple[Column, Filter], ...] = ()
@@ -81,12 +82,15 @@ class Narrowing:
     is_empty: bool = False
 
     def of(self, ranges: Iterable[OffsetRange], at_times: AtTimes) -> list[OffsetRange]:
-        """What of ``ranges`` has to be read.
+        """Return the parts of ``ranges`` that have to be read.
 
         Parameters
         ----------
+        ranges:
+            The ranges without filters.
         at_times:
-            Asked once, if there is a condition on the time; gives the end of a log without such a record.
+            Function that looks up offsets by time. It is called once, if there is a filter on the timestamp.
+            For a partition without a later record it returns the end of the log.
         """
         narrowed = [self._cut(one) for one in ranges if self._is_wanted(one)]
         left = [one for one in narrowed if one.size > 0]
@@ -107,20 +111,20 @@ class Narrowing:
 
 
 def narrowed_by(filters: Iterable[Filter], columns: Mapping[str, Column]) -> tuple[Narrowing, list[Filter]]:
-    """What ``filters`` leave of a read, and those that Spark must still evaluate on each row.
+    """Return the restrictions of ``filters``, and the filters that Spark must still evaluate for each row.
 
     Parameters
     ----------
     filters:
-        Of which all must hold.
+        Filters that are combined with AND.
     columns:
-        Which column of the schema is which of Kafka's.
+        Kafka's column for each column of the schema.
     """
     narrowing = Narrowing()
     remaining = []
     for condition in filters:
         column = _column_of(condition, columns)
-        narrowing, is_done = _AND.get(column, _as_it_is)(narrowing, condition)
+        narrowing, is_done = _AND.get(column, _unchanged)(narrowing, condition)
         if not is_done:
             remaining.append(condition)
     return narrowing, remaining
@@ -132,20 +136,20 @@ def _column_of(condition: Filter, columns: Mapping[str, Column]) -> Column | Non
     return columns.get(path[0]) if len(path) == 1 else None
 
 
-# ---- A condition more -----------------------------------------------------------------------------------
-def _as_it_is(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
+# ---- Adding a filter --------------------------------------------------------------------------------------
+def _unchanged(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
     return narrowing, False
 
 
 def _and_constant(column: Column, narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
-    """Of the topic or the partition: the same for all rows of a range."""
+    """Add a filter on the topic or the partition, which are constant within a range."""
     inner = condition.child if isinstance(condition, Not) else condition
     kind = str if column == "topic" else int
     if not isinstance(inner, IsNull | IsNotNull):
         if type(inner) not in _TESTS:
             return narrowing, False
         values = inner.value if isinstance(inner, In) else [inner.value]  # type: ignore[attr-defined]
-        # What is compared with null is null, and its negation too.
+        # A comparison with null is null, and so is its negation.
         if not all(type(value) is kind for value in values):
             return narrowing, False
     return replace(narrowing, conditions=(*narrowing.conditions, (column, condition))), True
@@ -166,14 +170,14 @@ def _and_offset(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, boo
     if bounds is None:
         return narrowing, False
     first, end = bounds
-    # Of a list only the least and the greatest are bounds.
+    # A list is fully applied only if it contains every offset between its minimum and its maximum.
     is_done = not isinstance(condition, In) or end - first <= len(set(condition.value))
     narrowed = replace(narrowing, first=max(narrowing.first, first), end=min(narrowing.end, end))
     return narrowed, is_done
 
 
 def _offset_bounds(condition: Filter) -> tuple[int, int] | None:
-    """The first offset that fulfils the condition, and the one behind the last."""
+    """Return the first offset that satisfies the filter, and the offset after the last one."""
     value = getattr(condition, "value", None)
     if isinstance(condition, In) and value and all(type(one) is int for one in value):
         return min(value), max(value) + 1
@@ -194,7 +198,11 @@ def _offset_bounds(condition: Filter) -> tuple[int, int] | None:
 
 
 def _and_time(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
-    """Only where to begin: behind the first record at or after a time others may lie that are before it."""
+    """Add a filter on the timestamp.
+
+    It only moves the start of a range, because records with earlier timestamps may follow the first one at or
+    after a time.
+    """
     if isinstance(condition, IsNull | IsNotNull):
         return _and_never_null(narrowing, condition)
     if not isinstance(condition, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual | In):
@@ -203,7 +211,7 @@ def _and_time(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]
     if not values or not all(isinstance(value, datetime) and value.tzinfo for value in values):
         return narrowing, False
     from_ms = int(min(values).timestamp() * 1000) - 1
-    # Kafka takes times below 0 for names of offsets.
+    # In Kafka's ListOffsets, negative timestamps stand for the earliest and the latest offset.
     if from_ms < 0:
         return narrowing, False
     least = from_ms if narrowing.from_ms is None else max(narrowing.from_ms, from_ms)
@@ -223,11 +231,11 @@ _AND: dict[Column | None, Callable[[Narrowing, Filter], tuple[Narrowing, bool]]]
 
 
 class PushFilters:
-    """What a reader that takes filters gives as its ``pushFilters``.
+    """Callable that a reader returns as its ``pushFilters``.
 
-    While ``spark.sql.python.filterPushdown.enabled`` is off, as it is by default, Spark refuses every read
-    whose reader has a ``pushFilters`` of its own, which it knows by the function behind the method. So this
-    names the base class's: nothing is refused, and nothing pushed, until it is on.
+    While ``spark.sql.python.filterPushdown.enabled`` is off, which is the default, Spark rejects a read whose
+    reader overrides ``pushFilters``. It recognizes an override by the method's ``__func__``. So this object
+    has the ``__func__`` of the base class, and Spark calls it only if the setting is on.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)

@@ -1,7 +1,7 @@
-"""Offsets in, ranges to read out: the arithmetic of a micro-batch. No I/O, no clock.
+"""Compute the offset ranges of a micro-batch and its tasks.
 
-Offsets are always of the *next* record to read. The text form ``{"topic":{"0":n}}`` is the built-in
-``kafka`` source's, so that a checkpoint of one is a checkpoint of the other.
+An offset is always that of the *next* record to read. The text form ``{"topic":{"0":n}}`` is the same as in
+Spark's built-in ``kafka`` source, so that either source can read the checkpoint of the other.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition
 
 Offsets = dict[TopicPartition, int]
-#: As Spark stores them: topic → partition number as text → offset.
+#: Offsets as Spark stores them: topic → partition number as text → offset.
 JsonOffsets = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
 class OffsetRange:
-    """Records of one partition from ``start`` up to, not including, ``end``."""
+    """Range of offsets of one partition. ``end`` is exclusive."""
 
     topic: str
     partition: int
@@ -34,13 +34,14 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """Upper bound of the records in it: compaction and transaction markers leave gaps."""
+        """Number of offsets. It may exceed the number of records: compaction and markers leave gaps."""
         return self.end - self.start
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
-    """Spark stores and compares the *text* of this, so the order of keys is fixed: topic, then partition
-    number.
+    """Return offsets in the form that Spark stores.
+
+    Spark compares the *text*, so the keys are always sorted by topic and partition number.
     """
     result: JsonOffsets = {}
     for topic_partition in sorted(offsets):
@@ -51,12 +52,12 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
 
 
 def from_json(parsed: Any) -> Offsets:
-    """The inverse of :func:`to_json`.
+    """Parse offsets in the form of :func:`to_json`.
 
     Raises
     ------
     KafkaConfigurationError
-        It is something else: the checkpoint is another source's.
+        The value has another form, so the checkpoint belongs to another source.
     """
     try:
         offsets = {
@@ -69,14 +70,16 @@ def from_json(parsed: Any) -> Offsets:
     except (AttributeError, TypeError, ValueError):
         pass
     raise KafkaConfigurationError(
-        'the checkpoint has no Kafka offsets such as {"topic":{"0":23}}: it belongs to another source; give '
-        "this query a checkpointLocation of its own"
+        'the checkpoint does not contain Kafka offsets such as {"topic":{"0":23}}, so it belongs to another '
+        "source: give this query a checkpointLocation of its own"
     )
 
 
 def backlog(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
-    """Offsets between two positions, partitions without a start counted from 0; what ran backwards counts
-    against it (``KafkaMicroBatchStream.delayBatch`` in Spark).
+    """Return the number of offsets between two positions.
+
+    A partition without a start counts from 0. A partition whose end is before its start counts negatively, as
+    in ``KafkaMicroBatchStream.delayBatch`` of Spark.
     """
     return sum(offset - start.get(tp, 0) for tp, offset in latest.items())
 
@@ -84,11 +87,11 @@ def backlog(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition,
 def limit_to(
     start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], max_offsets: int
 ) -> Offsets:
-    """The end of a batch of about ``max_offsets``, shared over the partitions in proportion to their
-    backlog. A partition that ``start`` does not have, or that has run backwards, ends where it is.
+    """Return the end of a batch of about ``max_offsets`` offsets.
 
-    Each partition's share is rounded down, but up where it would be less than one, so that none starves
-    (``KafkaMicroBatchStream.rateLimit`` in Spark).
+    The partitions share ``max_offsets`` in proportion to their backlog. Each share is rounded down, but a
+    share below 1 is rounded up so that no partition starves (``KafkaMicroBatchStream.rateLimit`` in Spark).
+    A partition that is not in ``start``, or that ends before its start, gets its latest offset.
     """
     sizes = {tp: end - start[tp] for tp, end in latest.items() if end > start.get(tp, end)}
     total = sum(sizes.values())
@@ -102,11 +105,11 @@ def limit_to(
 def split(
     ranges: list[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Cut large ranges so that none is above ``max_records`` and there are about ``min_partitions``.
+    """Split large ranges, so that none exceeds ``max_records`` and there are about ``min_partitions``.
 
-    Without either, one Spark partition reads one topic partition. As ``KafkaOffsetRangeCalculator`` of Spark
-    4.2: first by ``max_records``; then, if these are too few, those with more than their share, by their
-    share of what the others leave.
+    With neither limit, one Spark partition reads one topic partition. The algorithm is that of
+    ``KafkaOffsetRangeCalculator`` in Spark 4.2. Ranges are first split by ``max_records``. If there are still
+    too few, ranges larger than their share are split in proportion to their size.
     """
     pieces = [r for r in ranges if r.size > 0]
     if max_records is not None:
@@ -126,12 +129,12 @@ def split(
 
 
 def _share(size: int, total: int, parts: int) -> int:
-    # Java rounds halves up, Python to the even.
+    # Java rounds a half up; Python's round() rounds it to the even number.
     return max(math.floor(size / total * parts + 0.5), 1)
 
 
 def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
-    """Each part gets what is left divided by the parts that are left: the last ones are the larger."""
+    """Split a range into parts of nearly equal size. As in Spark, the last parts are the larger ones."""
     pieces = []
     start = whole.start
     for left in range(min(parts, whole.size), 0, -1):

@@ -1,8 +1,7 @@
-"""The options of ``format("kafkacore")``: strings in, one checked, picklable object out.
+"""The options of ``format("kafkacore")``.
 
 Names, defaults and meaning are those of Spark's built-in ``kafka`` source ("Structured Streaming + Kafka
-Integration Guide"), so that changing the format's name is the whole migration. Does not know: connections,
-offsets of any broker.
+Integration Guide"), so that a job migrates by changing the name of the format.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from kafkacore.structs import INT32_MAX, INT64_MAX, TopicPartition, partition_na
 
 logger = logging.getLogger(__name__)
 
-#: Offsets that have a name, as they are written inside a JSON of offsets.
+#: Values that stand for the latest and the earliest offset in JSON offsets.
 LATEST_OFFSET, EARLIEST_OFFSET = -1, -2
 
-#: Kafka settings that the source must own to keep its promises, and what to use instead.
+#: Kafka settings that the source sets itself, each with the alternative for the user.
 OWNED_BY_THE_SOURCE = {
     "kafka.auto.offset.reset": "set startingOffsets instead",
     "kafka.key.deserializer": "keys are always bytes; decode them with DataFrame functions",
@@ -48,63 +47,70 @@ OWNED_BY_THE_SOURCE = {
 }
 
 SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
-#: A stream of Spark's own source refuses these, and ignores ``endingTimestamp``.
+#: Options that are errors in a stream, as in Spark's own source, which only ignores ``endingTimestamp``.
 REFUSED_IN_STREAMS = ("endingOffsetsByTimestamp", "endingOffsets")
 _B, _S, _I, _L = SettingType.BOOLEAN, SettingType.STRING, SettingType.INT, SettingType.LONG
 # fmt: off
 OPTIONS: Final = table(
     spark_option("assign", _S,
-                 documentation='The partitions to read, `{"orders":[0,1]}`. Partitions that do not exist '
-                               "are left out."),
+                 documentation='Partitions to read, in JSON such as `{"orders":[0,1]}`. Partitions that do '
+                               "not exist are ignored."),
     spark_option("subscribe", _S,
-                 documentation="The topics to read, `orders,returns`."),
+                 documentation="Comma-separated topics to read, such as `orders,returns`."),
     spark_option("subscribePattern", _S,
-                 documentation="The topics to read: a regular expression of Java's, found anywhere in a "
-                               "topic's name."),
+                 documentation="Java regular expression. The source reads every topic whose name contains "
+                               "a match."),
     spark_option("startingTimestamp", _L,
-                 documentation="Start at this time, in ms since 1970. Wins over "
-                               "`startingOffsetsByTimestamp` and `startingOffsets`."),
+                 documentation="Timestamp at which all partitions start, in ms since 1970. Takes precedence "
+                               "over `startingOffsetsByTimestamp` and `startingOffsets`."),
     spark_option("startingOffsetsByTimestamp", _S,
-                 documentation='Start at these times, `{"orders":{"0":1700000000000}}`. Wins over '
-                               "`startingOffsets`."),
+                 documentation="Timestamp at which each partition starts, in ms since 1970, in JSON such as "
+                               '`{"orders":{"0":1700000000000}}`. Takes precedence over `startingOffsets`.'),
     spark_option("startingOffsets", _S, shown_default="stream `latest`, batch `earliest`",
-                 documentation='Start at `earliest`, `latest` (streams), or `{"orders":{"0":23,"1":-2}}`, '
-                               "where -2 is earliest and -1 latest."),
+                 documentation="Offsets at which a new query starts: `earliest`, `latest` (only streams), "
+                               'or one offset per partition in JSON such as `{"orders":{"0":23,"1":-2}}`. '
+                               "In JSON, -2 is earliest and -1 is latest."),
     spark_option("startingOffsetsByTimestampStrategy", _S, "error", choices=("error", "latest"),
-                 documentation="If no record has the starting time or a later one: `error` fails the "
-                               "query, `latest` starts at the end."),
+                 documentation="Action if a partition has no record at or after the starting timestamp: "
+                               "`error` fails the query, `latest` starts at the end of the partition."),
     spark_option("endingTimestamp", _L, scope="batch",
-                 documentation="End at this time, in ms since 1970. Wins over `endingOffsetsByTimestamp` "
-                               "and `endingOffsets`."),
+                 documentation="Timestamp at which all partitions end, in ms since 1970. Takes precedence "
+                               "over `endingOffsetsByTimestamp` and `endingOffsets`."),
     spark_option("endingOffsetsByTimestamp", _S, scope="batch",
-                 documentation="End at these times. Wins over `endingOffsets`."),
+                 documentation="Timestamp at which each partition ends, in ms since 1970, in the form of "
+                               "`startingOffsetsByTimestamp`. Takes precedence over `endingOffsets`."),
     spark_option("endingOffsets", _S, scope="batch", shown_default="`latest`",
-                 documentation="End at `latest` or at these offsets."),
+                 documentation="Offsets at which the read ends, exclusive: `latest`, or one offset per "
+                               "partition in JSON, where -1 is latest."),
     spark_option("failOnDataLoss", _B, True,
-                 documentation="Whether the query fails if records were lost; `false` logs a warning and "
-                               "continues with the remaining records."),
+                 documentation="Whether the query fails if records were deleted before it read them. With "
+                               "`false` it logs a warning and continues with the remaining records."),
     spark_option("kafkaConsumer.pollTimeoutMs", _L, 120_000,
-                 documentation="How long a task waits for records, in ms."),
+                 documentation="Maximum time that a task waits for records before it fails, in ms."),
     spark_option("fetchOffset.numRetries", _I, 3, low=0,
-                 documentation="How often, in all, brokers are asked for offsets."),
+                 documentation="Maximum number of attempts to get offsets from the brokers, including the "
+                               "first."),
     spark_option("fetchOffset.retryIntervalMs", _L, 1_000, low=0,
-                 documentation="Pause before brokers are asked for offsets again, in ms."),
+                 documentation="Pause between two attempts to get offsets, in ms."),
     spark_option("maxOffsetsPerTrigger", _L, scope="stream",
-                 documentation="Most offsets of a micro-batch, shared over the partitions by their "
-                               "backlog."),
+                 documentation="Maximum number of offsets in a micro-batch. Partitions share it in "
+                               "proportion to their backlog."),
     spark_option("minOffsetsPerTrigger", _L, low=0, scope="stream",
-                 documentation="A micro-batch waits for that many offsets, at most for `maxTriggerDelay`."),
+                 documentation="Minimum number of offsets in a micro-batch. With fewer, the micro-batch "
+                               "waits for more, but at most for `maxTriggerDelay`."),
     spark_option("maxTriggerDelay", _S, "15m", scope="stream",
-                 documentation="How long a micro-batch waits for `minOffsetsPerTrigger`."),
+                 documentation="Maximum time that a micro-batch waits for `minOffsetsPerTrigger`, such as "
+                               "`30s` or `15m`."),
     spark_option("minPartitions", _I,
-                 documentation="Least number of tasks; large ranges are cut into several."),
+                 documentation="Approximate minimum number of tasks. Large offset ranges are split to reach "
+                               "it."),
     spark_option("maxRecordsPerPartition", _L,
-                 documentation="Most records of a task; large ranges are cut into several."),
+                 documentation="Maximum number of records per task. Larger offset ranges are split."),
     spark_option("groupIdPrefix", _S,
-                 documentation="Name of the client, as is `kafka.group.id`. The source joins no group and "
-                               "commits nothing."),
+                 documentation="Client id that the brokers see, unless `kafka.group.id` is set. The source "
+                               "never joins a consumer group and never commits offsets."),
     spark_option("includeHeaders", _B, False,
-                 documentation="Whether there is a column `headers`."),
+                 documentation="Whether the default schema has the column `headers`."),
 )
 # fmt: on
 BATCH_ONLY: Final = tuple(name for name, row in OPTIONS.items() if row.scope == "batch")
@@ -114,11 +120,11 @@ OPTION_NAMES: Final = tuple(OPTIONS)
 
 @dataclass(frozen=True)
 class Bound:
-    """Where reading starts or ends, before a broker has been asked.
+    """Start or end of a read as the options give it, before it is resolved to offsets.
 
-    Exactly one of the three says it: a ``name`` ("earliest" or "latest"), ``offsets`` (-1 latest, -2
-    earliest), or timestamps in ms since the epoch, ``timestamp`` for all partitions or ``timestamps`` for
-    each.
+    Exactly one attribute is set: ``name`` ("earliest" or "latest"), ``offsets`` (-1 is latest, -2 is
+    earliest), ``timestamp`` for all partitions, or ``timestamps`` per partition. Timestamps are in ms since
+    the epoch.
     """
 
     name: str | None = None
@@ -129,7 +135,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Checked options of one read. Picklable: it travels from the driver to the workers."""
+    """Checked options of one read. Picklable, because the driver sends it to the workers."""
 
     client_configs: dict[str, str]
     assign: tuple[TopicPartition, ...] = ()
@@ -148,29 +154,30 @@ class SourceOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     include_headers: bool = boolean({}, OPTIONS["includeHeaders"])
-    #: Whether the user has named a group: Spark's source then says more when partitions are gone.
+    #: Whether the user has set ``kafka.group.id``. Spark then has another error for deleted partitions.
     group_id_is_given: bool = False
 
     def __repr__(self) -> str:
-        """Without what the client is given: there may be a password among it."""
+        """Return a representation without the client settings, which may contain a password."""
         shown = {**vars(self), "client_configs": sorted(self.client_configs)}
         return f"SourceOptions({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 def parse_options(options: Mapping[str, str], streaming: bool) -> SourceOptions:
-    """Check the options of a read and give them as :class:`SourceOptions`.
+    """Check the options of a read and return them as :class:`SourceOptions`.
 
     Parameters
     ----------
     options:
-        As given to ``DataFrameReader.option``; names in any case.
+        Options as given to ``DataFrameReader.option``. Names are not case-sensitive.
     streaming:
-        Whether this is ``readStream``: ``startingOffsets`` then defaults to latest, and nothing may end.
+        Whether this is ``readStream``. A stream starts at the latest offsets by default and cannot have an
+        end.
 
     Raises
     ------
     KafkaConfigurationError
-        An option is unknown, missing, malformed or not for this kind of read; the message says what to
+        An option is unknown, missing, malformed or not for this kind of read. The message says what to
         change.
     """
     given = {name.lower(): value for name, value in options.items() if name.lower() != "path"}
@@ -215,10 +222,10 @@ def _poll_timeout_ms(known: Mapping[str, str]) -> int:
 
 
 def _per_trigger(known: Mapping[str, str], streaming: bool) -> tuple[int | None, int | None]:
-    """How many offsets a micro-batch has at most and at least. Without effect in a batch read."""
+    """Return the maximum and the minimum number of offsets of a micro-batch; ``None`` in a batch read."""
     ignored = [name for name in STREAM_ONLY if name in known]
     if ignored and not streaming:
-        logger.warning("options without effect in spark.read: %s", ", ".join(ignored))
+        logger.warning("ignoring options that have no effect in spark.read: %s", ", ".join(ignored))
     if not streaming and not {"maxOffsetsPerTrigger", "minOffsetsPerTrigger"} <= known.keys():
         return None, None
     most = positive(known, OPTIONS["maxOffsetsPerTrigger"])
@@ -231,13 +238,14 @@ def _per_trigger(known: Mapping[str, str], streaming: bool) -> tuple[int | None,
 
 
 def _named_client(configs: Mapping[str, str], prefix: str | None) -> dict[str, str]:
-    """No reader here is a member of a group; the group's name is the client's, which brokers see."""
+    """Use the group id, or the prefix, as the client id: the source does not join a group."""
     named = {name: text for name, text in configs.items() if name != "group_id"}
     group = configs.get("group_id")
     if group is not None:
         logger.warning(
-            "kafka.group.id is set: the source neither joins the group nor commits to it%s",
-            ", and ignores groupIdPrefix" if prefix is not None else "",
+            "kafka.group.id is used only as the client id: the source does not join the group or commit "
+            "offsets to it%s",
+            ", and it ignores groupIdPrefix" if prefix is not None else "",
         )
     if (name := group or prefix) is not None:
         named.setdefault("client_id", name)
@@ -247,21 +255,19 @@ def _named_client(configs: Mapping[str, str], prefix: str | None) -> dict[str, s
 def _subscription(known: Mapping[str, str]) -> tuple[tuple[TopicPartition, ...], tuple[str, ...], str | None]:
     chosen = [name for name in SUBSCRIPTIONS if name in known]
     if len(chosen) != 1:
-        problem = f"{' and '.join(chosen)} are given" if chosen else "none is given"
-        raise KafkaConfigurationError(
-            f"give exactly one of assign, subscribe and subscribePattern; {problem}"
-        )
+        problem = f"{' and '.join(chosen)} are set" if chosen else "none is set"
+        raise KafkaConfigurationError(f"set exactly one of assign, subscribe and subscribePattern; {problem}")
     text = known[chosen[0]].strip()
     if chosen[0] == "subscribe":
         topics = tuple(dict.fromkeys(listed(text)))
         if not topics:
             raise KafkaConfigurationError(
-                "subscribe names no topic: use a comma-separated list such as 'a,b'"
+                "subscribe is empty: set it to a comma-separated list of topics such as 'a,b'"
             )
         return (), topics, None
     if chosen[0] == "subscribePattern":
         if not text:
-            raise KafkaConfigurationError("subscribePattern is empty: give a Java regular expression")
+            raise KafkaConfigurationError("subscribePattern is empty: set it to a Java regular expression")
         compile_java_pattern(text, "subscribePattern")
         return (), (), text
     return _assigned(text), (), None
@@ -283,13 +289,13 @@ def _refuse_end_of_stream(known: Mapping[str, str], streaming: bool) -> None:
         return
     for name in REFUSED_IN_STREAMS:
         if name in known:
-            raise KafkaConfigurationError(f"{name} is for spark.read; a stream has no end: remove the option")
+            raise KafkaConfigurationError(f"{name} is only for spark.read: remove it, a stream has no end")
     if "endingTimestamp" in known:
-        logger.warning("endingTimestamp is without effect in spark.readStream: a stream has no end")
+        logger.warning("endingTimestamp has no effect in spark.readStream, because a stream has no end")
 
 
 def _bounds(known: Mapping[str, str], streaming: bool) -> tuple[Bound, Bound]:
-    """Start and end of the read."""
+    """Return the start and the end of the read."""
     starting = _bound(known, "starting", "latest" if streaming else "earliest")
     if streaming:
         return starting, Bound(name="latest")
@@ -308,30 +314,32 @@ def _bounds(known: Mapping[str, str], streaming: bool) -> tuple[Bound, Bound]:
 def _check_order(
     start: Mapping[TopicPartition, int] | None, end: Mapping[TopicPartition, int] | None, option: str
 ) -> None:
-    """What can be said of two maps before a broker has been asked."""
+    """Check start and end for contradictions, as far as that is possible without a broker."""
     if start is None or end is None:
         return
     if different := sorted(start.keys() ^ end.keys()):
         raise KafkaConfigurationError(
             f"[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET] starting{option} and "
-            f"ending{option} must name the same partitions; only one names {names_of(different)}"
+            f"ending{option} must name the same partitions; only one of them names {names_of(different)}"
         )
     for tp in sorted(start):
         if start[tp] > end[tp] >= 0:
             raise KafkaConfigurationError(
                 f"[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] {names_of([tp])}: starting{option} "
-                f"{start[tp]} lies after ending{option} {end[tp]}"
+                f"{start[tp]} is greater than ending{option} {end[tp]}"
             )
 
 
 def names_of(partitions: Iterable[TopicPartition]) -> str:
-    """As Kafka writes them."""
+    """Return the names of partitions, such as ``orders-0, orders-1``."""
     return ", ".join(map(partition_name, partitions))
 
 
 def _bound(known: Mapping[str, str], which: str, default: str) -> Bound:
-    """``startingTimestamp`` beats ``startingOffsetsByTimestamp``, which beats ``startingOffsets``; so for
-    ending.
+    """Return the start or the end from the option that takes precedence.
+
+    ``startingTimestamp`` takes precedence over ``startingOffsetsByTimestamp``, which takes precedence over
+    ``startingOffsets``. The same holds for the ending options.
     """
     if (one := known.get(f"{which}Timestamp")) is not None:
         number = whole_number(one.strip())
@@ -347,7 +355,7 @@ def _bound(known: Mapping[str, str], which: str, default: str) -> Bound:
 
 
 def parse_offsets(text: str, option: str) -> dict[TopicPartition, int]:
-    """``{"topicA":{"0":23,"1":-1}}`` → partition → number."""
+    """Parse JSON such as ``{"topicA":{"0":23,"1":-1}}`` to a number per partition."""
     example = '{"topicA":{"0":23,"1":-1}}'
     parsed = json_of(text, option, example)
     found: dict[TopicPartition, int] = {}
@@ -361,7 +369,7 @@ def parse_offsets(text: str, option: str) -> dict[TopicPartition, int]:
 
 
 def _whole_json(number: object) -> int | None:
-    """A number; its fraction is cut off, as Spark's reader of JSON cuts it off."""
+    """Return a JSON number as an integer. Like Spark's JSON reader, truncate a fraction."""
     if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < INT64_MAX + 1:
         return None
     return int(number)

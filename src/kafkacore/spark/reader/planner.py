@@ -1,9 +1,9 @@
 """Plan a read on the driver: which partitions exist, and where the read starts and ends.
 
-A consumer that fetches no records looks up topics and offsets, and retries errors that a broker may recover
-from. Every call asks the brokers. Spark asks for the latest offset every 11 ms while nothing arrives, but a
-cache would delay new records and would ask for deleted topics until a request times out. A look costs two
-requests, one of them to each leader; the built-in source sends four.
+A consumer that fetches no records looks up topics and offsets, and retries after retriable errors. Every call
+queries the brokers. While no records arrive, Spark asks for the latest offsets every 11 ms. But a cache would
+delay new records, and deleted topics would be noticed only when a request times out. A lookup takes two
+requests: one for metadata and one to each leader. The built-in source sends four.
 """
 
 from __future__ import annotations
@@ -25,25 +25,27 @@ from kafkacore.structs import TopicPartition
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: Kafka's own topics, which Spark's sources pass over, whatever is subscribed to.
+#: Kafka's internal topics. Like Spark's own source, this one ignores them in every subscription.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class MissingTopicError(KafkaConfigurationError):
-    """A topic that is named in the options does not exist, or not yet."""
+    """A topic that the options name does not exist, or not yet."""
 
     retriable = True
 
 
 class OffsetPlanner:
-    """Asks the brokers for partitions and offsets. Connects on first use; one thread at a time.
+    """Finds partitions and offsets by querying the brokers.
+
+    It connects on first use. Only one thread may use it at a time.
 
     Parameters
     ----------
     options:
-        What to read.
+        Options of the read.
     clock:
-        For the waits between retries.
+        Clock for the pauses between retries.
     """
 
     def __init__(self, options: SourceOptions, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -60,7 +62,7 @@ class OffsetPlanner:
         return self._connected
 
     def close(self) -> None:
-        """Close the connection; a later call opens another."""
+        """Close the connection. A later call opens a new one."""
         if self._connected is not None:
             self._connected.close()
             self._connected = None
@@ -68,7 +70,7 @@ class OffsetPlanner:
     # ---- Partitions --------------------------------------------------------------------------------------
 
     def partitions(self) -> list[TopicPartition]:
-        """Every partition that the options name and that there is now, in order.
+        """Return the sorted partitions that the options select and that exist now.
 
         Raises
         ------
@@ -78,7 +80,7 @@ class OffsetPlanner:
         return self._retried(self._find_partitions)
 
     def _find_partitions(self) -> list[TopicPartition]:
-        """Of ``assign``, those partitions that do not exist are left out, as Spark's own source does it."""
+        """Find the selected partitions. As in Spark, those of ``assign`` that do not exist are ignored."""
         options = self._options
         if self._pattern is not None:
             everything = self._consumer.partitions_by_topic()
@@ -106,21 +108,24 @@ class OffsetPlanner:
     # ---- Offsets -----------------------------------------------------------------------------------------
 
     def earliest_of_new(self, new: Iterable[TopicPartition]) -> Offsets:
-        """The first offset that is still there, for each partition; one that has gone again is left out."""
-        asked = set(new)
-        if not asked:
+        """Return the earliest offset of each partition. A partition that no longer exists is left out."""
+        wanted = set(new)
+        if not wanted:
             return {}
-        return self._retried(lambda: self._earliest_of([tp for tp in self._find_partitions() if tp in asked]))
+        return self._retried(
+            lambda: self._earliest_of([tp for tp in self._find_partitions() if tp in wanted])
+        )
 
     def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
-        """The offset after the last readable record (the last stable one under read_committed) of every
-        partition that there is now.
+        """Return the end offset of every partition that exists now.
+
+        It is the high watermark, or the last stable offset with read_committed.
 
         Parameters
         ----------
         known:
-            Offsets up to which has been read. A broker that says less is asked again, ``numRetries`` times in
-            all: one that has just become leader may not know better yet.
+            Offsets up to which the query has read. If a broker returns a lower end offset, it is asked again,
+            up to ``fetchOffset.numRetries`` times in total: a new leader may not know the current end yet.
         """
         read_up_to = known or {}
         for attempt in range(1, self._attempts + 1):
@@ -128,7 +133,7 @@ class OffsetPlanner:
             behind = [tp for tp, offset in found.items() if offset < read_up_to.get(tp, 0)]
             if behind and attempt < self._attempts:
                 logger.warning(
-                    "logs end before what has been read of them: %s; asking again", names_of(behind)
+                    "partitions end before the offset that was already read: %s; retrying", names_of(behind)
                 )
                 self._clock.sleep_ms(self._options.fetch_retry_interval_ms)
             elif not behind:
@@ -145,12 +150,12 @@ class OffsetPlanner:
         return _complete(partitions, self._consumer.beginning_offsets(partitions)) if partitions else {}
 
     def at_times(self, timestamps: Mapping[TopicPartition, int]) -> Offsets:
-        """The first offset at or after a time, in ms since the epoch; the log's end if there is none."""
-        asked = {tp: max(time, 0) for tp, time in timestamps.items()}
-        return self._retried(lambda: self._at_times(asked, "filtered"))
+        """Return the first offset at or after a time in ms since the epoch; the log's end without one."""
+        times = {tp: max(time, 0) for tp, time in timestamps.items()}
+        return self._retried(lambda: self._at_times(times, "filtered"))
 
     def starting(self) -> Offsets:
-        """Where the first batch starts."""
+        """Return the offsets at which the first batch starts."""
         return self._retried(
             lambda: self._resolve(self._options.starting, "starting", self._find_partitions())
         )
@@ -168,7 +173,7 @@ class OffsetPlanner:
         return self._named(dict.fromkeys(partitions, name))
 
     def _named(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
-        """-2 and -1 replaced by what they stand for."""
+        """Replace -2 and -1 by the earliest and the latest offsets."""
         first = [tp for tp, offset in offsets.items() if offset == EARLIEST_OFFSET]
         last = [tp for tp, offset in offsets.items() if offset == LATEST_OFFSET]
         return {**offsets, **self._earliest_of(first), **self._latest_of(last)}
@@ -184,11 +189,11 @@ class OffsetPlanner:
             parts += [f"not read by this query: {names_of(extra)}"] if extra else []
             raise KafkaConfigurationError(
                 f"[KAFKA_{condition}_DOES_NOT_MATCH_ASSIGNED] {option} must name exactly the partitions that "
-                f"are read; {'; '.join(parts)}"
+                f"the query reads; {'; '.join(parts)}"
             )
 
     def _at_times(self, timestamps: Mapping[TopicPartition, int], which: str) -> Offsets:
-        """The first offset at or after each time; -2 and -1 are no times, but what they always are."""
+        """Return the first offset at or after each time. -2 and -1 stand for the earliest and the latest."""
         times = {tp: time for tp, time in timestamps.items() if time >= 0}
         answer = self._consumer.offsets_for_times(times) if times else {}
         found = {tp: match.offset for tp, match in answer.items() if match is not None}
@@ -196,7 +201,7 @@ class OffsetPlanner:
         if missing and which == "starting" and not self._options.timestamp_strategy_latest:
             raise KafkaConfigurationError(
                 f"no record at or after the starting timestamp in {names_of(missing)}: choose an earlier "
-                f"one, or set startingOffsetsByTimestampStrategy to 'latest'"
+                f"timestamp, or set startingOffsetsByTimestampStrategy to 'latest'"
             )
         offsets = {tp: found.get(tp, LATEST_OFFSET) if tp in times else timestamps[tp] for tp in timestamps}
         return self._named(offsets)
@@ -204,14 +209,14 @@ class OffsetPlanner:
     # ---- Ranges ------------------------------------------------------------------------------------------
 
     def batch_ranges(self) -> list[OffsetRange]:
-        """What a batch read reads, from its start to its end.
+        """Return the ranges that a batch read reads.
 
         Raises
         ------
         KafkaConfigurationError
-            The end lies before the start.
+            The end is before the start.
         DataLossError
-            The options name offsets that the log does not have, and ``failOnDataLoss`` is true.
+            The options name offsets outside the log, and ``failOnDataLoss`` is true.
         """
         return self._retried(self._find_batch_ranges)
 
@@ -225,12 +230,13 @@ class OffsetPlanner:
                     f"[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] {names_of([tp])}: the read would start "
                     f"at offset {start[tp]} and end at {end[tp]}: change the starting or the ending options"
                 )
-        self._keep_to_the_log(start, end)
+        self._limit_to_log(start, end)
         return [OffsetRange(tp.topic, tp.partition, start[tp], end[tp]) for tp in sorted(end)]
 
-    def _keep_to_the_log(self, start: Offsets, end: Offsets) -> None:
-        """A number that the user has given may lie where the log is not. Said now, not when a task has waited
-        for it in vain.
+    def _limit_to_log(self, start: Offsets, end: Offsets) -> None:
+        """Limit offsets that the user has given to the log, and report the difference as data loss.
+
+        Otherwise a task would wait for these records until it times out.
         """
         given = self._options.starting.offsets or {}
         first = self._earliest_of([tp for tp, n in given.items() if n >= 0])
@@ -241,7 +247,7 @@ class OffsetPlanner:
                 start[tp] = min(offset, end[tp])
         given = self._options.ending.offsets or {}
         committed = self._options.client_configs.get("isolation_level") == "read_committed"
-        why = " for readers of committed records" if committed else ""
+        why = " with isolation level read_committed" if committed else ""
         for tp, offset in sorted(self._latest_of([tp for tp, n in given.items() if n >= 0]).items()):
             if end[tp] > max(offset, start[tp]):
                 self._lost("COULD_NOT_READ_OFFSET_RANGE", f"{names_of([tp])} ends at offset {offset}{why}, "
@@ -251,17 +257,20 @@ class OffsetPlanner:
     def ranges(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
-        """What a micro-batch reads between two positions.
+        """Return the ranges that a micro-batch reads between two positions.
 
-        A partition that ``start`` does not know is new and is read from its first offset. Where the log has
-        changed so that records are missed, that is data loss: an error, or a warning where
-        ``failOnDataLoss`` is false. What is deleted from the log's beginning, the tasks find out.
-        (``getOffsetRangesFromResolvedOffsets`` of Spark's ``KafkaOffsetReaderAdmin``.)
+        A partition that is not in ``start`` is new and is read from its earliest offset. Deleted partitions
+        and partitions that end before ``start`` are data loss, which is an error, or a warning if
+        ``failOnDataLoss`` is false. The tasks detect records deleted from the start of a log. See
+        ``getOffsetRangesFromResolvedOffsets`` of Spark's ``KafkaOffsetReaderAdmin``.
         """
         new = sorted(end.keys() - start.keys())
         first = self.earliest_of_new(new)
         if gone := [tp for tp in new if tp not in first]:
-            self._lost("INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", f"new and gone again: {names_of(gone)}")
+            self._lost(
+                "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS",
+                f"new partitions were deleted before they were read: {names_of(gone)}",
+            )
         for tp in sorted(first):
             if first[tp] > 0:
                 self._lost(
@@ -273,7 +282,7 @@ class OffsetPlanner:
                 "PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT"
                 if self._options.group_id_is_given
                 else "PARTITIONS_DELETED",
-                f"partitions have been deleted: {names_of(deleted)}",
+                f"partitions were deleted: {names_of(deleted)}",
             )
         begin = {**start, **first}
         found = [OffsetRange(tp.topic, tp.partition, begin[tp], end[tp]) for tp in sorted(end) if tp in begin]
@@ -281,37 +290,38 @@ class OffsetPlanner:
             if piece.end < piece.start:
                 self._lost(
                     "PARTITION_OFFSET_CHANGED",
-                    f"{names_of([piece.topic_partition])} ends at {piece.end}, before offset {piece.start} "
-                    "where reading stood: the topic has been made anew, or the start was set too high",
+                    f"{names_of([piece.topic_partition])} ends at offset {piece.end}, before the position "
+                    f"{piece.start} of the query: the topic was recreated, or the starting offset was too "
+                    "high",
                 )
         return found
 
     def _lost(self, reason: Reason, what: str) -> None:
         report_data_loss(self._options.fail_on_data_loss, reason, what)
 
-    # ---- Asking again ------------------------------------------------------------------------------------
+    # ---- Retries -----------------------------------------------------------------------------------------
 
     @property
     def _attempts(self) -> int:
-        """``fetchOffset.numRetries`` counts all attempts, as it does in Spark's own source."""
+        """Number of attempts. As in Spark's own source, ``fetchOffset.numRetries`` includes the first."""
         return max(self._options.fetch_retries, 1)
 
-    def _retried(self, ask: Callable[[], T]) -> T:
+    def _retried(self, call: Callable[[], T]) -> T:
         for attempt in range(1, self._attempts + 1):
             try:
-                return ask()
+                return call()
             except KafkaError as error:
                 if not error.retriable or attempt == self._attempts:
                     raise
-                logger.info("asking for offsets again: %s", error)
+                logger.info("failed to get offsets, retrying: %s", error)
                 self.close()
                 self._clock.sleep_ms(self._options.fetch_retry_interval_ms)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _complete(asked: list[TopicPartition], found: Mapping[TopicPartition, int]) -> Offsets:
-    """Return ``found``; raise a retriable error if a broker had no offset for one of ``asked``."""
-    missing = [tp for tp in asked if tp not in found]
+def _complete(requested: list[TopicPartition], found: Mapping[TopicPartition, int]) -> Offsets:
+    """Return ``found``; raise a retriable error if it has no offset for a requested partition."""
+    missing = [tp for tp in requested if tp not in found]
     if missing:
         raise OffsetNotAvailableError(f"the broker returned no offset for {names_of(missing)}")
     return dict(found)

@@ -1,7 +1,4 @@
-"""What batch and stream reading share: a range of offsets as Spark's partition, read in a worker.
-
-Ranges in, tasks and record batches out. Does not know: where a range comes from.
-"""
+"""Base of the batch reader and the stream reader: tasks that each read one range of offsets."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class KafkaPartition(InputPartition):
-    """One task's work: a range of one topic partition."""
+    """Spark partition for one task, which reads a range of one topic partition."""
 
     def __init__(self, offsets: OffsetRange) -> None:
         super().__init__(offsets)
@@ -29,7 +26,7 @@ class KafkaPartition(InputPartition):
 
 
 class RangeReader(ReadingTask[KafkaPartition]):
-    """What both readers do in a worker, and how they divide ranges."""
+    """Base of both readers. It splits ranges into tasks, and reads a range in a worker."""
 
     def __init__(self, options: SourceOptions, plan: OutputPlan) -> None:
         self._options = options

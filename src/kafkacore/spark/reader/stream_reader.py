@@ -1,7 +1,7 @@
-"""Answer the calls of ``spark.readStream``: offsets of a micro-batch, and its tasks.
+"""The reader of ``spark.readStream``: it plans the offsets and the tasks of each micro-batch.
 
-One process beside the driver runs the planning calls for the whole life of the stream, and keeps a
-connection. Workers call ``read`` on a pickled copy, which has no connection. Needs PySpark 4.2 or newer.
+For the whole life of the stream, one Python process on the driver runs the planning calls and keeps a
+connection. Workers call ``read`` on a pickled copy without a connection. Needs PySpark 4.2 or newer.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from kafkacore.structs import TopicPartition
 
 
 class AvailableNowError(KafkaError):
-    """The topic has changed under a query that was to read what there was when it started."""
+    """The topic lost or gained data that a query with Trigger.AvailableNow depends on."""
 
 
 class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches from a checkpointed position."""
+    """Reader of micro-batches that continue from a checkpoint."""
 
     def __init__(self, options: SourceOptions, plan: OutputPlan) -> None:
         super().__init__(options, plan)
@@ -48,7 +48,7 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         return {"_options": self._options, "_output_plan": self._output_plan}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:
-        self.__init__(state["_options"], state["_output_plan"])  # type: ignore[misc]  # a copy starts anew
+        self.__init__(state["_options"], state["_output_plan"])  # type: ignore[misc]  # reset all other state
 
     def _plan(self) -> OffsetPlanner:
         if self._planner is None:
@@ -58,17 +58,24 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
     # ---- Offsets -----------------------------------------------------------------------------------------
 
     def initialOffset(self) -> JsonOffsets:  # noqa: N802 - Spark's name
-        """Where a query without a checkpoint starts. Spark asks twice, and is told the same."""
+        """Return the offsets at which a query without a checkpoint starts.
+
+        Spark calls this twice and must get the same offsets, so they are cached.
+        """
         if self._initial is None:
             self._initial = to_json(self._plan().starting())
         return self._initial
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """What there is at the first :meth:`latestOffset` is read, and no more."""
+        """Read only up to the offsets that the first :meth:`latestOffset` finds."""
         self._is_available_now = True
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Python has no limit of two parts: Spark hands back that there is one, our options say which."""
+        """Return whether there is a limit.
+
+        Python has no composite read limit. Spark passes the returned limit to :meth:`latestOffset`, which
+        reads the actual numbers from the options.
+        """
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)
         if self._options.min_offsets_per_trigger is not None:
@@ -76,11 +83,11 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         return ReadAllAvailable()
 
     def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:  # noqa: N802
-        """Where the next micro-batch ends; ``start`` itself if there is to be none yet."""
+        """Return the offsets at which the next micro-batch ends; ``start`` to wait for more records."""
         begin = from_json(start)
-        latest = self._latest = self._ask_latest(begin)
+        latest = self._latest = self._find_latest(begin)
         if not latest:
-            # As in Spark's own source: no partition, no batch, and nothing is found missing.
+            # As in Spark's own source, without any partition this is neither a batch nor data loss.
             return start
         if isinstance(limit, ReadAllAvailable):
             return to_json(latest)
@@ -91,7 +98,7 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         first = self._plan().earliest_of_new(latest.keys() - begin.keys())
         return to_json(limit_to({**begin, **first}, latest, self._options.max_offsets_per_trigger))
 
-    def _ask_latest(self, known: Offsets) -> Offsets:
+    def _find_latest(self, known: Offsets) -> Offsets:
         if self._available_now is not None:
             return self._available_now
         latest = self._plan().latest(known)
@@ -100,10 +107,10 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         return latest
 
     def _too_few(self, begin: Offsets, latest: Offsets) -> bool:
-        """``minOffsetsPerTrigger``: wait for more, but not longer than ``maxTriggerDelay`` after the last.
+        """Return whether to wait for ``minOffsetsPerTrigger``.
 
-        A query's first batch does not wait, and one that drains with AvailableNow ends where it would wait:
-        both as in Spark's own source.
+        A batch waits at most ``maxTriggerDelay`` after the last one. As in Spark's own source, the first
+        batch of a query does not wait, and a query with AvailableNow ends instead of waiting.
         """
         least = self._options.min_offsets_per_trigger
         if least is None:
@@ -120,20 +127,20 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         return False
 
     def reportLatestOffset(self) -> JsonOffsets | None:  # noqa: N802 - Spark's name
-        """What the last :meth:`latestOffset` has found."""
+        """Return the latest offsets that the last :meth:`latestOffset` found."""
         return to_json(self._latest) if self._latest else None
 
     # ---- Batches -----------------------------------------------------------------------------------------
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> list[KafkaPartition]:
-        """The tasks of a micro-batch.
+        """Return the tasks of a micro-batch.
 
         Raises
         ------
         DataLossError
-            Records have been missed, and ``failOnDataLoss`` is true.
+            Records were deleted before they were read, and ``failOnDataLoss`` is true.
         AvailableNowError
-            The query reads what there was at its start, and that is no longer there.
+            The partitions or offsets that a query with AvailableNow found at its start have changed.
         """
         begin, until = from_json(start), from_json(end)
         if begin == until:
@@ -143,38 +150,36 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         return self._tasks(self._plan().ranges(begin, until))
 
     def _check_available_now(self, until: Offsets) -> None:
-        """As Spark's own source: neither partitions nor offsets may have gone since the query's start."""
+        """Check, like Spark's own source, that no partition or offset was lost since the query started."""
         at_start = self._available_now
         assert at_start is not None
         _refuse(
             "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
-            "partitions have come or gone",
+            "partitions were added or deleted",
             until.keys() ^ at_start.keys(),
         )
         _refuse(
             "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED",
-            "the batch ends behind what there was then",
+            "the batch ends after the offsets found at that time",
             {tp for tp, offset in until.items() if offset > at_start[tp]},
         )
         latest = self._plan().latest(until)
         _refuse(
             "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW",
-            "partitions have been deleted",
+            "partitions were deleted",
             until.keys() - latest.keys(),
         )
         _refuse(
             "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW",
-            "the log ends before the batch does",
+            "the log ends before the end of the batch",
             {tp for tp, offset in until.items() if offset > latest[tp]},
         )
 
     def commit(self, end: JsonOffsets) -> None:
-        """Nothing to do: Spark's checkpoint holds the position, and the group's offsets are nobody's
-        business.
-        """
+        """Do nothing, because Spark's checkpoint stores the position."""
 
     def stop(self) -> None:
-        """Spark kills the process without calling this; it is here for who drives the reader by hand."""
+        """Close the connection. Spark does not call this; it kills the process."""
         if self._planner is not None:
             self._planner.close()
             self._planner = None
@@ -184,5 +189,5 @@ def _refuse(condition: str, what: str, partitions: Set[TopicPartition]) -> None:
     if partitions:
         raise AvailableNowError(
             f"[{condition}] since the query with Trigger.AvailableNow started, {what}: "
-            f"{names_of(sorted(partitions))}; start it again"
+            f"{names_of(sorted(partitions))}; restart the query"
         )

@@ -1,6 +1,6 @@
-"""``df.write`` and ``df.writeStream`` ``.format("kafkacore")``: rows of tasks in, acknowledged records out.
+"""The writers of ``df.write`` and ``df.writeStream`` for ``format("kafkacore")``.
 
-``options`` and ``columns`` (driver: what is asked and whether the rows fit) → ``writers`` (what Spark calls)
-→ ``task`` (worker: batches to a producer of ``producers``) → ``exactly_once`` (streaming only: the driver
-ends the tasks' transactions).
+On the driver, ``options`` and ``columns`` check the options and the schema. Spark calls ``writers``. On a
+worker, ``task`` sends the rows with a producer from ``producers``. For streams, ``exactly_once`` commits the
+transactions of the tasks on the driver.
 """

@@ -1,7 +1,7 @@
-"""Find the columns of a frame that are written, and split its batches by topic.
+"""Find the columns of a DataFrame that are written, and split its batches by topic.
 
-Names and types are those of Spark's built-in sink, and a column ``timestamp``. As in that sink, partition
--1 is refused, and null lets the key choose the partition.
+Names and types are those of Spark's built-in sink. In addition there is a column ``timestamp``. As in that
+sink, partition -1 is an error, and with a null partition the key determines the partition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kafkacore.decode.decoder import ArrowArray
 
-#: Types of each column that is written, as Spark writes them.
+#: Allowed types of each written column, in Spark's notation.
 TYPES = {
     "topic": ("string",),
     "key": ("string", "binary"),
@@ -27,29 +27,29 @@ TYPES = {
     "timestamp": ("timestamp", "double"),
 }
 MS_PER_S = 1000.0
-#: Milliseconds have 64 bits.
+#: Exclusive upper bound of a timestamp in ms, which has 64 bits.
 END_OF_TIMES = 2.0**63
 
 
 class NullTopicError(KafkaError):
-    """A row has no topic, and there is no option that gives it one."""
+    """A row has no topic, and the option ``topic`` is not set."""
 
 
 class TimestampOfNoTimeError(KafkaError):
-    """A row's timestamp in seconds is no number of them."""
+    """A row's timestamp in seconds is NaN, infinite or out of range."""
 
 
 class SinkColumns(NamedTuple):
-    """What is written of a frame. Picklable.
+    """Columns of a DataFrame that are written. Picklable.
 
     Attributes
     ----------
     places:
-        Name and number of each column that the producer takes.
+        Name and index of each column that is passed to the producer.
     topic:
-        Number of the column that says the topic; ``None`` where the option does.
+        Index of the column with the topic; ``None`` if the option ``topic`` is set.
     has_seconds:
-        Whether the timestamps are seconds since 1970 as ``double``, as a cast in Spark takes them.
+        Whether the timestamps are ``double`` values in seconds since 1970, as in a cast in Spark.
     """
 
     places: tuple[tuple[str, int], ...]
@@ -58,17 +58,19 @@ class SinkColumns(NamedTuple):
 
 
 def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
-    """Check the frame's columns. Those of other names are not written.
+    """Check the columns of a DataFrame. Columns with other names are not written.
 
     Parameters
     ----------
+    schema:
+        Schema of the DataFrame.
     topic:
-        The option, which wins over the column.
+        The option ``topic``, which takes precedence over the column.
 
     Raises
     ------
     KafkaConfigurationError
-        No column ``value``, no topic at all, or a column of another type.
+        The column ``value`` or the topic is missing, or a column has the wrong type.
     """
     found: dict[str, int] = {}
     for place, field in enumerate(schema.fields):
@@ -76,19 +78,17 @@ def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
     if topic is not None:
         found.pop("topic", None)
     elif "topic" not in found:
-        raise KafkaConfigurationError(
-            "no topic: set .option('topic', ...), or give the rows a column named topic"
-        )
+        raise KafkaConfigurationError("no topic: set .option('topic', ...), or add a column named topic")
     if "value" not in found:
         raise KafkaConfigurationError(
-            f"there is no column value among {', '.join(schema.names)}: name what is to be written value"
+            f"no column value among {', '.join(schema.names)}: name the column to write value"
         )
     for name, types in TYPES.items():
         if name in found:
             kind = schema.fields[found[name]].dataType.simpleString()
             if kind not in types:
                 raise KafkaConfigurationError(
-                    f"column {name} must be {' or '.join(types)}, not {kind}: cast it, or drop it"
+                    f"column {name} must be of type {' or '.join(types)}, not {kind}: cast it or drop it"
                 )
     sent = tuple((name, found[name]) for name in TYPES if name in found and name != "topic")
     has_seconds = "timestamp" in found and schema.fields[found["timestamp"]].dataType.typeName() == "double"
@@ -96,12 +96,12 @@ def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
 
 
 class TopicRows(NamedTuple):
-    """Rows of one topic in their order.
+    """Rows of one topic, in order.
 
     Attributes
     ----------
     rows:
-        The number of each in the batch they come from; ``None`` if they are all of it.
+        Index of each row in the original batch; ``None`` if the whole batch has this topic.
     """
 
     topic: str
@@ -110,14 +110,16 @@ class TopicRows(NamedTuple):
 
 
 def rows_by_topic(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None) -> Iterator[TopicRows]:
-    """The rows of ``batch`` that go to each topic, with the producer's columns.
+    """Split a batch by topic and yield the columns for the producer.
+
+    An error is raised before the first rows of the batch are yielded.
 
     Raises
     ------
     NullTopicError
-        A row has no topic. No row of the batch has been given out then.
+        A row has no topic.
     TimestampOfNoTimeError
-        A row's timestamp is NaN, infinite or out of range. Likewise.
+        The timestamp of a row is NaN, infinite or out of range.
     """
     import pyarrow as pa
 
@@ -144,14 +146,14 @@ def _divided(table: pa.RecordBatch, topics: ArrowArray) -> Iterator[TopicRows]:
         row = pc.index(topics.is_null(), True).as_py()
         raise NullTopicError(
             f"[KAFKA_NULL_TOPIC_IN_DATA] row {row} of a batch has a null topic: set .option('topic', ...), "
-            "or give each row a topic"
+            "or fill the column topic in each row"
         )
     encoded = topics.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     if len(names) == 1:
         yield TopicRows(str(names[0]), table, None)
         return
-    # Stable: rows of a topic keep their order.
+    # The sort is stable, so the rows of a topic keep their order.
     order = pc.array_sort_indices(encoded.indices)
     grouped = table.take(order)
     counts = pc.value_counts(encoded.indices)
@@ -169,13 +171,13 @@ def _milliseconds(seconds: ArrowArray) -> ArrowArray:
 
     pc: Any = pyarrow.compute
     milliseconds = pc.floor(pc.multiply(seconds, MS_PER_S))
-    # Neither holds of NaN.
+    # NaN fails both comparisons.
     is_time = pc.and_(pc.greater_equal(milliseconds, -END_OF_TIMES), pc.less(milliseconds, END_OF_TIMES))
     row = pc.index(is_time, False).as_py()
     if row >= 0:
         raise TimestampOfNoTimeError(
-            f"row {row} of a batch has the timestamp {seconds[row].as_py()}, which is no number of seconds "
-            "since 1970: make it one, or null for now"
+            f"row {row} of a batch has the timestamp {seconds[row].as_py()}, which is not a valid number of "
+            "seconds since 1970: correct it, or set it to null for the current time"
         )
     times: ArrowArray = milliseconds.cast(pa.int64())
     return times

@@ -1,9 +1,9 @@
 """Write each micro-batch exactly once: the driver commits the transactions that the tasks prepared.
 
-A task writes in a transaction of its own and leaves it open. After all tasks of a batch have finished, the
+Each task writes in its own transaction and leaves it open. After all tasks of a batch have finished, the
 driver takes over each transaction, adds the batch number as the offset of a consumer group, and commits it.
-So the records and the fact that they are written become visible together. docs/how-it-works/spark.md
-explains why this holds and what each crash leaves.
+So the records and the progress of the query become visible together. docs/how-it-works/spark.md explains why
+this is exactly once and what happens after a crash.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: How long a task or a batch that has failed waits for its transactions to be aborted; then they time out.
+#: Seconds that a failed task or batch waits for its transactions to be aborted. Otherwise they time out.
 ABORT_TIMEOUT_S = 5.0
-#: What is said of a transaction that a later attempt has ended, or that was committed before.
+#: Errors for a transaction that was committed, or that a later attempt has aborted.
 ENDED_ALREADY = (ProducerFencedError, InvalidProducerEpochError, InvalidTxnStateError)
-#: Brokers take offsets for partitions that exist, and this one always does.
+#: Partition for which the progress is committed. Brokers require that it exists, and partition 0 always does.
 MARKER_PARTITION = 0
 
 
 class ExactlyOnceError(KafkaError):
-    """Going on would lose rows or write them twice."""
+    """To continue would lose rows or write them twice."""
 
 
 class TaskTransaction(NamedTuple):
-    """A task's part of a micro-batch: written, acknowledged, and in a transaction that is open.
+    """Open transaction with the acknowledged records of one task of a micro-batch.
 
     Attributes
     ----------
     query_id:
-        Spark's name of the query, which its checkpoint keeps.
+        Spark's id of the query, which is stored in its checkpoint.
     task:
         Number of the task within the batch.
     """
@@ -68,14 +68,17 @@ class TaskTransaction(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """What the group's offset says: how far the last batch is committed.
+    """Progress of a query: how much of its last batch is committed.
+
+    It is stored as the committed offset of a consumer group.
 
     Attributes
     ----------
     tasks, committed:
-        Into how many tasks the batch was divided, and how many of them are committed: the first ones.
+        Number of tasks in the batch, and how many of them are committed. Tasks are committed in order.
     digest:
-        Of the rows and bytes of each task, by which a repetition of something else is told.
+        Digest of the number of rows and bytes of each task. It detects a batch that is repeated with other
+        rows.
     """
 
     batch_id: int
@@ -85,28 +88,28 @@ class Marker(NamedTuple):
 
     @classmethod
     def of(cls, stored: OffsetAndMetadata) -> Marker:
-        """Raises :class:`ExactlyOnceError` for an offset that somebody else has committed."""
+        """Parse a committed offset. Raise ExactlyOnceError if another application committed it."""
         try:
             tasks, committed, digest = (int(word) for word in stored.metadata.split())
         except ValueError:
             raise ExactlyOnceError(
-                f"the group that holds this query's progress has an offset {stored.offset} with metadata "
-                f"{stored.metadata!r}, which is not the sink's: set exactly.once.prefix to another name"
+                f"the consumer group for this query's progress has the offset {stored.offset} with metadata "
+                f"{stored.metadata!r}, which the sink did not write: set exactly.once.prefix to another name"
             ) from None
         return cls(stored.offset, tasks, committed, digest)
 
     def stored(self) -> OffsetAndMetadata:
-        """The offset that says it."""
+        """Return the offset to commit."""
         return OffsetAndMetadata(self.batch_id, f"{self.tasks} {self.committed} {self.digest}", -1)
 
 
 def digest_of(tasks: Iterable[TaskTransaction]) -> int:
-    """A number that differs, in all likelihood, where a task has other rows."""
+    """Return a checksum of the number of rows and bytes of each task."""
     return zlib.crc32(repr([tuple(one.written) for one in tasks]).encode())
 
 
 def group_of(options: SinkOptions, query_id: str) -> str:
-    """The group whose offsets are the query's progress."""
+    """Return the consumer group whose committed offset is the query's progress."""
     return f"{options.prefix}{query_id}"
 
 
@@ -117,16 +120,16 @@ def write_task(
     query_id: str,
     task: int,
 ) -> TaskTransaction:
-    """Write a task's rows in a transaction, and leave that open.
+    """Write a task's rows in a transaction, and leave it open.
 
     Raises
     ------
     RecordWriteError, NullTopicError
-        As of :func:`~kafkacore.spark.sink.task.write_rows`.
+        See :func:`~kafkacore.spark.sink.task.write_rows`.
     ProducerFencedError
-        Another attempt of the same task has begun after this one.
+        A later attempt of the same task has started.
     ExactlyOnceError
-        The broker has no transactions.
+        The broker does not support transactions.
     """
     name = f"{group_of(options, query_id)}-{task}"
     with lend_producer(_configs(options, query_id), ABORT_TIMEOUT_S) as producer:
@@ -143,32 +146,33 @@ def _configs(options: SinkOptions, query_id: str) -> Config:
 
 def _initialize(producer: KafkaProducer) -> None:
     try:
-        # Ends what an earlier attempt has left, and fences it if it still runs.
+        # This aborts the transaction of an earlier attempt, and fences the attempt if it still runs.
         producer.init_transactions()
     except UnsupportedVersionError as error:
         raise ExactlyOnceError(
-            "exactly.once needs a broker with transactions, which this one does not have: write to Apache "
-            "Kafka, or leave exactly.once out"
+            "exactly.once needs transactions, which this broker does not support: write to Apache Kafka, or "
+            "remove exactly.once"
         ) from error
 
 
 def commit_batch(options: SinkOptions, tasks: Sequence[TaskTransaction], batch_id: int) -> int:
-    """End the transactions of all tasks of a micro-batch; one that repeats what is committed is aborted.
+    """Commit the transactions of all tasks of a micro-batch.
 
-    Transactions are committed in the order of the tasks, so whatever stops it, those committed are the first
-    ones, and the first one says into how many tasks the batch was divided.
+    Transactions that repeat an already committed task are aborted. Transactions are committed in the order
+    of the tasks. So after a failure at any point, the committed tasks are the first ones, and the stored
+    progress contains the number of tasks in the batch.
 
     Returns
     -------
     int
-        How many were a repetition.
+        Number of repeated tasks.
 
     Raises
     ------
     IllegalStateError
         A task is missing.
     ExactlyOnceError
-        The batch was begun with other tasks or other rows, or is older than what has been committed.
+        The batch was partly committed with other tasks or rows, or a later batch was committed.
     ProducerFencedError
         Another run of the query has taken over, or the batch took longer than ``transaction_timeout_ms``.
     """
@@ -176,7 +180,7 @@ def commit_batch(options: SinkOptions, tasks: Sequence[TaskTransaction], batch_i
         return 0
     tasks = sorted(tasks, key=lambda one: one.task)
     if (numbers := [one.task for one in tasks]) != list(range(len(tasks))):
-        raise IllegalStateError(f"tasks {numbers} are not all of batch {batch_id}")
+        raise IllegalStateError(f"batch {batch_id} is incomplete: it has only tasks {numbers}")
     group = group_of(options, tasks[0].query_id)
     place = TopicPartition(options.marker_topic, MARKER_PARTITION)
     digest = digest_of(tasks)
@@ -193,31 +197,32 @@ def commit_batch(options: SinkOptions, tasks: Sequence[TaskTransaction], batch_i
 
 
 def abort_batch(options: SinkOptions, tasks: Iterable[TaskTransaction]) -> None:
-    """Abort what tasks of a failed batch have left open, so that readers need not wait for its time-out."""
+    """Abort the open transactions of a failed batch, so that readers do not have to wait for the timeout."""
     for one in tasks:
         configs = _configs(options, one.query_id) | {"max_block_ms": 1000 * ABORT_TIMEOUT_S}
         try:
             with lend_producer(configs) as producer:
                 _abort(producer, one)
         except ENDED_ALREADY as error:
-            logger.info("the transaction of task %d is no more to be aborted: %s", one.task, error)
+            logger.info("the transaction of task %d has already ended: %s", one.task, error)
         except KafkaError as error:
             logger.warning(
-                "transactions of a failed batch were not aborted, and wait for their time-out: %s", error
+                "failed to abort the transactions of a failed batch; they stay open until they time out: %s",
+                error,
             )
             return
 
 
 def _abort(producer: KafkaProducer, one: TaskTransaction) -> None:
     if not one.written.rows:
-        # The broker has not heard of it.
+        # The broker does not know the transaction, because no record was sent.
         return
     producer.take_over_transaction(one.prepared)
     producer.abort_transaction()
 
 
 def read_marker(options: SinkOptions, group: str) -> Marker | None:
-    """How far the query is, waiting for what is being committed; ``None`` before its first batch."""
+    """Read the progress of a query, after pending commits have completed; ``None`` before the first batch."""
     shared = {name: value for name, value in options.producer_configs.items() if name in CLIENT_SETTINGS}
     with KafkaConsumer(**shared, group_id=group, enable_auto_commit=False) as consumer:
         stored = consumer.committed(TopicPartition(options.marker_topic, MARKER_PARTITION), metadata=True)
@@ -225,32 +230,32 @@ def read_marker(options: SinkOptions, group: str) -> Marker | None:
             return Marker.of(stored)
         if not consumer.partitions_by_topic([options.marker_topic]).get(options.marker_topic):
             raise ExactlyOnceError(
-                f"topic {options.marker_topic}, under whose name exactly.once keeps its progress, does not "
-                "exist: create it, or set exactly.once.topic to one that does"
+                f"topic {options.marker_topic}, for which exactly.once commits its progress, does not exist: "
+                "create it, or set exactly.once.topic to an existing topic"
             )
     return None
 
 
 def _repeated(marker: Marker | None, batch: Marker) -> int:
-    """How many of the batch's tasks, the first ones, are committed already."""
+    """Return how many tasks of the batch, counted from the first, are already committed."""
     if marker is None or marker.batch_id < batch.batch_id:
         return 0
     if marker.batch_id > batch.batch_id:
         raise ExactlyOnceError(
-            f"batch {batch.batch_id} comes after batch {marker.batch_id}, which is committed: the checkpoint "
-            "is an older one. Nothing was committed. Go on with the newest checkpoint, or set "
-            "exactly.once.prefix to a new name and accept what is written twice"
+            f"batch {batch.batch_id} was run after batch {marker.batch_id} had been committed, so the "
+            "checkpoint is outdated. Nothing was committed. Continue from the newest checkpoint, or set "
+            "exactly.once.prefix to a new name and accept duplicate records"
         )
     if marker.tasks != batch.tasks:
         raise ExactlyOnceError(
-            f"batch {batch.batch_id} was committed by {marker.tasks} tasks, and is repeated by {batch.tasks}"
-            ": rows cannot be told apart. Nothing was committed now. Run this batch again with as many "
-            "partitions as before, then change them"
+            f"batch {batch.batch_id} was committed with {marker.tasks} tasks, but is repeated with "
+            f"{batch.tasks}, so the sink cannot tell which rows are already written. Nothing was committed "
+            "now. Run this batch with the previous number of partitions, then change it"
         )
     if marker.digest != batch.digest:
         raise ExactlyOnceError(
-            f"batch {batch.batch_id} is repeated with other rows in its tasks than were committed: the query "
-            "does not give the same again. Nothing was committed now. Make it deterministic (no random or "
-            "current time, no repartition without columns), or leave exactly.once out"
+            f"batch {batch.batch_id} is repeated with other rows than were committed, so the query is not "
+            "deterministic. Nothing was committed now. Remove random values, the current time and "
+            "repartition without columns from the query, or remove exactly.once"
         )
     return marker.committed

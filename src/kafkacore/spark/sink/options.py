@@ -1,7 +1,4 @@
-"""Options of a write: strings in, one checked picklable object out.
-
-Names and meaning are those of Spark's built-in ``kafka`` sink. Does not know: connections, columns.
-"""
+"""The options of a write. Names and meaning are those of Spark's built-in ``kafka`` sink."""
 
 from __future__ import annotations
 
@@ -21,49 +18,52 @@ from kafkacore.spark.options.values import boolean, known_options, refuse_unknow
 from kafkacore.spark.reader.options import OPTION_NAMES as SOURCE_OPTION_NAMES
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
 
-#: Kafka settings that the sink must own to keep its promises, and what to use instead.
+#: Kafka settings that the sink sets itself, each with the alternative for the user.
 OWNED_BY_THE_SINK = {
-    "kafka.key.serializer": "keys are written as they are: cast them to string or binary",
-    "kafka.value.serializer": "values are written as they are: cast them to string or binary",
+    "kafka.key.serializer": "keys are written unchanged; cast them to string or binary",
+    "kafka.value.serializer": "values are written unchanged; cast them to string or binary",
     "kafka.interceptor.classes": "the sink has no interceptors",
-    "kafka.transactional.id": "set exactly.once to true, which names the transactions itself",
+    "kafka.transactional.id": "set exactly.once to true; the sink then chooses the transactional ids",
 }
-#: Where the names of transactions and of the group that holds the progress begin.
+#: Default prefix of the transactional ids and of the consumer group for the progress.
 DEFAULT_PREFIX = "kafkacore-spark-"
 # fmt: off
 SINK_OPTIONS: Final = table(
     spark_option("topic", SettingType.STRING,
-                 documentation="Topic of all rows; wins over the column."),
+                 documentation="Topic of all rows. Takes precedence over the column `topic`."),
     spark_option("includeHeaders", SettingType.BOOLEAN, False,
-                 documentation="No effect, as in the built-in sink: a column `headers` is written."),
+                 documentation="Has no effect, as in the built-in sink. A column `headers` is always "
+                               "written."),
     spark_option("exactly.once", SettingType.BOOLEAN, False,
-                 documentation="Streaming only: write in transactions, to write each row exactly once."),
+                 documentation="Whether a stream writes each row exactly once, in transactions. Not "
+                               "allowed in `df.write`."),
     spark_option("exactly.once.prefix", SettingType.STRING, DEFAULT_PREFIX,
-                 documentation="Prefix of the names of transactions and of the group that holds the "
+                 documentation="Prefix of the transactional ids and of the consumer group that stores the "
                                "progress."),
     spark_option("exactly.once.topic", SettingType.STRING, shown_default="the option `topic`",
-                 documentation="Topic under whose name the progress is kept; it must exist."),
+                 documentation="Topic for whose partition 0 the consumer group commits the progress. It "
+                               "must exist."),
 )
 # fmt: on
 SINK_OPTION_NAMES: Final = tuple(SINK_OPTIONS)
-#: What Spark itself hands over with a writer's options.
+#: Options that Spark itself adds to those of the user.
 SET_BY_SPARK = ("checkpointLocation", "queryName", "path")
 
-#: For a task that writes many rows and waits for the last of them: few, large requests. The user's own
-#: settings win.
+#: Producer settings for a task that writes many rows: few, large requests. Settings of the user override
+#: them.
 LOADING: Config = {
     "linger_ms": 50,
     "batch_size": 512 * 1024,
     "buffer_memory": 64 * 1024 * 1024,
     "metrics_enabled": False,
 }
-#: The longest that Apache Kafka allows by default (``transaction.max.timeout.ms``): the transactions of a
-#: micro-batch stay open until all of its tasks have written.
+#: Default transaction timeout: the maximum that Apache Kafka allows by default
+#: (``transaction.max.timeout.ms``), because transactions stay open until all tasks of a batch have written.
 TRANSACTION_TIMEOUT_MS = 900_000
-#: Codecs of which ``kafka.compression.<codec>.level`` says the level, and how that says "its own".
+#: Codecs that have an option ``kafka.compression.<codec>.level``, and its value for the default level.
 CODECS_WITH_LEVELS = tuple(codec.name for codec in CODECS.values() if codec.levels is not None)
 OWN_LEVEL = "-1"
-#: Java's partitioners that choose as ours does by default.
+#: Java's partitioners that choose the same partitions as kafkacore's default partitioner.
 DEFAULT_PARTITIONERS = (
     "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
     "org.apache.kafka.clients.producer.internals.BuiltInPartitioner",
@@ -73,20 +73,21 @@ DEFAULT_PARTITIONERS = (
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """Checked options of one write. It travels from the driver to the workers.
+    """Checked options of one write. Picklable, because the driver sends it to the workers.
 
     Attributes
     ----------
     client_configs:
-        Arguments of the producer, as texts; secrets among them, so they are never shown.
+        Arguments of the producer as text. They may contain secrets, so they are not part of the
+        representation.
     topic:
-        Where all rows go; ``None``: the column ``topic`` says it.
+        Topic of all rows; ``None`` to use the column ``topic``.
     exactly_once:
-        Whether the tasks write in transactions, which end with the micro-batch.
+        Whether the tasks write in transactions that are committed with the micro-batch.
     prefix:
-        Of the names of transactions and of the group that holds the progress.
+        Prefix of the transactional ids and of the consumer group for the progress.
     marker_topic:
-        With exactly once: the topic under whose name the progress is kept.
+        Topic for which the progress is committed, with ``exactly_once``.
     """
 
     client_configs: dict[str, str] = field(repr=False)
@@ -97,12 +98,12 @@ class SinkOptions:
 
     @property
     def producer_configs(self) -> Config:
-        """Arguments for :class:`~kafkacore.KafkaProducer`; looks secrets up.
+        """Arguments for :class:`~kafkacore.KafkaProducer`, with secrets resolved.
 
         Raises
         ------
         KafkaConfigurationError
-            As :func:`~kafkacore.spark.options.client_arguments.typed_arguments` does. The producer refuses
+            See :func:`~kafkacore.spark.options.client_arguments.typed_arguments`. The producer rejects
             unknown names.
         """
         configs = LOADING | typed_arguments(self.client_configs, all_settings(PRODUCER_SETTINGS))
@@ -117,27 +118,27 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
     Parameters
     ----------
     options:
-        As given to ``DataFrameWriter.option``; names in any case.
+        Options as given to ``DataFrameWriter.option``. Names are not case-sensitive.
     streaming:
         Whether this is ``writeStream``.
 
     Raises
     ------
     KafkaConfigurationError
-        An option is unknown, missing or malformed; the message says what to change.
+        An option is unknown, missing or malformed. The message says what to change.
     """
     given = {name.lower(): value for name, value in options.items()}
     _refuse_partitioner(given.pop("kafka.partitioner.class", None))
     given = _with_compression_level(given)
     configs = client_configs(given, OWNED_BY_THE_SINK, "sink", all_settings(PRODUCER_SETTINGS))
-    # Spark's own sink takes a source's options too, without effect: jobs share them.
+    # Like Spark's own sink, accept the options of the source without effect, because jobs share options.
     refuse_unknown(given, (*SINK_OPTION_NAMES, *SET_BY_SPARK, *SOURCE_OPTION_NAMES, *FORMAT_OPTION_NAMES))
     known = known_options(given, SINK_OPTION_NAMES)
     boolean(known, SINK_OPTIONS["includeHeaders"])
     topic = known["topic"].strip() if "topic" in known else None
     if topic == "":
         raise KafkaConfigurationError(
-            "topic is empty: name the topic, or leave the option out for a column topic"
+            "topic is empty: set it to the name of a topic, or remove it to use a column topic"
         )
     exactly_once = boolean(known, SINK_OPTIONS["exactly.once"])
     if exactly_once:
@@ -151,15 +152,18 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
     )
     if exactly_once and not parsed.marker_topic:
         raise KafkaConfigurationError(
-            "exactly.once keeps its progress under the name of a topic: set the option topic, or "
-            "exactly.once.topic to a topic that exists"
+            "exactly.once needs a topic for which to commit its progress: set the option topic, or set "
+            "exactly.once.topic to an existing topic"
         )
     resolve_producer(parsed.producer_configs)
     return parsed
 
 
 def _with_compression_level(given: Mapping[str, str]) -> dict[str, str]:
-    """Kafka has a level for each codec, and heeds that of the chosen one (KIP-390); the producer has one."""
+    """Replace the levels of all codecs by the level of the chosen codec.
+
+    Kafka has one setting per codec (KIP-390), and kafkacore's producer has a single one.
+    """
     levels = {f"kafka.compression.{codec}.level": codec for codec in CODECS_WITH_LEVELS}
     chosen = given.get("kafka.compression.type", "").strip().lower()
     rest = {name: text for name, text in given.items() if name not in levels}
@@ -172,19 +176,21 @@ def _with_compression_level(given: Mapping[str, str]) -> dict[str, str]:
 def _refuse_partitioner(partitioner: str | None) -> None:
     if partitioner is not None and partitioner not in DEFAULT_PARTITIONERS:
         raise KafkaConfigurationError(
-            f"kafka.partitioner.class={partitioner} is Java code: leave it out for the hash of the key, or "
-            "give each row a column partition"
+            f"kafka.partitioner.class={partitioner} is a Java class, which cannot be used here: remove it to "
+            "partition by the hash of the key, or add a column partition"
         )
 
 
 def _check_exactly_once(known: Mapping[str, str], configs: Mapping[str, str], streaming: bool) -> None:
     if not streaming:
         raise KafkaConfigurationError(
-            "exactly.once needs the batch ids of a stream: leave it out of df.write, or use df.writeStream"
+            "exactly.once needs the batch ids of a stream: remove it from df.write, or use df.writeStream"
         )
     if configs.get("enable_idempotence", "true").lower() != "true":
-        raise KafkaConfigurationError("exactly.once needs kafka.enable.idempotence: leave that option out")
+        raise KafkaConfigurationError(
+            "exactly.once needs an idempotent producer: remove kafka.enable.idempotence"
+        )
     if known.get("exactly.once.prefix") == "":
         raise KafkaConfigurationError(
-            "exactly.once.prefix is empty: leave it out, or give the transactions a name"
+            "exactly.once.prefix is empty: set it to a prefix for the transactional ids, or remove it"
         )

@@ -1,4 +1,4 @@
-"""The producers that a worker keeps between the tasks that write. Does not know: rows, transactions."""
+"""The producers that a worker process keeps between tasks."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from kafkacore.producer import KafkaProducer
 from kafkacore.settings import Config
 from kafkacore.spark.worker.client_pool import ClientPool
 
-#: As ``spark.kafka.producer.cache.timeout``.
+#: Time after which an idle producer is closed: the default of ``spark.kafka.producer.cache.timeout``.
 IDLE_LIMIT_MS = 600_000.0
-#: A worker rarely has more than one query's.
+#: Maximum number of idle producers. A worker rarely has tasks of more than one query.
 MAX_IDLE = 4
 
-#: Of this process. What is idle has sent all, so that closing it waits for nothing.
+#: The idle producers of this process. An idle producer has sent all its records, so close() does not block.
 PRODUCERS = ClientPool(KafkaProducer, KafkaProducer.close, IDLE_LIMIT_MS, MAX_IDLE)
 
 
 def lend_producer(configs: Config, abort_timeout_s: float = 0.0) -> AbstractContextManager[KafkaProducer]:
-    """A producer of these arguments, the borrower's alone until the block ends.
+    """Lend a producer with these settings exclusively until the block ends.
 
-    One whose block ends by an exception is closed, and what it had not sent is dropped.
+    If the block ends with an exception, the producer is closed and unsent records are dropped.
 
     Parameters
     ----------
+    configs:
+        Settings of the producer.
     abort_timeout_s:
-        How long that close may take, with a transaction that is open, to abort it.
+        Maximum seconds to wait until an open transaction is aborted, if the block ends with an exception.
     """
     return PRODUCERS.lend(configs, lambda producer: producer.close(timeout=abort_timeout_s))

@@ -1,7 +1,7 @@
-"""What a task of a write does in its worker: Arrow batches in, records acknowledged by Kafka.
+"""Write the Arrow batches of one task to Kafka, in a worker.
 
-Returns only when each row is acknowledged. What may wait is bounded by the producer's ``buffer_memory``: when
-that is taken, sending waits, and with it Spark. No object is made per row. Does not know: micro-batches.
+A task finishes only when every row is acknowledged. The producer's ``buffer_memory`` bounds the rows that are
+not yet acknowledged: when it is full, sending blocks, and so does Spark. No Python object is created per row.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from kafkacore.producer import KafkaProducer
     from kafkacore.producer._batch_future import BatchFuture
 
-#: How much of a key an error shows.
+#: Maximum bytes of a key in an error message.
 SHOWN_KEY_BYTES = 40
-#: After how many more hand-overs to the producer it is looked what has become of them.
+#: Number of batches to send between two checks of their results.
 CHECKED_TOGETHER = 16
 
 
 class RecordWriteError(KafkaError):
-    """A record could not be written; says which, and why."""
+    """A record could not be written. The message names the record and the reason."""
 
 
 class Written(NamedTuple):
-    """What a task has written: rows, and bytes of their keys and values."""
+    """Number of rows that a task has written, and bytes of their keys and values."""
 
     rows: int
     size_bytes: int
@@ -50,28 +50,28 @@ def write_rows(
     Raises
     ------
     RecordWriteError
-        A record is too large, for a topic or partition that there is not, or was not acknowledged.
+        A record is too large, its topic or partition does not exist, or it was not acknowledged.
     NullTopicError
         A row has no topic.
     """
     waiting: list[_Sent] = []
-    looks_at = CHECKED_TOGETHER
+    next_check = CHECKED_TOGETHER
     rows = size_bytes = 0
     for batch in batches:
         for part in rows_by_topic(batch, columns, topic):
             waiting.append(_Sent(_send(producer, part, rows), part, rows))
             size_bytes += _size_of(part.table)
         rows += batch.num_rows
-        if len(waiting) >= looks_at:
-            waiting = _settled(waiting)
-            looks_at = len(waiting) + CHECKED_TOGETHER
+        if len(waiting) >= next_check:
+            waiting = _unfinished(waiting)
+            next_check = len(waiting) + CHECKED_TOGETHER
     producer.flush()
-    _settled(waiting)
+    _unfinished(waiting)
     return Written(rows, size_bytes)
 
 
-def _settled(waiting: list[_Sent]) -> list[_Sent]:
-    """Those whose outcome is open still; an acknowledged one holds its rows no longer."""
+def _unfinished(waiting: list[_Sent]) -> list[_Sent]:
+    """Return the batches that are not yet acknowledged, and raise the error of a failed one."""
     left = []
     for sent in waiting:
         if not sent.future.is_done:
@@ -101,7 +101,7 @@ def _send(producer: KafkaProducer, part: TopicRows, first_row: int) -> BatchFutu
 
 
 def _missing_partition(producer: KafkaProducer, part: TopicRows) -> int | None:
-    """The first row for a partition that the topic does not have, or that is no number of one."""
+    """Return the first row whose partition is negative or does not exist in the topic."""
     import pyarrow.compute
 
     pc: Any = pyarrow.compute
@@ -110,7 +110,7 @@ def _missing_partition(producer: KafkaProducer, part: TopicRows) -> int | None:
     try:
         last = max(producer.partitions_for(part.topic), default=-1)
     except (KafkaError, ValueError):
-        # There is no such topic, which the error at hand says already.
+        # The topic does not exist, which the original error already reports.
         return None
     given = part.table.column("partition")
     row: int = pc.index(pc.or_(pc.greater(given, last), pc.less(given, 0)), True).as_py()
@@ -128,7 +128,7 @@ def _check(sent: _Sent) -> None:
 def _described(
     error: Exception, part: TopicRows, row: int | None, first_row: int, partition: int
 ) -> RecordWriteError:
-    """An error that says which record it is about, as far as that is known."""
+    """Return an error that names the record, as far as it is known."""
     if row is None:
         return RecordWriteError(f"topic {printable(part.topic)}: {type(error).__name__}: {error}")
     table = part.table

@@ -1,7 +1,4 @@
-"""What Spark calls to write: a schema and options in; writers that travel to the workers by pickle out.
-
-Does not know: how rows become records.
-"""
+"""The writers that Spark calls. The driver creates them and sends them to the workers."""
 
 from __future__ import annotations
 
@@ -29,12 +26,12 @@ QUERY_ID = "sql.streaming.queryId"
 
 @dataclass
 class KafkaCommitMessage(WriterCommitMessage):
-    """What a task has written, and that all of it is acknowledged.
+    """Message of a task whose records are all acknowledged.
 
     Attributes
     ----------
     rows, size_bytes:
-        Records, and the bytes of their keys and values.
+        Number of records, and bytes of their keys and values.
     """
 
     rows: int
@@ -43,13 +40,13 @@ class KafkaCommitMessage(WriterCommitMessage):
 
 @dataclass
 class KafkaTransactionMessage(WriterCommitMessage):
-    """What a task has written and left open, for the driver to commit."""
+    """Message of a task that has left its transaction open for the driver to commit."""
 
     transaction: TaskTransaction
 
 
 class _Writer:
-    """What both writers do in a worker: at least once."""
+    """Base of both writers, which writes at least once."""
 
     def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
         self._options = options
@@ -69,22 +66,26 @@ class _Writer:
         return KafkaCommitMessage(written.rows, written.size_bytes)
 
 
-# PySpark's own annotations have the base class take rows.
+# PySpark's annotations declare that the base class gets rows.
 class KafkaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
-    """``df.write``: at least once, as the built-in sink. A task that is run again writes its rows again."""
+    """Writer of ``df.write``. It writes at least once, like the built-in sink.
+
+    A task that Spark retries writes its rows again.
+    """
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing to do: each task has waited until its records were acknowledged."""
+        """Do nothing, because each task has waited until its records were acknowledged."""
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing can be done: what tasks have written stays. Messages of failed tasks are ``None``."""
+        """Do nothing, because written records cannot be removed. Messages of failed tasks are ``None``."""
 
 
-# As above.
+# PySpark's annotations declare that the base class gets rows.
 class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[misc]
-    """``df.writeStream``: at least once, as the built-in sink; with ``exactly.once`` in transactions.
+    """Writer of ``df.writeStream``.
 
-    Without, a micro-batch that Spark repeats is written again.
+    With ``exactly.once`` it writes in transactions. Otherwise it writes at least once, like the built-in
+    sink: a micro-batch that Spark repeats is written again.
     """
 
     def _write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -96,7 +97,7 @@ class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[m
         return KafkaTransactionMessage(write_task(self._options, self._columns, batches, query_id, task))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """At least once, nothing to do: each task has waited until its records were acknowledged."""
+        """Commit the transactions of the tasks. Without ``exactly.once`` there is nothing to do."""
         if not self._options.exactly_once:
             return
         from kafkacore.spark.sink.exactly_once import commit_batch
@@ -104,8 +105,9 @@ class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[m
         commit_batch(self._options, _transactions(messages), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """At least once, nothing can be done: what tasks have written stays. A failed task's message is
-        ``None``.
+        """Abort the transactions of the tasks. Messages of failed tasks are ``None``.
+
+        Without ``exactly.once``, written records cannot be removed.
         """
         if not self._options.exactly_once:
             return
@@ -119,37 +121,37 @@ def _transactions(messages: list[WriterCommitMessage | None]) -> list[TaskTransa
 
 
 def _identity() -> tuple[str, int]:
-    """The query's id, which its checkpoint keeps, and the number of this task."""
+    """Return the query's id, which is stored in its checkpoint, and the number of this task."""
     context = TaskContext.get()
     query_id = None if context is None else context.getLocalProperty(QUERY_ID)
     if context is None or query_id is None:
         raise KafkaConfigurationError(
-            "exactly.once works in a task of a streaming query, and this one has no query id: leave it out"
+            "exactly.once works only in a streaming query, but this task has no query id: remove exactly.once"
         )
     return query_id, context.partitionId()
 
 
 def batch_writer(schema: StructType, options: Mapping[str, str], overwrite: bool) -> KafkaBatchWriter:
-    """The writer of ``df.write``.
+    """Return the writer of ``df.write``.
 
     Raises
     ------
     KafkaConfigurationError
-        Columns or options that cannot be, or a mode other than append.
+        A column or an option is invalid, or the mode is not append.
     """
     if overwrite:
-        raise KafkaConfigurationError("a topic can only be appended to: use .mode('append')")
+        raise KafkaConfigurationError("the sink can only append to a topic: use .mode('append')")
     parsed = parse_sink_options(options, streaming=False)
     return KafkaBatchWriter(parsed, sink_columns(schema, parsed.topic))
 
 
 def stream_writer(schema: StructType, options: Mapping[str, str]) -> KafkaStreamWriter:
-    """The writer of ``df.writeStream``; both output modes that Spark gives Python sinks append.
+    """Return the writer of ``df.writeStream``, which appends in every output mode.
 
     Raises
     ------
     KafkaConfigurationError
-        Columns or options that cannot be.
+        A column or an option is invalid.
     """
     parsed = parse_sink_options(options, streaming=True)
     return KafkaStreamWriter(parsed, sink_columns(schema, parsed.topic))

@@ -1,5 +1,5 @@
-"""Typed values: keys and values decoded inside the task, straight to the columns of the user's schema.
+"""Decoding of keys and values inside a task, directly into the columns of the user's schema.
 
-``options`` (texts in, what each side is out) → ``layout`` (Spark's schema: where each column comes from) →
-``output`` (a task's batches). The decoders themselves are :mod:`kafkacore.decode`.
+``options`` parses the formats of key and value. ``layout`` determines the origin of each column of the
+schema. ``output`` builds the batches of a task with the decoders of :mod:`kafkacore.decode`.
 """

@@ -1,7 +1,4 @@
-"""The columns of values in Avro for which the user has given none: from the option, or the registry.
-
-Does not know: encoded values.
-"""
+"""Derive the columns of Avro values from an option or the schema registry, for reads without a schema."""
 
 from __future__ import annotations
 
@@ -16,14 +13,16 @@ from kafkacore.spark.typed.options import SideOptions
 
 
 def avro_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
-    """The fields of one side: those of its schema option, else of the latest schema of its subject.
+    """Return the fields of the key or the value in Spark's DDL.
+
+    They come from the schema option, or else from the latest schema of the subject in the registry.
 
     Raises
     ------
     KafkaConfigurationError
-        There is no schema, or none that columns can have.
+        The schema is invalid or cannot be converted to columns.
     SchemaRegistryError
-        The registry does not answer.
+        The registry did not respond or has no such schema.
     """
     side_options = avro_options(side.resolved(), side.side)
     schema = given_schema(side_options)
@@ -34,8 +33,9 @@ def avro_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
 
 
 def subject_of(side: SideOptions, options: Mapping[str, str]) -> str:
-    """What the registry calls the schema: the option, else ``<topic>-value`` (TopicNameStrategy) of the first
-    topic.
+    """Return the subject of the schema in the registry.
+
+    It is set by an option. The default is ``<topic>-value`` (TopicNameStrategy) with the first topic.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def subject_of(side: SideOptions, options: Mapping[str, str]) -> str:
         topics += list(json_of(given["assign"], "assign", '{"topicA":[0,1]}'))
     if not topics:
         raise KafkaConfigurationError(
-            f"the topics are not known by name: set {side.side}.subject to what the schema registry calls "
-            f"the schema, or give the columns by .schema(...)"
+            f"the options do not name a topic: set {side.side}.subject to the subject of the schema in the "
+            f"schema registry, or set the columns with .schema(...)"
         )
     return f"{topics[0]}-{side.side}"

@@ -1,7 +1,4 @@
-"""The decoder of a side, from its options and the fields that are wanted. Picklable; made anew in each task.
-
-Does not know: Spark's schema, Kafka's own columns.
-"""
+"""Plan the decoder of a key or a value. The plan is picklable, and each task creates a decoder from it."""
 
 from __future__ import annotations
 
@@ -18,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DecoderPlan:
-    """How one side is decoded.
+    """Plan to decode the key or the value.
 
     Parameters
     ----------
     options:
-        What the side is.
+        Options of the key or the value.
     fields:
-        The wanted fields of a structured format; one field, of any name, of a scalar.
+        Fields to decode from a structured format. For a scalar format, a single field of any name.
     """
 
     options: SideOptions
@@ -36,12 +33,12 @@ class DecoderPlan:
         return self.options.format in STRUCTURED
 
     def decoder(self) -> Decoder:
-        """A new decoder.
+        """Create a decoder.
 
         Raises
         ------
         KafkaConfigurationError
-            A field of a type that the format does not have; an option that does not fit.
+            A field has a type that the format does not support, or an option is invalid.
         """
         given = self.options.given
         if self.options.format == "json":

@@ -1,7 +1,4 @@
-"""The schema of a typed read for which the user has given none, in Spark's DDL.
-
-Does not know: the columns that a user chooses.
-"""
+"""Build the default schema of a typed read, in Spark's DDL."""
 
 from __future__ import annotations
 
@@ -18,19 +15,21 @@ if TYPE_CHECKING:
 
 
 def default_ddl(parsed: FormatOptions, options: Mapping[str, str]) -> str:
-    """Kafka's columns with key and value typed, or of a value that has fields these.
+    """Return the default schema.
+
+    It consists of the fields of a flattened value, or else of Kafka's columns with a typed key and value.
 
     Parameters
     ----------
     parsed:
-        What the key and the value are.
+        Formats of the key and the value.
     options:
-        All options of the read: a schema may be registered by the name of the topic.
+        All options of the read, because a registered schema may be found by the name of the topic.
 
     Raises
     ------
     KafkaConfigurationError
-        No option says what the fields are.
+        The options do not define the fields.
     """
     if parsed.flat:
         return fields_ddl(parsed.value, options)
@@ -44,7 +43,7 @@ def default_ddl(parsed: FormatOptions, options: Mapping[str, str]) -> str:
 
 
 def fields_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
-    """The fields of one side."""
+    """Return the fields of the key or the value in Spark's DDL."""
     if side.format == "avro":
         from kafkacore.spark.typed.avro import avro_ddl
 
@@ -53,7 +52,7 @@ def fields_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
     if text is None:
         raise KafkaConfigurationError(
             f"{side.side}.format {side.format} needs the fields: .schema('id BIGINT, name STRING'), or the "
-            f"same text as option {side.side}.schema"
+            f"same text in the option {side.side}.schema"
         )
     if not text.lstrip().startswith("{"):
         return text
@@ -61,7 +60,7 @@ def fields_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
 
 
 def _ddl_of_spark_json(text: str, option: str) -> str:
-    """Of a schema as ``DataFrame.schema.json()`` gives it."""
+    """Convert a schema in the form of ``DataFrame.schema.json()`` to DDL."""
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 
@@ -75,7 +74,7 @@ def _ddl_of_spark_json(text: str, option: str) -> str:
 
 
 def _ddl_of_type(kind: DataType) -> str:
-    """As ``simpleString()``, which has names within types without quotes."""
+    """Return a type in DDL. Unlike ``simpleString()``, quote the names of nested fields."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, StructType):
@@ -89,5 +88,5 @@ def _ddl_of_type(kind: DataType) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """``name`` as an identifier of Spark's DDL."""
+    """Return ``name`` as a quoted identifier of Spark's DDL."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,7 +1,4 @@
-"""What the bytes of a value or a key are: the options that say so, and the plan of the columns they become.
-
-Spark's schema and the options in, an :class:`~kafkacore.spark.columns.output.OutputPlan` out.
-"""
+"""Plan the columns of a read from its schema and its format options."""
 
 from __future__ import annotations
 
@@ -19,17 +16,17 @@ __all__ = ["FORMAT_OPTION_NAMES", "default_schema", "plan_output"]
 
 
 def default_schema(options: Mapping[str, str]) -> StructType | str:
-    """The schema of a read for which the user has given none.
+    """Return the schema of a read for which the user has not set one.
 
     Parameters
     ----------
     options:
-        As Spark gives them; names in any case.
+        Options as Spark passes them. Names are not case-sensitive.
 
     Raises
     ------
     KafkaConfigurationError
-        The options do not say what the columns are.
+        The options do not define the columns.
     """
     from kafkacore.spark.typed.default_schema import default_ddl
 
@@ -42,7 +39,7 @@ def plan_output(schema: StructType, options: Mapping[str, str]) -> OutputPlan:
     Raises
     ------
     KafkaConfigurationError
-        A column that there is not, of another type; an option that does not fit.
+        A column does not exist or has the wrong type, or an option is invalid.
     """
     parsed = parse_format_options(options)
     if parsed.plain:
@@ -51,7 +48,7 @@ def plan_output(schema: StructType, options: Mapping[str, str]) -> OutputPlan:
     from kafkacore.spark.typed.output import TypedColumns
 
     layout = lay_out(schema, parsed)
-    # Made once on the driver, so that what cannot be decoded is said before any task runs.
+    # Create each decoder once on the driver, so that an error is raised before any task runs.
     for plan in layout.plans:
         plan.decoder()
     return TypedColumns(layout)

@@ -1,8 +1,8 @@
-"""Spark's schema in; where each of its columns comes from, and what has to be decoded for it, out.
+"""Determine the origin of each column of Spark's schema, and what has to be decoded.
 
-Two layouts. *Flat*: the value's fields are the columns, and Kafka's own are asked for by a leading
-underscore. *Kafka's*: the columns have Kafka's own names, and ``key`` and ``value`` the types of their
-formats. Does not know: the bytes, any decoder.
+There are two layouts. In the *flat* layout, the fields of the value are the columns, and the names of Kafka's
+columns have a leading underscore. In *Kafka's* layout, the columns have Kafka's names, and ``key`` and
+``value`` have the types of their formats.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ SIDES: tuple[Side, Side] = ("key", "value")
 
 
 class Origin(NamedTuple):
-    """Where a column comes from.
+    """Origin of a column.
 
     Parameters
     ----------
     kind:
-        ``kafka``: it is Kafka's, as it is. ``field``: one field of the decoded side. ``whole``: all of the
-        decoded side. ``corrupt``: the bytes that could not be decoded.
+        ``kafka``: a column of Kafka, unchanged. ``field``: one field of the decoded key or value. ``whole``:
+        the whole decoded key or value. ``corrupt``: the bytes that could not be decoded.
     column:
-        Kafka's column, or the side.
+        Kafka's column, or ``key`` or ``value``.
     at:
-        Of a field: its place among those of the side.
+        Index of a field among the decoded fields.
     """
 
     kind: Literal["kafka", "field", "whole", "corrupt"]
@@ -53,18 +53,18 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything comes from; picklable.
+    """Origins of all columns; picklable.
 
     Parameters
     ----------
     schema:
-        Of the batches, exactly as Spark expects it.
+        Schema of the batches, exactly as Spark expects it.
     origins:
-        Of each column.
+        Origin of each column.
     plans:
-        What is decoded.
+        Decoders that are needed.
     mode:
-        What becomes of a record that cannot be decoded.
+        Treatment of records that cannot be decoded.
     """
 
     schema: pa.Schema
@@ -74,16 +74,16 @@ class Layout:
 
 
 def lay_out(schema: StructType, options: FormatOptions) -> Layout:
-    """Check the schema that Spark hands over, and say where its columns come from.
+    """Check the schema that Spark passes, and determine the origins of its columns.
 
     Raises
     ------
     KafkaConfigurationError
-        A column that there is not, of a type that it cannot have, twice, or ``NOT NULL``.
+        A column does not exist, has the wrong type, occurs twice or is ``NOT NULL``.
     """
     for name in schema.names:
         if schema.names.count(name) > 1:
-            raise KafkaConfigurationError(f"column {name} is there twice: leave one out of the schema")
+            raise KafkaConfigurationError(f"column {name} occurs twice: remove one from the schema")
     for field in schema.fields:
         _refuse_not_null(field)
     arrow = _arrow_schema(schema)
@@ -103,8 +103,8 @@ def _plans(
 ) -> tuple[DecoderPlan, ...]:
     import pyarrow as pa
 
-    # Whether a record is malformed is known only when it is decoded, whatever columns are wanted of it.
-    judged = options.mode != "PERMISSIVE" or any(origin.kind == "corrupt" for origin in origins)
+    # To find out whether a record is malformed, key and value must be decoded even if no column needs them.
+    finds_malformed = options.mode != "PERMISSIVE" or any(origin.kind == "corrupt" for origin in origins)
     plans = []
     for side in SIDES:
         side_options: SideOptions = getattr(options, side)
@@ -116,7 +116,7 @@ def _plans(
             if origin.kind == "whole" and origin.column == side:
                 wanted = True
                 fields = list(field.type) if side_options.format in STRUCTURED else [field]
-        if wanted or judged:
+        if wanted or finds_malformed:
             plans.append(DecoderPlan(side_options, pa.schema(fields)))
     return tuple(plans)
 
@@ -137,7 +137,7 @@ def _origin(field: StructField, options: FormatOptions) -> Origin:
         return Origin("field", "value")
     if kafka not in SPARK_TYPES:
         bare = name.removeprefix("_")
-        hint = f"; here it is {bare}, without underscore" if bare in SPARK_TYPES else ""
+        hint = f"; in this layout its name is {bare}, without underscore" if bare in SPARK_TYPES else ""
         raise KafkaConfigurationError(
             f"the source has no column {name!r}: choose among {', '.join(SPARK_TYPES)}, "
             f"{options.corrupt_record}{hint}"
@@ -156,7 +156,7 @@ def _kafka_column(field: StructField, column: Column) -> Origin:
         if field.name.startswith("_"):
             hint = ", or set value.flatten to false if it is a field of the value"
         raise KafkaConfigurationError(
-            f"column {field.name} is of type {SPARK_TYPES[column]}, not {kind}: change the schema{hint}"
+            f"column {field.name} must be of type {SPARK_TYPES[column]}, not {kind}: change the schema{hint}"
         )
     return Origin("kafka", column)
 
@@ -166,16 +166,16 @@ def _check_side(field: StructField, side_options: SideOptions) -> None:
     if side_options.format in STRUCTURED:
         if not kind.startswith("struct<"):
             raise KafkaConfigurationError(
-                f"column {field.name} is a struct where {side_options.side}.format is "
+                f"column {field.name} must be a struct, because {side_options.side}.format is "
                 f"{side_options.format}, not {kind}: change the schema"
             )
         if kind == "struct<>":
             raise KafkaConfigurationError(
-                f"column {field.name} is a struct of no fields: name those that are wanted"
+                f"column {field.name} is a struct without fields: name the fields to read"
             )
     elif kind != SCALAR_TYPES[side_options.format]:
         raise KafkaConfigurationError(
-            f"column {field.name} is of type {SCALAR_TYPES[side_options.format]} where "
+            f"column {field.name} must be of type {SCALAR_TYPES[side_options.format]}, because "
             f"{side_options.side}.format is {side_options.format}, not {kind}: change the schema"
         )
 
@@ -184,7 +184,7 @@ def _check_side(field: StructField, side_options: SideOptions) -> None:
 
 
 def _arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark's own conversion: a batch is held against it before Spark takes it."""
+    """Convert the schema with Spark's own function, because Spark compares each batch with its result."""
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -192,19 +192,20 @@ def _arrow_schema(schema: StructType) -> pa.Schema:
         return to_arrow_schema(schema, timezone="UTC")
     except PySparkException as error:
         raise KafkaConfigurationError(
-            f"a column of the schema is of a type that Arrow lacks: {error}"
+            f"the schema has a column whose type Arrow does not support: {error}"
         ) from error
 
 
 def _refuse_not_null(field: StructField) -> None:
     if not field.nullable:
         raise KafkaConfigurationError(
-            f"column {field.name} cannot be NOT NULL, a record may lack it: leave that out of the schema"
+            f"column {field.name} cannot be NOT NULL, because a record may lack it: remove NOT NULL from the "
+            "schema"
         )
     if not _all_nullable(field.dataType):
         raise KafkaConfigurationError(
-            f"column {field.name} holds something that cannot be null, and a record may lack it: make every "
-            f"field, element and map value in it nullable"
+            f"column {field.name} has a nested part that is not nullable, but a record may lack it: make "
+            f"every field, element and map value of the column nullable"
         )
 
 

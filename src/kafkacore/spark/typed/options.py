@@ -1,7 +1,6 @@
-"""What the options say of keys and values: texts in, one checked picklable object out.
+"""The options for the formats of keys and values.
 
-Names are in lower case here, as Spark compares them. ``value.x`` and ``key.x`` win over ``x``. Does not
-know: Spark's schema, what a decoder does.
+Names are compared in lower case, as in Spark. ``value.x`` and ``key.x`` take precedence over ``x``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Side = Literal["key", "value"]
 Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
 
 BINARY = "binary"
-#: Formats of one value each, and its type in Spark.
+#: Formats of a single value, each with its type in Spark.
 SCALAR_TYPES = {
     "string": "string",
     "long": "bigint",
@@ -32,12 +31,12 @@ SCALAR_TYPES = {
     "boolean": "boolean",
     "uuid": "string",
 }
-#: Formats of values that have fields.
+#: Formats of values with fields.
 STRUCTURED = ("json", "avro")
 FORMATS = (BINARY, *SCALAR_TYPES, *STRUCTURED)
 MODES: tuple[Mode, ...] = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 CORRUPT_RECORD = "_corrupt_record"
-#: What people write for a format that we cannot decode, and what to do instead.
+#: Formats that users may expect but that are not supported, each with the alternative.
 NOT_SUPPORTED = {
     "protobuf": "read the value as binary and use from_protobuf of pyspark.sql.protobuf.functions on it",
     "csv": "read the value as string and use from_csv on it",
@@ -45,59 +44,67 @@ NOT_SUPPORTED = {
 }
 _B, _S = SettingType.BOOLEAN, SettingType.STRING
 # fmt: off
-#: Options that ``key.`` or ``value.`` may stand before; of a schema registry, and of JSON.
+#: Options of the schema registry and of JSON. Their names may have the prefix ``key.`` or ``value.``.
 SIDE_OPTIONS: Final = table(
     spark_option("schema.registry.url", _S,
-                 documentation="Avro: values are framed as Confluent's serializers do it, and name their "
-                               "schema. Several addresses with commas."),
+                 documentation="Avro: comma-separated URLs of the schema registry. If set, values must be "
+                               "in the format of Confluent's serializers, which contains the schema's ID."),
     spark_option("schema.registry.auth", SettingType.PASSWORD,
-                 documentation="`user:password`; better a reference, `${env:REGISTRY_AUTH}`."),
+                 documentation="Avro: user and password for the schema registry, `user:password`. A "
+                               "reference such as `${env:REGISTRY_AUTH}` keeps them out of Spark's plans."),
     spark_option("schema.registry.ssl.cafile", _S,
-                 documentation="PEM file of the certificates to trust, on each machine."),
+                 documentation="Avro: PEM file with the certificates to trust for the schema registry. The "
+                               "file must exist on the driver and on each worker."),
     spark_option("timeZone", _S, "UTC",
-                 documentation="JSON: time zone of times without one. `from_json` takes the session's, "
-                               "which a Python source cannot see."),
+                 documentation="JSON: time zone of timestamps that do not contain one. Unlike `from_json`, "
+                               "a Python source cannot read the time zone of the session."),
     *(spark_option(name, _S,
-                   documentation=f"JSON: the pattern of a {kind}; the forms that Spark takes if not given.")
+                   documentation=f"JSON: pattern of {kind} values. If it is not set, Spark's default "
+                                 "formats are accepted.")
       for name, kind in (("dateFormat", "DATE"), ("timestampFormat", "TIMESTAMP"),
                          ("timestampNTZFormat", "TIMESTAMP_NTZ"))),
     spark_option("allowNonNumericNumbers", _B, True,
-                 documentation="JSON: as in Spark's JSON reader."),
+                 documentation="JSON: whether `NaN` and infinities are accepted as numbers, as in Spark's "
+                               "JSON reader."),
     spark_option("allowSingleQuotes", _B, True,
-                 documentation="JSON: as in Spark's JSON reader."),
+                 documentation="JSON: whether single quotes are accepted in place of double quotes, as in "
+                               "Spark's JSON reader."),
     spark_option("enableDateTimeParsingFallback", _B, shown_default="`true` without a pattern",
-                 documentation="JSON: as in Spark's JSON reader."),
+                 documentation="JSON: whether dates and timestamps that do not match the pattern are parsed "
+                               "like in Spark 2, as in Spark's JSON reader."),
 )
-#: Options of keys and values, which every source that gives records takes.
+#: Options of keys and values, which all sources accept.
 FORMAT_OPTIONS: Final = table(
     *(spark_option(f"{side}.format", _S, BINARY, choices=FORMATS,
-                   documentation=f"Format of the {side}; the next table has them.")
+                   documentation=f"Format of the {side}: {', '.join(f'`{name}`' for name in FORMATS)}.")
       for side in ("value", "key")),
     spark_option("mode", _S, MODES[0], choices=MODES,
                  documentation="Treatment of a record whose key or value cannot be decoded. `PERMISSIVE` "
-                               "makes null the part that is wrong, `DROPMALFORMED` leaves the record out, "
-                               "`FAILFAST` ends the query with an error that has topic, partition, offset "
-                               "and reason."),
+                               "sets the malformed columns to null. `DROPMALFORMED` skips the record. "
+                               "`FAILFAST` fails the query with an error that names the topic, partition, "
+                               "offset and reason."),
     spark_option("columnNameOfCorruptRecord", _S, CORRUPT_RECORD,
-                 documentation="The column of the raw value of a malformed record (or its raw key, if the "
-                               "value is sound), if the schema names it: STRING, or BINARY for the exact "
-                               "bytes. Only with PERMISSIVE."),
+                 documentation="Column for the raw value of a malformed record, or for its raw key if the "
+                               "value is valid. It is filled only with mode PERMISSIVE and if the schema "
+                               "contains it, as STRING, or as BINARY for the exact bytes."),
     spark_option("value.flatten", _B, True,
-                 documentation="`false`: columns have Kafka's own names, and `value` is a STRUCT."),
+                 documentation="Whether the fields of a JSON or Avro value are the columns. With `false`, "
+                               "columns have Kafka's names, and `value` is a STRUCT."),
     spark_option("includeHeaders", _B, False,
-                 documentation="Whether there is a column `headers`."),
+                 documentation="Whether the default schema has the column `headers`."),
     *(spark_option(f"{side}.schema", _S,
-                   documentation=f"Avro: the schema of the {side} in JSON. JSON: its fields in DDL, for "
-                                 "reads without `.schema(...)`.")
+                   documentation=f"Avro: the schema of the {side} in JSON. JSON: the fields of the {side} in "
+                                 "DDL or in Spark's JSON, for reads without `.schema(...)`.")
       for side in ("value", "key")),
     *(spark_option(f"{side}.subject", _S, shown_default=f"`<topic>-{side}`",
-                   documentation="Avro: the subject whose latest schema gives the columns of a read "
-                                 "without `.schema(...)`; of several topics the first.")
+                   documentation="Avro: subject in the schema registry. Its latest schema defines the "
+                                 "columns of a read without `.schema(...)`. By default, the subject of the "
+                                 "first topic is used.")
       for side in ("value", "key")),
     *SIDE_OPTIONS.values(),
 )
 # fmt: on
-#: Spark's other options of JSON are known, and have one value each.
+#: Spark's other JSON options are accepted too, but only with their supported value.
 SIDE_OPTION_NAMES: Final = tuple(dict.fromkeys((*SIDE_OPTIONS, *JSON_OPTION_NAMES)))
 FORMAT_OPTION_NAMES: Final = (
     *FORMAT_OPTIONS,
@@ -108,17 +115,17 @@ FORMAT_OPTION_NAMES: Final = (
 
 @dataclass(frozen=True)
 class SideOptions:
-    """What the key or the value of a record is.
+    """Format of the key or of the value.
 
     Parameters
     ----------
     side:
-        Which of the two.
+        ``key`` or ``value``.
     format:
         One of :data:`FORMATS`.
     given:
-        Every option that a format may look at, names in lower case and without ``value.`` or ``key.``. May
-        hold secrets: it is never shown.
+        Options of the format, by lower-case name without ``value.`` or ``key.``. They may contain secrets,
+        so they are not part of the representation.
     """
 
     side: Side
@@ -127,16 +134,16 @@ class SideOptions:
 
     @property
     def schema_text(self) -> str | None:
-        """``value.schema``: the format's own schema, as text."""
+        """Text of the option ``value.schema`` or ``key.schema``."""
         return self.given.get("schema")
 
     def resolved(self) -> dict[str, str]:
-        """:attr:`given` with the references of secrets resolved: only where a registry is asked.
+        """Return :attr:`given` with references to secrets resolved in the options of the schema registry.
 
         Raises
         ------
         KafkaConfigurationError
-            A reference names what is not here.
+            A referenced secret does not exist.
         """
         of_registry = "schema.registry."
         return {n: resolved(t, n) if n.startswith(of_registry) else t for n, t in self.given.items()}
@@ -144,7 +151,7 @@ class SideOptions:
 
 @dataclass(frozen=True)
 class FormatOptions:
-    """Both sides, and what becomes of records that cannot be decoded."""
+    """Formats of key and value, and the treatment of records that cannot be decoded."""
 
     key: SideOptions
     value: SideOptions
@@ -155,22 +162,22 @@ class FormatOptions:
 
     @property
     def flat(self) -> bool:
-        """The value's fields are the columns, and Kafka's own have a leading underscore."""
+        """Whether the fields of the value are the columns, and Kafka's columns have a leading underscore."""
         return self.flatten and self.value.format in STRUCTURED
 
     @property
     def plain(self) -> bool:
-        """Nothing is decoded."""
+        """Whether neither key nor value is decoded."""
         return self.key.format == self.value.format == BINARY
 
 
 def parse_format_options(options: Mapping[str, str]) -> FormatOptions:
-    """Check the options of keys and values; names in any case.
+    """Check the options of keys and values. Names are not case-sensitive.
 
     Raises
     ------
     KafkaConfigurationError
-        A format or a mode that there is not.
+        A format or a mode does not exist, or an option has an invalid value.
     """
     given = {name.lower(): str(text) for name, text in options.items()}
     mode = given.get("mode", MODES[0]).upper()
@@ -188,8 +195,8 @@ def parse_format_options(options: Mapping[str, str]) -> FormatOptions:
     )
     if "value.flatten" in given and parsed.flatten and parsed.value.format not in STRUCTURED:
         raise KafkaConfigurationError(
-            f"value.flatten is for values that have fields ({', '.join(STRUCTURED)}), and value.format is "
-            f"{parsed.value.format}: remove it"
+            f"value.flatten applies only to values with fields ({', '.join(STRUCTURED)}), but value.format "
+            f"is {parsed.value.format}: remove value.flatten"
         )
     return parsed
 
@@ -205,6 +212,6 @@ def _side(side: Side, given: Mapping[str, str]) -> SideOptions:
     shared = {n: t for n, t in given.items() if not n.startswith(("kafka.", "key.", "value."))}
     own = {n.removeprefix(f"{side}."): t for n, t in given.items() if n.startswith(f"{side}.")}
     assert not any(name.startswith(other) for name in shared)
-    # A schema belongs to one side only.
+    # A schema is either for the key or for the value, so the option without prefix is not shared.
     shared.pop("schema", None)
     return SideOptions(side, chosen, {**shared, **own})

@@ -1,7 +1,4 @@
-"""A task's typed batches: columns of records in, the user's columns out, malformed records by ``mode``.
-
-Does not know: formats, options, where records come from.
-"""
+"""Build the batches of a task whose keys or values are decoded, and treat malformed records by ``mode``."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ if TYPE_CHECKING:
     from kafkacore.decode.decoder import ArrowArray, Decoder
 
 
-#: Longest reason in an error, in characters; a decoder quotes less than that of a value.
+#: Maximum characters of the reason in an error. A decoder quotes less than that of a value.
 REASON_CHARACTERS = 250
 
 
 class MalformedRecordError(KafkaError):
-    """A record could not be decoded and ``mode`` is FAILFAST (Spark's ``MALFORMED_RECORD_IN_PARSING``)."""
+    """A record cannot be decoded, and ``mode`` is FAILFAST (Spark's ``MALFORMED_RECORD_IN_PARSING``)."""
 
 
 @dataclass(frozen=True)
 class TypedColumns:
-    """The plan of columns of which some are decoded."""
+    """Plan of a read that decodes keys or values."""
 
     layout: Layout
 
@@ -54,7 +51,7 @@ class _TypedOutput:
         own = tuple(dict.fromkeys(o.column for o in layout.origins if o.kind == "kafka"))
         self._kafka = KafkaColumns(own).output() if own else None
         self._kafka_at = {column: at for at, column in enumerate(own)}
-        # The offset is for the error's sake.
+        # The error message contains the offset.
         named = ("offset",) if layout.mode == "FAILFAST" else ()
         kafka = self._kafka.fetched if self._kafka is not None else ()
         self.fetched: tuple[str, ...] = tuple(dict.fromkeys((*kafka, *self._decoders, *named))) or ("offset",)
@@ -92,7 +89,7 @@ class _TypedOutput:
 
 
 def _either(decoded: dict[str, Decoded]) -> pa.BooleanArray | None:
-    """Rows of which the key or the value is malformed; ``None``: none."""
+    """Return a mask of the rows whose key or value is malformed; ``None`` if there are none."""
     found = [of.malformed for of in decoded.values() if of.malformed is not None and of.malformed.true_count]
     if len(found) < 2:
         return found[0] if found else None
@@ -104,7 +101,7 @@ def _either(decoded: dict[str, Decoded]) -> pa.BooleanArray | None:
 def _malformed_error(
     found: pa.RecordBatch, decoded: dict[str, Decoded], topic: str | None, partition: int | None
 ) -> MalformedRecordError:
-    """What is wrong with the first malformed record; never the whole value."""
+    """Return the error for the first malformed record. The message does not contain the whole value."""
     first: tuple[int, str, str] | None = None
     for side, of_side in decoded.items():
         if of_side.malformed is None or of_side.malformed.true_count == 0:
@@ -119,13 +116,13 @@ def _malformed_error(
     place = f"the {side} of {printable(topic)}-{partition}" if topic is not None else f"the {side}"
     return MalformedRecordError(
         f"MALFORMED_RECORD_IN_PARSING: {place} at offset {offset} is malformed: "
-        f"{quoted(reason, REASON_CHARACTERS)}. With mode PERMISSIVE its columns would be null, with "
-        f"DROPMALFORMED it would be left out"
+        f"{quoted(reason, REASON_CHARACTERS)}. Set mode to PERMISSIVE to read its columns as null, or to "
+        f"DROPMALFORMED to skip the record"
     )
 
 
 def _corrupt(found: pa.RecordBatch, decoded: dict[str, Decoded], wanted: pa.DataType) -> ArrowArray:
-    """The bytes that could not be decoded: the value's, or where that is sound the key's."""
+    """Return the bytes of malformed records: the value, or the key if the value is valid."""
     import pyarrow as pa
 
     count = found.num_rows
@@ -156,8 +153,10 @@ def _as_text(bad: ArrowArray) -> ArrowArray:
 
 
 def _struct(kind: pa.StructType, decoded: Decoded, raw: ArrowArray) -> ArrowArray:
-    """The struct of a side; null where there is none, and of nulls where it is malformed, as from_json has
-    it.
+    """Return the struct column of a key or value.
+
+    As with Spark's ``from_json``, the struct is null if the input is null, and all its fields are null if the
+    input is malformed.
     """
     import pyarrow as pa
 

@@ -1,1 +1,1 @@
-"""What a Spark Python worker needs to read or to write: tasks, clients kept between tasks, read-ahead."""
+"""Support code for Spark's Python workers: tasks, a pool of clients, and prefetching."""

@@ -1,8 +1,7 @@
-"""Clients of this process between tasks: settings in, a client lent, and idle ones closed in time.
+"""A pool that keeps clients between the tasks of a worker process.
 
-Spark's Python workers live on between tasks, queries and micro-batches, so that a task need not begin with
-connecting and asking who leads its partitions. Does not know: what a client does, Spark.
-(``InternalKafkaConsumerPool`` and ``InternalKafkaProducerPool`` of Spark's own source and sink.)
+Spark reuses a Python worker for many tasks. With the pool, a task does not have to connect and fetch metadata
+first. The counterparts in Spark are ``InternalKafkaConsumerPool`` and ``InternalKafkaProducerPool``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class _Idle(NamedTuple, Generic[C]):
     since_ms: float
 
     def __repr__(self) -> str:
-        # The key has the settings, among them secrets.
+        # The key is left out, because it contains the settings and their secrets.
         return f"<idle {self.client!r} since {self.since_ms:.0f} ms>"
 
 
@@ -36,20 +35,20 @@ class _Pool(Protocol):
 
 
 class ClientPool(Generic[C]):
-    """Clients that nobody uses now. From any thread; empty in a forked child, whose parent has them.
+    """Pool of idle clients. It is thread-safe, and empty in a forked child process.
 
     Parameters
     ----------
     make:
-        Makes a client of its settings.
+        Function that creates a client from its settings.
     close:
-        Closes one that is not kept any longer, on the thread that finds it out.
+        Function that closes a client. It is called by the thread that removes the client from the pool.
     idle_limit_ms:
-        One that has been idle for as long is closed, by whoever comes next or by a timer.
+        Time in ms after which an idle client is closed, either by the next call or by a timer.
     capacity:
-        Of idle clients; the one that was used longest ago makes room.
+        Maximum number of idle clients. Beyond it, the least recently used client is closed.
     clock:
-        Says for how long one has been idle.
+        Clock that measures the idle time.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class ClientPool(Generic[C]):
 
     def _start_empty(self) -> None:
         self._lock = threading.Lock()
-        #: The one used last at the end.
+        #: Idle clients, the most recently used one last.
         self._idle: list[_Idle[C]] = []
         self._timer: threading.Timer | None = None
 
@@ -79,13 +78,15 @@ class ClientPool(Generic[C]):
 
     @contextmanager
     def lend(self, configs: Mapping[str, object], drop: Callable[[C], object]) -> Iterator[C]:
-        """A client of these settings, the borrower's alone until the block ends.
+        """Lend a client with these settings exclusively until the block ends.
 
         Parameters
         ----------
+        configs:
+            Settings of the client.
         drop:
-            Called with it if the block ends by an exception: what was cut short is not lent again, for
-            something may still be on its way to it.
+            Function that closes the client if the block ends with an exception. The client is not reused,
+            because responses to its requests may still arrive.
         """
         key = frozenset(configs.items())
         idle = self._take(key)
@@ -112,17 +113,17 @@ class ClientPool(Generic[C]):
             self._idle.append(_Idle(key, client, self._clock.monotonic_ms()))
             while len(self._idle) > self._capacity:
                 closing.append(self._idle.pop(0))
-            self._watch()
+            self._start_timer()
         self._close_all(closing)
 
     def close_expired(self) -> None:
-        """Close those that have been idle for as long as the limit."""
+        """Close the clients that have been idle for longer than the limit."""
         with self._lock:
             closing = self._take_expired()
         self._close_all(closing)
 
     def close(self) -> None:
-        """Close all that are idle."""
+        """Close all idle clients."""
         with self._lock:
             closing, self._idle = self._idle, []
             timer, self._timer = self._timer, None
@@ -141,10 +142,10 @@ class ClientPool(Generic[C]):
         for one in idle:
             self._close(one.client)
 
-    # ---- Without a next call -----------------------------------------------------------------------------
+    # ---- Timer -------------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        """Look again when the one that was used longest ago may be closed."""
+    def _start_timer(self) -> None:
+        """Start a timer for the time when the least recently used client expires."""
         if self._timer is not None or not self._idle:
             return
         left_ms = self._idle[0].since_ms + self._idle_limit_ms - self._clock.monotonic_ms()
@@ -154,7 +155,7 @@ class ClientPool(Generic[C]):
         try:
             timer.start()
         except RuntimeError:
-            # No room for a thread: the next call looks.
+            # No thread can be started, so the next call closes expired clients.
             return
         self._timer = timer
 
@@ -163,14 +164,14 @@ class ClientPool(Generic[C]):
         with self._lock:
             if self._timer is threading.current_thread():
                 self._timer = None
-                self._watch()
+                self._start_timer()
 
 
 _pools: WeakSet[_Pool] = WeakSet()
 
 
 def _after_fork() -> None:
-    """What is in the pools is the parent's, its threads and locks included."""
+    """Empty all pools in a child process, because the clients, threads and locks belong to the parent."""
     for pool in _pools:
         pool._start_empty()
 

@@ -1,7 +1,7 @@
-"""An iterator in; the same items out, made ahead by a thread of their own while the caller uses those before.
+"""Prefetch the items of an iterator in a thread.
 
-Spark takes a batch only when it has sent the one before, and the network would rest meanwhile. Does not know:
-Kafka, Spark, what an item is.
+Spark requests a batch only after it has sent the previous one. Without prefetching, the network would be idle
+in the meantime.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from kafkacore.clock import SYSTEM_CLOCK
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: How long the thread may take to end once it has been told to. It ends in a moment, unless it waits for what
-#: cannot be interrupted, as the resolution of a host's name.
+#: Seconds to wait for the thread after it was interrupted. It ends at once, except during an operation that
+#: cannot be interrupted, such as the resolution of a host name.
 END_TIMEOUT_S = 10.0
 
 
 class Prefetch(Generic[T]):
-    """Items of ``source``, in order, made by a thread until there are ``max_bytes`` of them ahead.
+    """Iterator over the items of ``source``, which a thread produces in advance.
 
-    To be entered, once; then the iterator belongs to the thread until the block is left. Whatever the source
-    raises is raised by :meth:`__next__`, after the items before it.
+    It is a context manager that can be entered once. Inside the block, only the thread uses ``source``. An
+    exception of the source is raised by :meth:`__next__`, after the items that preceded it.
 
     Parameters
     ----------
     source:
-        Asked by one thread, which is not that of the caller.
+        The iterator. It is called only by the prefetching thread.
     size_of:
-        Bytes of an item. One that is larger than ``max_bytes`` waits alone.
+        Function that returns the bytes of an item. An item larger than ``max_bytes`` is prefetched alone.
     max_bytes:
-        Of all items that are made and not yet taken.
+        Maximum bytes of all prefetched items.
     interrupt:
-        Called by the leaving thread so that a source that waits ends soon. From any thread.
+        Function that makes a waiting source return soon. It is called from another thread when the block is
+        left.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Prefetch(Generic[T]):
         try:
             self._thread.start()
         except RuntimeError:
-            # No room for a thread: nobody else will say so.
+            # No thread can be started, so nothing else would set this flag.
             self._is_ended = True
             raise
         return self
@@ -85,13 +86,15 @@ class Prefetch(Generic[T]):
         self._thread.join(END_TIMEOUT_S)
 
     def when_ended(self, call: Callable[[], None]) -> None:
-        """After the block: ``call``, now, or by the thread if that is still busy with what no interruption
-        ends.
+        """Call a function after the block was left and the thread has ended.
+
+        If the thread is still in an operation that cannot be interrupted, it calls the function itself when
+        it ends.
         """
         with self._changed:
             if not self._is_ended:
                 logger.warning(
-                    "the thread that fetches ahead is still busy; it ends when what it waits for does"
+                    "the prefetching thread is still busy; it ends when its current operation completes"
                 )
                 self._at_end = call
                 return
@@ -118,7 +121,7 @@ class Prefetch(Generic[T]):
     def _run(self) -> None:
         try:
             self._make_all()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's
+        except BaseException as error:  # noqa: BLE001 - raised again by __next__
             self._error = error
         with self._changed:
             self._is_ended = True
@@ -131,7 +134,7 @@ class Prefetch(Generic[T]):
         for item in self._source:
             size = self._size_of(item)
             with self._changed:
-                SYSTEM_CLOCK.wait_for(self._changed, lambda: self._has_room(size), None)  # noqa: B023
+                SYSTEM_CLOCK.wait_for(self._changed, lambda: self._can_add(size), None)  # noqa: B023
                 if self._is_stopped:
                     return
                 self._items.append((item, size))
@@ -139,5 +142,5 @@ class Prefetch(Generic[T]):
                 self._changed.notify_all()
             del item
 
-    def _has_room(self, size: int) -> bool:
+    def _can_add(self, size: int) -> bool:
         return self._is_stopped or not self._items or self._bytes_ahead + size <= self._max_bytes

@@ -18,11 +18,11 @@ PartitionT = TypeVar("PartitionT", bound=InputPartition)
 
 
 class ReadingTask(ABC, Generic[PartitionT]):
-    """Of a reader of batches or of micro-batches; a partition of its own is of a class of its own."""
+    """Base of all readers. A reader's partitions are of its own subclass of ``InputPartition``."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What Spark calls."""
-        # Spark replaces an empty plan by one partition of nothing.
+        """Read a partition. Spark calls this in a worker."""
+        # Spark replaces an empty plan by one plain InputPartition, which has no rows.
         if type(partition) is InputPartition:
             return iter(())
         begin_task()
@@ -30,4 +30,4 @@ class ReadingTask(ABC, Generic[PartitionT]):
 
     @abstractmethod
     def _read(self, partition: PartitionT) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition."""
+        """Return the rows of one partition."""

@@ -103,12 +103,12 @@ def test_option_gives_the_rows_of_sparks_own_source(read, options, count):
     ("options", "sentence"),
     [
         ({"subscribe": "TOPIC", "subscribePattern": "x"}, "exactly one of assign, subscribe"),
-        ({"subscribe": " , "}, "subscribe names no topic"),
+        ({"subscribe": " , "}, "subscribe is empty"),
         ({"subscribe": "no-such-topic"}, "'no-such-topic' does not exist"),
         ({"assign": '{"no-such-topic": [0]}'}, "'no-such-topic' does not exist"),
         ({"assign": '{"TOPIC": ["0"]}'}, "assign must be JSON such as"),
         ({"subscribePattern": " "}, "subscribePattern is empty"),
-        ({"subscribePattern": "("}, "no regular expression"),
+        ({"subscribePattern": "("}, "not a supported regular expression"),
         ({"startingOffsets": "latest"}, "nothing would be read"),
         ({"startingOffsets": at(3, -1)}, "nothing would be read"),
         ({"startingOffsets": '{"TOPIC": {"0": 3}}'}, "KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED"),
@@ -121,7 +121,7 @@ def test_option_gives_the_rows_of_sparks_own_source(read, options, count):
             {"startingOffsets": at(5, 4), "endingOffsets": '{"TOPIC": {"0": 7}}'},
             "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET",
         ),
-        ({"startingTimestamp": "1100"}, "choose an earlier one"),
+        ({"startingTimestamp": "1100"}, "choose an earlier timestamp"),
         ({"startingTimestamp": "x"}, "milliseconds since 1970"),
         ({"startingTimestamp": "1", "startingOffsetsByTimestampStrategy": "x"}, '"error" or "latest"'),
         (

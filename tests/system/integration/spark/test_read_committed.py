@@ -123,7 +123,7 @@ def test_offsets_and_times_behind_what_is_open_are_not_there_yet_for_both(read, 
     time_ms = str(int(time.timestamp() * 1000))
     short = {"kafkaConsumer__pollTimeoutMs": "1500", "fetchOffset__numRetries": "1"}
     for sentence, options in (
-        ("ends at offset [0-9]+ for readers of committed records", {"endingOffsets": ends}),
+        ("ends at offset [0-9]+ with isolation level read_committed", {"endingOffsets": ends}),
         ("the read would start at offset", {"startingOffsets": ends}),
         ("no record at or after the starting timestamp", {"startingTimestamp": time_ms}),
     ):

@@ -215,10 +215,10 @@ def options(kafka):
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"tasks": TASKS + 1}, "was committed by 2 tasks, and is repeated by 3"),
-        ({"tasks": TASKS - 1}, "was committed by 2 tasks, and is repeated by 1"),
+        ({"tasks": TASKS + 1}, "was committed with 2 tasks, but is repeated with 3"),
+        ({"tasks": TASKS - 1}, "was committed with 2 tasks, but is repeated with 1"),
         ({"rows": ROWS - 1}, "is repeated with other rows"),
-        ({"batch_id": -1}, "comes after batch .*an older one"),
+        ({"batch_id": -1}, "was run after batch .* outdated"),
     ],
 )
 def test_repetition_of_something_else_is_refused_and_leaves_nothing(kafka, options, changed, sentence):

@@ -149,7 +149,7 @@ def test_committed_batch_repeated_by_other_tasks_is_refused_and_nothing_doubled(
     copy = Copy(spark, kafka, tmp_path, batches=2)
     copy.run()
     copy.forget_commit(1)
-    with pytest.raises(PySparkException, match=r"was committed by 2 tasks, and is repeated by [3-9]"):
+    with pytest.raises(PySparkException, match=r"was committed with 2 tasks, but is repeated with [3-9]"):
         copy.run(min_partitions=5)
     copy.check()
     copy.run()
