@@ -50,7 +50,7 @@ class Point:
     series: str
     at: int
     records: int
-    goes: int = 1
+    flushes: int = 1
     partitions: int = 1
     #: Further topics, of :data:`KNOWN_EACH` partitions, that the client knows.
     known_topics: int = 0
@@ -59,10 +59,10 @@ class Point:
 def points(most: int, small: bool) -> Iterator[Point]:
     """What is measured; ``most`` records in the first series."""
     each = 2_000 if small else AT_LEAST
-    yield Point(FLUSH, 1, 1, goes=20 if small else FLUSHES)
+    yield Point(FLUSH, 1, 1, flushes=20 if small else FLUSHES)
     count = 1_000
     while count <= most:
-        yield Point("records", count, count, goes=max(1, each // count))
+        yield Point("records", count, count, flushes=max(1, each // count))
         count *= 10
     for partitions in (1, 10) if small else (1, 10, 100, 1_000):
         yield Point("partitions written", partitions, each, partitions=partitions)
@@ -79,7 +79,7 @@ def measure(point: Point, cluster: BenchCluster, folder: Path, others: list[str]
     while len(others) < point.known_topics:
         others.append(cluster.create_topic(KNOWN_EACH))
     topic = cluster.create_topic(point.partitions)
-    records = point.records * point.goes
+    records = point.records * point.flushes
     task = Task(
         role="produce",
         peer=OURS,
@@ -91,7 +91,7 @@ def measure(point: Point, cluster: BenchCluster, folder: Path, others: list[str]
         values_file=str(values),
         other_topics=tuple(others[: point.known_topics]),
         warm_up_records=WARM_UP,
-        goes=point.goes,
+        flushes=point.flushes,
     )
     with Worker([sys.executable, "-m", "kafkacore.bench.worker", task.to_json()], 600) as worker:
         used = worker.answer()

@@ -18,7 +18,7 @@ from kafkacore.bench.children import Worker, WorkerError
 from kafkacore.bench.cluster import BenchCluster
 from kafkacore.bench.spark.job import Job
 from kafkacore.bench.spark.options import JARS_SENTENCE, SparkBenchOptions
-from kafkacore.bench.spark.processes import descendants, look
+from kafkacore.bench.spark.processes import descendants, usage_of
 from kafkacore.bench.spark.rows import OURS, ROWS, Place, check_of
 from kafkacore.bench.spark.runner import run_spark_bench
 from kafkacore.bench.spark.segments import EXPLODERS
@@ -62,10 +62,10 @@ def test_check_reads_the_same_and_ends_in_one_row():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"rows": ("read", "run")}, "no row 'run': read, schema"),
+        ({"rows": ("read", "run")}, "unknown row 'run': it must be one of read, schema"),
         ({"records": 5}, "--records must be at least 100"),
         ({"rounds": 0}, "--rounds must be at least 1"),
-        ({"kafka_jars": "nowhere/*"}, "names no jar of Spark's kafka source; give the jars"),
+        ({"kafka_jars": "nowhere/*"}, "does not contain Spark's kafka source: set --spark"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_with_a_sentence(wrong, sentence):
@@ -111,7 +111,7 @@ def test_processor_time_of_what_is_below_a_process_counts_also_when_it_has_ended
             return float(parent.stdout.readline())
 
         before_s = own_cpu_s()
-        found, below = look(parent.pid), descendants(parent.pid)
+        found, below = usage_of(parent.pid), descendants(parent.pid)
         after_s = own_cpu_s()
         parent.kill()
     assert found.python_cpu_s >= 0.6 - 0.05
@@ -174,7 +174,7 @@ def test_without_the_jars_our_side_is_alone_and_it_is_said_how_to_get_them(our_b
     options = SparkBenchOptions(bootstrap=our_broker.bootstrap_servers, rows=())
     result = run_spark_bench(options, silence)
     assert result["missing"] == {"Spark's own source": JARS_SENTENCE}
-    assert silence.said == [f"without Spark's own source: {JARS_SENTENCE}"]
+    assert silence.said == [f"skipping Spark's own source: {JARS_SENTENCE}"]
     assert not result["void"]
 
 
@@ -188,10 +188,10 @@ def test_row_of_typed_values_is_left_out_without_a_data_set(our_broker):
 def test_driver_program_that_has_ended_makes_a_round_void_and_not_the_benchmark():
     program = "import sys; sys.stdin.readline(); sys.exit('RuntimeError: no more')"
     with Worker([sys.executable, "-S", "-c", program], 20) as driver:
-        driver.tell("first")
+        driver.send_line("first")
         with pytest.raises(WorkerError, match="no more"):
             driver.answer()
-        driver.tell("second")
+        driver.send_line("second")
         with pytest.raises(WorkerError, match="no more"):
             driver.answer()
 

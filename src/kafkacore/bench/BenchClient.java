@@ -254,16 +254,16 @@ public final class BenchClient {
                 }
             }
             long lost = 0;
-            long doubled = 0;
+            long duplicated = 0;
             for (int i = 0; i < distinct; i++) {
                 int missing = records / distinct + (i < records % distinct ? 1 : 0) - counts[i];
                 lost += Math.max(0, missing);
-                doubled += Math.max(0, -missing);
+                duplicated += Math.max(0, -missing);
             }
-            if (lost + doubled + strange == 0) {
+            if (lost + duplicated + strange == 0) {
                 return ", \"void\": null";
             }
-            return String.format(", \"void\": \"%d lost, %d doubled, %d never sent\"", lost, doubled, strange);
+            return String.format(", \"void\": \"%d lost, %d duplicated, %d never sent\"", lost, duplicated, strange);
         }
     }
 

@@ -1,8 +1,9 @@
-"""``kafkacore bench``: clients measured against each other, on a cluster of yours or on the embedded broker.
+"""Benchmarks that compare Kafka clients on a running cluster or on the embedded broker.
 
-Options in (``options``), a result that a program can read out (``result``). Each client runs in a process of
-its own (``worker`` and ``peers``), round by round in turn (``runner``), and every record is counted
-(``sequence``, ``verify``). Does not know: the command line, terminals.
+This is the implementation of ``kafkacore bench``. ``options`` describes a benchmark, ``runner`` runs it, and
+``result`` is machine-readable. Each client runs in its own process (``worker`` and ``peers``). The clients
+take turns, round by round. Every record is counted (``sequence`` and ``verify``).
 
-Nothing is imported here: a worker that runs another client has no use for ours, and pays for it in memory.
+This module imports nothing, because kafkacore's own modules would add to the measured memory of other
+clients.
 """

@@ -1,7 +1,4 @@
-"""A result as a picture: for each case a bar a client, records a second and CPU seconds per million.
-
-Does not know: how the figures were taken.
-"""
+"""Draw a result as a chart, with the throughput or latency and the CPU time of each client."""
 
 from __future__ import annotations
 
@@ -17,17 +14,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OURS_COLOUR, PEER_COLOUR, VOID_COLOUR = "#d9622b", "#8a9bab", "#e3e3e3"
-#: Percentile → how dark its bar is.
+#: Opacity of the bar of each percentile.
 _SHADES = {"p50": 1.0, "p99": 0.65, "p99.9": 0.4}
 
 
 def draw(result: Result, target: Path) -> None:
-    """Draw to a PNG.
+    """Draw a result to a PNG file.
 
     Parameters
     ----------
     result:
-        What :func:`kafkacore.bench.runner.run_bench` gives.
+        Result of :func:`kafkacore.bench.runner.run_bench`.
     target:
         File to write.
     """
@@ -48,9 +45,9 @@ def draw(result: Result, target: Path) -> None:
     )
     for (case, entries), (left, right) in zip(cases, grid, strict=True):
         if any("ms_per_batch" in entry["median"] for entry in entries):
-            _bars(left, entries, "ms_per_batch", 1.0, "milliseconds a batch", ".0f")
+            _bars(left, entries, "ms_per_batch", 1.0, "milliseconds per batch", ".0f")
         elif case.rate is None:
-            _bars(left, entries, "records_per_s", 1e6, "million records a second", ".2f")
+            _bars(left, entries, "records_per_s", 1e6, "million records per second", ".2f")
         else:
             _latencies(left, entries)
         left.set_title(case.title, loc="left", fontsize=10)
@@ -87,7 +84,7 @@ def _bars(
         text = f"void: {entry['void']}" if entry["void"] else format(value, form)
         times = entry["advantage"].get(figure)
         if times is not None and entry is not first and not entry["void"]:
-            text += f"   ours {times:.1f} times"
+            text += f"   ours {times:.1f}x"
         axes.text(value + whiskers[1][at] + most * 0.015, at, text, va="center", fontsize=9)
     axes.set_xlim(0, most * 1.32)
     _frame(axes, entries, label)
@@ -108,7 +105,7 @@ def _latencies(axes: Axes, entries: Sequence[Entry]) -> None:
         if entry["void"]:
             axes.text(1.0, row, f"void: {entry['void']}", va="center", fontsize=9)
     axes.set_xscale("log")
-    # From a whole decade, so that the shortest bar has a length too.
+    # Start at a power of ten, so that the shortest bar is visible too.
     least = min((entry["median"]["latency_ms"]["p50"] for entry in entries if entry["median"]), default=1.0)
     axes.set_xlim(10 ** math.floor(math.log10(max(least, 1e-3) * 0.7)), axes.get_xlim()[1] * 3)
     _frame(axes, entries, "latency in milliseconds, logarithmic")

@@ -1,7 +1,4 @@
-"""Workers as child processes: started, listened to, never left behind.
-
-A command in, lines of JSON out. Does not know: what they do.
-"""
+"""Child processes that answer with lines of JSON and never outlive their parent."""
 
 from __future__ import annotations
 
@@ -21,48 +18,53 @@ from kafkacore.errors import KafkaError
 
 _CHUNK_BYTES = 65_536
 _TAIL_BYTES = 16_000
-#: A worker that has said nothing for so long may be waiting for a broker that is gone.
+#: Seconds without an answer after which the broker is checked, because the worker may be waiting for it.
 SILENCE_S = 10.0
-#: The line of a traceback that says what was wrong, Python's or Java's.
+#: The line with the error in a traceback of Python or Java.
 _ERROR = re.compile(r"(Exception in thread \S+ |Caused by: )?[\w.]+(Error|Exception|Timeout)\b")
 
 
-#: What its lines hold: a ``TypedDict`` of the program that runs.
+#: Type of an answer: a ``TypedDict`` of the program.
 AnswerT = TypeVar("AnswerT")
 
 
 class WorkerError(KafkaError):
-    """A worker ended without its result; the message is the last that it said."""
+    """A worker ended without a result. The message is the last error that it printed."""
 
 
 class Worker(Generic[AnswerT]):
-    """A child that answers with lines of JSON; leaving the ``with`` block kills it if it still runs.
+    """Child process that answers with lines of JSON.
+
+    It is a context manager. Leaving the block kills the process if it still runs.
 
     Parameters
     ----------
     command:
         Program and arguments.
     limit_s:
-        How long it may take in all, in seconds.
-    look:
-        Called for every ``silence_s`` without an answer; what it raises ends the wait.
+        Maximum run time in seconds.
+    check_alive:
+        Function that is called every ``silence_s`` without an answer. An exception that it raises ends the
+        wait.
+    silence_s:
+        Seconds without an answer before ``check_alive`` is called.
     """
 
     def __init__(
         self,
         command: Sequence[str],
         limit_s: float,
-        look: Callable[[], None] = lambda: None,
+        check_alive: Callable[[], None] = lambda: None,
         silence_s: float = SILENCE_S,
     ) -> None:
-        self._look = look
+        self._check_alive = check_alive
         self._silence_s = silence_s
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         self._deadline_ms = SYSTEM_CLOCK.monotonic_ms() + limit_s * 1000
         self._limit_s = limit_s
         self._buffer = b""
-        # A session of its own: Ctrl-C reaches the parent alone, which ends us in the right order. The child
-        # ends with its standard input, which only we hold.
+        # With a session of its own, the child does not receive Ctrl-C, and the parent stops it in order. The
+        # child exits when its standard input ends.
         self._process = subprocess.Popen(  # noqa: S603 - our own command, no shell
             list(command),
             stdin=subprocess.PIPE,
@@ -71,20 +73,20 @@ class Worker(Generic[AnswerT]):
             start_new_session=True,
         )
 
-    def tell(self, line: str) -> None:
-        """Write a line to its standard input; one that has ended is not told."""
+    def send_line(self, line: str) -> None:
+        """Write a line to the standard input of the process, unless it has exited."""
         assert self._process.stdin is not None
-        # Past the buffer, which would be written when the pipe is closed, perhaps to nobody.
+        # Bypass the buffer: if the process has exited, closing a pipe with buffered data raises an error.
         with suppress(BrokenPipeError):
             os.write(self._process.stdin.fileno(), line.encode() + b"\n")
 
     def answer(self) -> AnswerT:
-        """The next line of JSON; what is not JSON is passed over.
+        """Return the next line of JSON. Other lines are ignored.
 
         Raises
         ------
         WorkerError
-            If it ended or took too long.
+            The process exited or took too long.
         """
         while True:
             line, found, rest = self._buffer.partition(b"\n")
@@ -105,21 +107,21 @@ class Worker(Generic[AnswerT]):
         while True:
             left_s = (self._deadline_ms - SYSTEM_CLOCK.monotonic_ms()) / 1000
             if left_s <= 0:
-                raise WorkerError(f"not done after {self._limit_s:g} s")
+                raise WorkerError(f"not finished after {self._limit_s:g} s")
             if select.select([descriptor], [], [], min(left_s, self._silence_s))[0]:
                 break
-            self._look()
+            self._check_alive()
         chunk = os.read(descriptor, _CHUNK_BYTES)
         if not chunk:
             status = self._process.wait()
-            raise WorkerError(self._last_words() or f"ended with status {status}")
+            raise WorkerError(self._last_error() or f"exited with status {status}")
         self._buffer += chunk
 
-    def _last_words(self) -> str:
+    def _last_error(self) -> str:
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - _TAIL_BYTES))
         lines = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
-        # A traceback ends with it, but a finalizer may speak after that.
+        # The error is the last line of a traceback, but finalizers may print more lines after it.
         named = [line for line in lines if _ERROR.match(line)]
         return (named or lines or [""])[-1].strip()
 
@@ -132,7 +134,7 @@ class Worker(Generic[AnswerT]):
         if self._process.poll() is None and kind is not None:
             self._process.kill()
         try:
-            # Its result is out: what is left is the end of the interpreter.
+            # The result has been received, so only the interpreter has to exit.
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.kill()

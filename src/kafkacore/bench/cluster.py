@@ -1,7 +1,4 @@
-"""The broker that is measured on: yours by its address, or the embedded one; and the topics made there.
-
-Does not know: what is written to a topic.
-"""
+"""The cluster of a benchmark, which is a running cluster or the embedded broker, and its topics."""
 
 from __future__ import annotations
 
@@ -22,27 +19,29 @@ from kafkacore.structs import TopicPartition
 PREFIX = "kafkacore-bench"
 ADMIN_TIMEOUT_MS = 30_000
 FIRST_CONTACT_MS = 10_000
-#: Deleting is the last that is done, perhaps after a Ctrl-C: nobody waits for long.
+#: Short, because topics are deleted at the end, perhaps after Ctrl-C.
 DELETE_TIMEOUT_MS = 5_000
 
 
 class ClusterGoneError(KafkaError):
-    """The cluster answered before, and does not any more."""
+    """The cluster stopped responding during the benchmark."""
 
 
 class BenchCluster:
-    """A ``with`` block: what was made in it (broker, topics) is gone behind it.
+    """Cluster for a benchmark.
+
+    It is a context manager. Leaving the block stops the embedded broker and deletes the topics.
 
     Parameters
     ----------
     bootstrap:
-        ``host:port`` of a running cluster; ``None`` starts the embedded broker in a temporary folder.
+        ``host:port`` of a running cluster; ``None`` starts the embedded broker in a temporary directory.
     say:
-        Gets a sentence for what could not be put away.
+        Function that shows a message, for example about a topic that could not be deleted.
     broker_pid:
-        The cluster's process, if it runs on this machine.
+        Process ID of the broker, if it runs on this machine.
     security:
-        How our clients reach it, if that takes more than its address.
+        Security settings of kafkacore's clients for the cluster.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class BenchCluster:
 
     @property
     def name(self) -> str:
-        """What it is, for a table."""
+        """Name of the cluster for tables."""
         return "embedded broker" if self._given is None else f"broker at {self._given}"
 
     @property
@@ -78,7 +77,7 @@ class BenchCluster:
 
     @property
     def data_dir(self) -> Path:
-        """Of the embedded broker: where the folders ``<topic>-<partition>`` lie."""
+        """Directory of the embedded broker that contains the directories ``<topic>-<partition>``."""
         assert self._folder is not None, "not the embedded broker, or outside the with block"
         return Path(self._folder.name)
 
@@ -87,14 +86,14 @@ class BenchCluster:
         return self._broker
 
     def cpu_seconds(self) -> float | None:
-        """Processor time of the broker so far, or ``None`` if its process is not known."""
+        """Return the CPU time of the broker in seconds, or ``None`` if its process is not known."""
         pid = self._broker.pid if self._broker is not None else self._pid
         return None if pid is None else process_cpu_seconds(pid)
 
     def __enter__(self) -> BenchCluster:
         if self._given is None:
             self._folder = tempfile.TemporaryDirectory(prefix=f"{PREFIX}-")
-            # No client is to wait for the disk, which is not what is compared.
+            # Do not wait for the disk, because the clients are compared and not the disk.
             self._broker = BrokerProcess(Path(self._folder.name), log_retention_ms=-1, flush="os")
             try:
                 self._broker.start()
@@ -102,18 +101,18 @@ class BenchCluster:
                 self._folder.cleanup()
                 raise
         else:
-            # Whether it can be reached is known before anything is measured.
+            # Check that the cluster responds before anything is measured.
             with self._admin(FIRST_CONTACT_MS) as admin:
                 admin.list_topics()
         return self
 
-    def look(self) -> None:
-        """Ask it for a sign of life.
+    def check_alive(self) -> None:
+        """Check that the cluster still responds.
 
         Raises
         ------
         ClusterGoneError
-            If none comes.
+            It does not respond.
         """
         try:
             with self._admin(FIRST_CONTACT_MS) as admin:
@@ -121,7 +120,7 @@ class BenchCluster:
         except KafkaError as failure:
             self._is_gone = True
             raise ClusterGoneError(
-                f"the {self.name} went away in the middle of the benchmark: {failure}"
+                f"the {self.name} stopped responding during the benchmark: {failure}"
             ) from failure
 
     def _admin(self, timeout_ms: int) -> KafkaAdminClient:
@@ -133,25 +132,25 @@ class BenchCluster:
         )
 
     def create_topic(self, partitions: int) -> str:
-        """A new topic, deleted at the end if not before."""
+        """Create a topic and return its name. It is deleted at the end of the block if not before."""
         self._number += 1
         name = f"{PREFIX}-{self._run}-{self._number}"
         self._topics.append(name)
         with self._admin(ADMIN_TIMEOUT_MS) as admin:
             admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=-1)])
-        # Until it is served: Java's producer gets stuck where a partition's first batch is refused and its
-        # second taken.
+        # Wait until every partition has a leader. Java's producer hangs if the first batch of a partition is
+        # rejected and the second one is accepted.
         with KafkaConsumer(bootstrap_servers=self.bootstrap, **self.security) as consumer:
             consumer.end_offsets([TopicPartition(name, partition) for partition in range(partitions)])
         return name
 
     def delete_topic(self, name: str) -> None:
-        """Delete one that is no longer needed; if that fails, the end of the block tries once more."""
+        """Delete a topic. If that fails, the end of the block tries again."""
         if not self._is_gone:
             try:
                 self._delete([name], ADMIN_TIMEOUT_MS)
             except KafkaError as failure:
-                self._say(f"topic {name} could not be deleted: {failure}")
+                self._say(f"failed to delete topic {name}: {failure}")
 
     def _delete(self, names: list[str], timeout_ms: int) -> None:
         with self._admin(timeout_ms) as admin:
@@ -160,7 +159,7 @@ class BenchCluster:
         for result in results:
             if result["error_code"]:
                 why = result["error_message"] or f"error {result['error_code']}"
-                self._say(f"topic {result['name']} could not be deleted: {why}")
+                self._say(f"failed to delete topic {result['name']}: {why}")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
@@ -175,9 +174,9 @@ class BenchCluster:
                 except KafkaError as failure:
                     self._say(str(failure))
                 if names:
-                    self._say(f"topics that remain: {', '.join(names)}")
+                    self._say(f"topics that were not deleted: {', '.join(names)}")
         finally:
             if self._broker is not None:
-                self._broker.kill()  # Its folder goes anyway.
+                self._broker.kill()  # No clean shutdown is needed, because its directory is deleted.
             if self._folder is not None:
                 self._folder.cleanup()

@@ -1,6 +1,6 @@
-"""Kafka's Java client as a peer: found, compiled, and the command that runs it.
+"""Find and compile Kafka's Java client as a peer, and build the command that runs it.
 
-Does not know: what is measured; ``BenchClient.java`` beside this module is the Java side of ``worker``.
+``BenchClient.java`` in this directory is the Java counterpart of ``worker``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kafkacore.bench.task import Task
 
 SOURCE = Path(__file__).with_name("BenchClient.java")
 COMPILE_LIMIT_S = 120
-#: Enough for what the tuned profile buffers, and no more than a service would have.
+#: The heap is large enough for the buffers of the tuned profile, and typical of a service.
 JVM_OPTIONS = ("-Xms256m", "-Xmx1g", "-Djava.awt.headless=true")
-#: What the program is told of a task.
+#: Attributes of a task that are passed to the program.
 ARGUMENTS = (
     "role", "topic", "partitions", "records", "size", "values_file", "times_file", "warm_up_records", "rate",
     "patience_s",
@@ -26,23 +26,25 @@ ARGUMENTS = (
 
 
 class JavaMissing(Exception):
-    """The Java client cannot run; the message says what to install."""
+    """The Java client cannot run. The message names what is missing."""
 
 
 class JavaClient:
-    """The compiled program.
+    """Compiled Java program.
 
     Parameters
     ----------
     folder:
-        Takes the classes.
+        Directory for the classes.
     classpath:
-        Kafka's client jars; ``KAFKA_HOME/libs`` if it is not given.
+        Class path with Kafka's client jars. The default is ``KAFKA_HOME/libs``.
+    environment:
+        Environment variables.
 
     Raises
     ------
     JavaMissing
-        Without Java or the jars.
+        Java or the jars are missing, or the program does not compile.
     """
 
     def __init__(
@@ -58,10 +60,10 @@ class JavaClient:
         )
         if done.returncode:
             first = next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr.strip())
-            raise JavaMissing(f"the Java client does not compile against {self._classpath}: {first}")
+            raise JavaMissing(f"failed to compile the Java client with {self._classpath}: {first}")
 
     def command(self, task: Task, properties: Path | None = None) -> list[str]:
-        """What runs ``task``, with further settings of the client in a file."""
+        """Return the command that runs ``task``. ``properties`` is a file with further client settings."""
         arguments = [f"{name}={getattr(task, name)}" for name in ARGUMENTS]
         arguments += [f"client.{name}={_text(value)}" for name, value in task.settings.items()]
         if properties is not None:
@@ -76,15 +78,14 @@ def _text(value: object) -> str:
 
 def _classpath(given: str | None, environment: Mapping[str, str]) -> str:
     if given is not None:
-        # As a shell would not expand it inside quotes, nor javac's own wildcard inside a folder's name.
         if not any(glob.glob(part) for part in given.split(os.pathsep)):
-            raise JavaMissing(f"--java-classpath {given} names no file: give Kafka's libs as 'DIR/*'")
+            raise JavaMissing(f"--java-classpath {given} matches no file: set it to Kafka's libs, as 'DIR/*'")
         return given
     home = environment.get("KAFKA_HOME")
     if not home:
-        raise JavaMissing("set KAFKA_HOME, or give Kafka's jars: --java-classpath 'kafka/libs/*'")
+        raise JavaMissing("set KAFKA_HOME, or set Kafka's jars with --java-classpath 'kafka/libs/*'")
     if not list(Path(home, "libs").glob("kafka-clients-*.jar")):
-        raise JavaMissing(f"no kafka-clients jar lies in {home}/libs")
+        raise JavaMissing(f"no kafka-clients jar in {home}/libs: set KAFKA_HOME to an installation of Kafka")
     return f"{home}/libs/*"
 
 

@@ -1,4 +1,4 @@
-"""What a result was measured on, in words, and the versions of what was measured."""
+"""Describe the machine and the versions of the software of a benchmark."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict
 
-#: Peer → the distribution that it comes in, the module that is imported, and what else to install.
+#: Distribution and module of each peer.
 DISTRIBUTIONS = {
     "confluent": ("confluent-kafka", "confluent_kafka"),
     "kafka-python": ("kafka-python", "kafka"),
     "aiokafka": ("aiokafka", "aiokafka"),
 }
-_BESIDE = ("uvloop", "lz4", "zstandard", "cramjam", "pyarrow")
+_OPTIONAL = ("uvloop", "lz4", "zstandard", "cramjam", "pyarrow")
 
 
 class Machine(TypedDict):
-    """What the result says of the machine."""
+    """Description of the machine in a result."""
 
     cpu: str
     cores: int
@@ -30,7 +30,7 @@ class Machine(TypedDict):
 
 
 def describe_machine() -> Machine:
-    """CPU model, cores, memory, operating system and Python; ``words`` is all of it in a sentence."""
+    """Return CPU model, cores, memory, operating system and Python. ``words`` is all of it as a sentence."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     cpu = _cpu_model()
@@ -45,7 +45,7 @@ def describe_machine() -> Machine:
         "python": python,
         "words": (
             f"{cpu}, {cores} core{plural}, {memory_gib:.0f} GiB of memory, {system}, {python}; "
-            "clients and broker on the same machine unless said otherwise"
+            "clients and broker on the same machine unless stated otherwise"
         ),
     }
 
@@ -60,7 +60,7 @@ def _cpu_model() -> str:
 
 
 def missing_peer(peer: str) -> str | None:
-    """Why a Python peer cannot run and what to install, or ``None`` if it can."""
+    """Return why a Python peer cannot run and what to install, or ``None`` if it can run."""
     distribution, module = DISTRIBUTIONS[peer]
     if find_spec(module) is not None:
         return None
@@ -68,7 +68,7 @@ def missing_peer(peer: str) -> str | None:
 
 
 def missing_for_arrow() -> str | None:
-    """What the mode ``arrow`` lacks and how to install it, or ``None`` if it can run."""
+    """Return what to install for the mode ``arrow``, or ``None`` if it can run."""
     lacking = [module for module in ("pyarrow", "numpy") if find_spec(module) is None]
     if not lacking:
         return None
@@ -76,8 +76,8 @@ def missing_for_arrow() -> str | None:
 
 
 def versions(peers: list[str]) -> dict[str, str]:
-    """Ours, the peers', and of what they lean on."""
-    names = ["kafkacore", *(DISTRIBUTIONS[peer][0] for peer in peers if peer in DISTRIBUTIONS), *_BESIDE]
+    """Return the versions of kafkacore, the peers, and their optional dependencies."""
+    names = ["kafkacore", *(DISTRIBUTIONS[peer][0] for peer in peers if peer in DISTRIBUTIONS), *_OPTIONAL]
     found = {}
     for name in names:
         try:

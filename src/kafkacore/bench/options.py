@@ -1,4 +1,4 @@
-"""What a benchmark is asked for, checked. Does not know: how it was written on a command line."""
+"""The options of a benchmark."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ PEERS = ("confluent", "kafka-python", "aiokafka", "java")
 CODECS = ("none", *CODEC_NAMES)
 PROFILES = ("tuned", "default")
 OURS = "kafkacore"
-#: Records a second of ``roundtrip`` if no rate is given.
+#: Default rate of ``roundtrip``, in records per second.
 ROUNDTRIP_RATE = 1_000.0
-#: How long a paced run lasts at most, in seconds; records beyond are left out.
+#: Maximum duration of a run with a rate, in seconds. It limits the number of records.
 PACED_S = 20.0
 
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """Everything that can be chosen; ``check`` says what cannot be."""
+    """Options of a benchmark. :meth:`check` validates them."""
 
     modes: tuple[str, ...] = ("produce", "consume")
-    #: ``None`` starts the embedded broker.
+    #: Brokers; ``None`` starts the embedded broker.
     bootstrap: str | None = None
     peers: tuple[str, ...] = PEERS
     records: int = 500_000
@@ -34,33 +34,33 @@ class BenchOptions:
     size: int = 100
     partitions: tuple[int, ...] = (1,)
     codecs: tuple[str, ...] = ("none",)
-    #: Records a second; ``None`` sends as fast as the client can.
+    #: Records per second; ``None`` sends as fast as possible.
     rate: float | None = None
     profile: str = "tuned"
     acks: str | None = None
-    #: In bytes.
+    #: Bytes of a batch; ``None`` for the value of the profile.
     batch_size: int | None = None
     linger_ms: float | None = None
     rounds: int = 3
-    #: Share of a value's bytes that is the same in all of them.
+    #: Fraction of a value's bytes that is the same in all values, from 0 to 1.
     compressible: float = 0.5
     warm_up_records: int = 20_000
-    #: Kafka's client jars for the peer ``java``, as a class path.
+    #: Class path with Kafka's client jars, for the peer ``java``.
     java_classpath: str | None = None
-    #: Process of the cluster's broker, if it runs here: its processor time is measured too.
+    #: Process ID of the broker, if it runs on this machine. Its CPU time is measured too.
     broker_pid: int | None = None
-    #: Longest that one run of one client may take, in seconds.
+    #: Maximum duration of one run of one client, in seconds.
     run_limit_s: float = 600.0
-    #: Of the running cluster: how our clients reach it. It is shown nowhere.
+    #: Security settings of kafkacore's clients for the cluster. They are not part of the result.
     security: ClientSettings = field(default_factory=dict, repr=False)
 
     def check(self) -> None:
-        """Refuse what cannot be measured.
+        """Validate the options.
 
         Raises
         ------
         KafkaConfigurationError
-            With the sentence for the user.
+            An option is invalid.
         """
         for name, given, known in (
             ("mode", self.modes, MODES),
@@ -69,7 +69,9 @@ class BenchOptions:
             ("profile", (self.profile,), PROFILES),
         ):
             if strange := [one for one in given if one not in known]:
-                raise KafkaConfigurationError(f"there is no {name} {strange[0]!r}: {', '.join(known)}")
+                raise KafkaConfigurationError(
+                    f"unknown {name} {strange[0]!r}: it must be one of {', '.join(known)}"
+                )
         for what, wrong in (
             (f"--size must be at least {NUMBER_BYTES * 2} bytes", self.size < NUMBER_BYTES * 2),
             ("--records must be at least 1", self.records < 1),
@@ -80,7 +82,7 @@ class BenchOptions:
             ("--linger-ms must be at least 0", self.linger_ms is not None and not self.linger_ms >= 0),
             ("--acks must be 0, 1 or all", self.acks not in (None, "0", "1", "all")),
             (
-                "--acks 0 with --rate: nothing is acknowledged, so there is no latency",
+                "--acks 0 cannot be used with --rate, because without acknowledgements latency is unknown",
                 self.acks == "0" and self.rate is not None,
             ),
         ):
@@ -89,12 +91,12 @@ class BenchOptions:
         if self.security:
             if self.bootstrap is None:
                 raise KafkaConfigurationError(
-                    "a secure connection is one to a running cluster: say --bootstrap, too"
+                    "security settings apply only to a running cluster: set --bootstrap"
                 )
             security.check(self.security, bool(self.peers))
 
     def paced_records(self, rate: float) -> int:
-        """How many records a paced run sends."""
+        """Return the number of records that a run with a rate sends."""
         return max(1, min(self.records, int(rate * PACED_S)))
 
     def to_dict(self) -> dict[str, object]:

@@ -1,7 +1,8 @@
-"""Open-loop sending: each record has a moment at which it should leave, whatever became of those before.
+"""Send records on a fixed schedule, and measure latency from the scheduled times.
 
-Latency is measured from that moment. A client that falls behind so pays for every record that had to wait;
-measured from the actual send, the wait would be left out (the coordinated omission). Does not know: clients.
+The schedule does not depend on the progress of the client. So the latency includes the time that a record
+waits because the client is behind. If it were measured from the actual send, this wait would be missing
+(coordinated omission).
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kafkacore.clock import SYSTEM_CLOCK
 
-#: In thousandths, so that a rank is whole arithmetic.
+#: Percentiles in thousandths, so that ranks can be computed with integers.
 PERCENTILES = {"p50": 500, "p99": 990, "p99.9": 999, "max": 1000}
 
 
 class Pacer:
-    """A schedule of ``count`` records at ``rate`` a second, and when each was done.
+    """Schedule of ``count`` records at ``rate`` records per second, and the time when each was acknowledged.
 
-    Times are milliseconds of the monotonic clock, which all processes of a machine share.
+    Times are in ms of the monotonic clock, which all processes of a machine share.
     """
 
     def __init__(self, rate: float, count: int) -> None:
@@ -30,39 +31,42 @@ class Pacer:
         self.done_ms = array("d", [math.nan]) * count
 
     def begin(self) -> None:
-        """The first record is due now."""
+        """Start the schedule: the first record is due now."""
         self.start_ms = SYSTEM_CLOCK.monotonic_ms()
 
     def wait_ms(self, index: int) -> float:
-        """How long until record ``index`` is due; 0 or less when it is."""
+        """Return the time in ms until record ``index`` is due; 0 or less if it is due."""
         return self.start_ms + index * self._interval_ms - SYSTEM_CLOCK.monotonic_ms()
 
     def done(self, index: int) -> None:
-        """Record ``index`` is acknowledged. Any thread."""
+        """Record that record ``index`` was acknowledged. May be called from any thread."""
         self.done_ms[index] = SYSTEM_CLOCK.monotonic_ms()
 
     def fail(self) -> None:
         self.failed += 1
 
     def send_all(self, send: Callable[[int], None], wait: Callable[[float], None]) -> None:
-        """Call ``send`` with each index when it is due; ``wait`` may take up to so many milliseconds."""
+        """Call ``send`` with each index when it is due.
+
+        ``wait`` is called with the remaining time in ms and may return earlier.
+        """
         for index in range(self.count):
             while (left_ms := self.wait_ms(index)) > 0:
                 wait(left_ms)
             send(index)
 
     def latencies_ms(self) -> list[float]:
-        """Of the acknowledged records, from their due moments."""
+        """Return the latencies of the acknowledged records, measured from their scheduled times."""
         return latencies_ms(self.start_ms, self._interval_ms, enumerate(self.done_ms))
 
 
 def latencies_ms(start_ms: float, interval_ms: float, done: Iterable[tuple[int, float]]) -> list[float]:
-    """``(index, when it was done)`` → how long after its due moment, in milliseconds."""
+    """Return the latencies in ms for pairs of the index of a record and the time when it was done."""
     return [at - (start_ms + index * interval_ms) for index, at in done if not math.isnan(at)]
 
 
 def percentiles(latencies: Sequence[float]) -> dict[str, float]:
-    """The percentiles by nearest rank; empty of nothing."""
+    """Return the percentiles by the nearest-rank method; an empty dict without latencies."""
     ordered = sorted(latencies)
     if not ordered:
         return {}

@@ -1,6 +1,6 @@
-"""Figures of rounds in, a result out that stays the same shape: schema 1, described in ``bench/README.md``.
+"""Result of a benchmark: figures per round, and their medians and spreads.
 
-Does not know: how the figures were taken, how they are shown.
+The format is schema 1, which is described in ``bench/README.md``.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ FigureName = Literal[
     "ms_per_batch",
     "cpu_ms_per_batch",
 ]
-#: Figure → whether more of it is better. What a result has of each round, as a median and as a spread.
+#: Figures of which a result has the median and the spread, and whether more is better.
 FIGURES: dict[FigureName, bool] = {
     "records_per_s": True,
     "mb_per_s": True,
     "cpu_s_per_million": False,
     "peak_rss_mib": False,
     "broker_cpu_s_per_million": False,
-    # Of Spark's rows: the two are parts of cpu_s_per_million.
+    # For Spark: the two parts of cpu_s_per_million.
     "jvm_cpu_s_per_million": False,
     "python_cpu_s_per_million": False,
     "worker_peak_mib": False,
-    # Of Spark's smallest trigger, which has no rate.
+    # For Spark's smallest trigger, which has no rate.
     "ms_per_batch": False,
     "cpu_ms_per_batch": False,
 }
@@ -47,10 +47,9 @@ FIGURES: dict[FigureName, bool] = {
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured, the same for all contestants."""
+    """Measurement that is the same for all contestants."""
 
-    #: ``produce``, ``consume``, ``arrow-produce``, ``arrow-consume``, ``roundtrip``, ``broker-produce``,
-    #: ``spark-read`` …
+    #: Mode such as ``produce``, ``arrow-consume``, ``roundtrip``, ``broker-produce`` or ``spark-read``.
     mode: str
     codec: str
     partitions: int
@@ -60,9 +59,9 @@ class Case:
 
     @property
     def title(self) -> str:
-        """For a person."""
+        """Title for tables and charts."""
         plural = "" if self.partitions == 1 else "s"
-        paced = f", {self.rate:,.0f} a second" if self.rate else ""
+        paced = f", {self.rate:,.0f} per second" if self.rate else ""
         codec = "no compression" if self.codec == "none" else self.codec
         return (
             f"{self.mode}, {codec}, {self.partitions} partition{plural}: "
@@ -71,10 +70,10 @@ class Case:
 
 
 class Figures(TypedDict, total=False):
-    """The figures of one round, or their medians over the rounds.
+    """Figures of one round, or their medians over all rounds.
 
-    A round that failed has only ``void``. The medians are those of :data:`FIGURES` that all rounds have, and
-    of the percentiles of the latency.
+    A failed round has only ``void``. Medians exist for the :data:`FIGURES` that all rounds have, and for the
+    latency percentiles.
     """
 
     records_per_s: float
@@ -88,17 +87,17 @@ class Figures(TypedDict, total=False):
     ms_per_batch: float
     cpu_ms_per_batch: float
     latency_ms: dict[str, float]
-    # Of a round only.
+    # Only in the figures of a round.
     seconds: float
     cpu_s: float
     start_rss_mib: float
     batches: int
-    #: Why the round does not count.
+    #: Reason why the round does not count.
     void: str | None
 
 
 class Entry(TypedDict):
-    """A contestant of a case."""
+    """Summary of one contestant in a case."""
 
     mode: str
     codec: str
@@ -110,15 +109,15 @@ class Entry(TypedDict):
     settings: ClientSettings
     rounds: list[Figures]
     median: Figures
-    #: Least and most.
+    #: Minimum and maximum over the rounds.
     spread: dict[FigureName, list[float]]
-    #: How many times better the first contestant is, by figure and by ``latency_`` and a percentile.
+    #: Factor by which the first contestant is better, by figure and by ``latency_<percentile>``.
     advantage: dict[str, float]
     void: str | None
 
 
 class Result(TypedDict):
-    """What a benchmark gives: the summaries of its cases, and what they were measured on."""
+    """Result of a benchmark: its entries, and the environment in which they were measured."""
 
     schema: int
     command: str
@@ -127,16 +126,16 @@ class Result(TypedDict):
     versions: dict[str, str]
     broker: str
     options: dict[str, object]
-    #: What could not be measured, and why.
+    #: Clients or rows that could not be measured, and the reason.
     missing: dict[str, str]
     results: list[Entry]
-    #: Whether any entry does not count.
+    #: Whether any entry is void.
     void: bool
 
 
 @dataclass
 class Standing:
-    """One contestant of a case and its rounds."""
+    """Contestant of a case and its rounds."""
 
     name: str
     settings: ClientSettings
@@ -144,14 +143,16 @@ class Standing:
 
 
 def round_figures(case: Case, used: Answer, broker_cpu_s: float | None) -> Figures:
-    """A round's figures from what a worker said.
+    """Compute the figures of a round.
 
     Parameters
     ----------
+    case:
+        The measurement.
     used:
-        The worker's answer.
+        Answer of the worker.
     broker_cpu_s:
-        Of the broker's process while the worker ran, if known.
+        CPU seconds of the broker while the worker ran; ``None`` if unknown.
     """
     if "seconds" not in used:
         return {"void": used["void"]}
@@ -174,9 +175,9 @@ def round_figures(case: Case, used: Answer, broker_cpu_s: float | None) -> Figur
 
 
 def summarize(case: Case, standings: Sequence[Standing]) -> list[Entry]:
-    """A dictionary for each contestant: its rounds, medians, spreads, and the first one's advantage over it.
+    """Return an entry for each contestant.
 
-    Rounds that are void count for nothing; a contestant with one is void.
+    Void rounds are left out of the medians and spreads. A contestant with a void round is void.
     """
     medians = [_medians(standing.rounds) for standing in standings]
     found: list[Entry] = []
@@ -229,7 +230,7 @@ def _spreads(rounds: Sequence[Figures]) -> dict[FigureName, list[float]]:
 
 
 def _advantage(first: Figures, other: Figures) -> dict[str, float]:
-    """How many times better the first is: more of what should be much, less of what should be little."""
+    """Return the factor by which the first contestant is better, for each figure."""
     found: dict[str, float] = {}
     for name, more_is_better in FIGURES.items():
         one, two = first.get(name), other.get(name)
@@ -252,7 +253,7 @@ def whole_result(
     missing: dict[str, str],
     results: list[Entry],
 ) -> Result:
-    """Put a result together."""
+    """Return a result of schema 1."""
     return {
         "schema": SCHEMA,
         "command": command,

@@ -1,7 +1,6 @@
-"""The benchmark: cases in turn, in each the clients round by round in turn (A B C A B C).
+"""Run a benchmark. In each case, the clients take turns, round by round (A B C A B C).
 
-Options in, a result out (``result``). What is made on the way (processes, topics, files) is gone at the end,
-however it ends. Does not know: the command line, how progress looks.
+Processes, topics and files that a benchmark creates are removed at the end, also after an error.
 """
 
 from __future__ import annotations
@@ -45,49 +44,54 @@ GROUP = "kafkacore-bench"
 
 
 class Progress(Protocol):
-    """Shows a person how far it is; ``kafkacore.cli.report.Reporter`` is one."""
+    """Display of the progress, such as ``kafkacore.cli.report.Reporter``."""
 
     def say(self, line: str) -> None:
-        """One line of text."""
+        """Show a line of text."""
 
     def step(
         self, name: str, total: int | None = None, unit: str = ...
     ) -> AbstractContextManager[Callable[[int], None]]:
-        """A step of ``total``; what the block is given is told how much is done."""
+        """Show the progress of one step.
+
+        The block gets a function to call with the number of completed units.
+        """
 
 
 @dataclass(frozen=True)
 class _Contestant:
     name: str
     settings: ClientSettings
-    #: Once, by all that the case needs of the client and its topic.
+    #: Function that runs one round.
     run: Callable[[], Answer]
-    #: Whose processor time counts as the broker's.
+    #: Cluster whose CPU time is measured.
     cluster: BenchCluster
 
 
 def run_bench(options: BenchOptions, progress: Progress, command: str = "") -> Result:
-    """Measure all that the options ask for.
+    """Run a benchmark.
 
     Parameters
     ----------
+    options:
+        Cases, clients and settings.
     progress:
-        Is told about each step.
+        Display of the progress.
     command:
-        What the user has written, for the result.
+        Command line of the user, for the result.
 
     Returns
     -------
     dict
-        The result; ``results`` has an entry for each case and contestant, ``void`` whether one lost or
-        doubled a record or failed.
+        The result. ``results`` has an entry for each case and contestant. ``void`` is true if a contestant
+        lost or duplicated a record, or failed.
 
     Raises
     ------
     KafkaConfigurationError
-        If the options, or what is installed, do not allow it.
+        The options are invalid, or a required package is missing.
     KafkaError
-        If the cluster cannot be used, or goes away in the middle (``ClusterGoneError``).
+        The cluster cannot be used, or it stopped responding (``ClusterGoneError``).
     """
     options.check()
     if "arrow" in options.modes and (lacking := missing_for_arrow()):
@@ -108,7 +112,7 @@ def run_bench(options: BenchOptions, progress: Progress, command: str = "") -> R
 
 
 class _Bench:
-    """What the cases of one run share."""
+    """State that the cases of one benchmark share."""
 
     def __init__(self, options: BenchOptions, progress: Progress, stack: ExitStack) -> None:
         self.started_ms = SYSTEM_CLOCK.wall_ms()
@@ -127,7 +131,7 @@ class _Bench:
             BenchCluster(options.bootstrap, progress.say, options.broker_pid, options.security)
         )
         self._groups = count()
-        #: Topics that are there to be read, by cluster, codec and partitions.
+        #: Topics filled with records to read, by cluster, codec and number of partitions.
         self._filled: dict[tuple[str, str, int], str] = {}
 
     def _is_there(self, peer: str) -> bool:
@@ -142,13 +146,13 @@ class _Bench:
             why = str(missing)
         if why is not None:
             self.missing[peer] = why
-            self._progress.say(f"without {peer}: {why}")
+            self._progress.say(f"skipping {peer}: {why}")
         return why is None
 
     # ---- Cases -------------------------------------------------------------------------------------------
 
     def results(self) -> Iterator[Entry]:
-        """The entries of all cases."""
+        """Yield the entries of all cases."""
         for mode in self._options.modes:
             for partitions in self._options.partitions:
                 for codec in self._options.codecs:
@@ -160,18 +164,18 @@ class _Bench:
         return Case(mode, codec, partitions, records, self._options.size, rate)
 
     def _cases(self, mode: str, codec: str, partitions: int) -> Iterator[tuple[Case, Sequence[_Contestant]]]:
-        everybody = [OURS, *self.peers]
+        clients = [OURS, *self.peers]
         by_arrow = [ARROW, *self.peers]
         if mode == "produce":
             case = self._case(mode, codec, partitions, self._options.rate)
-            yield case, [self._producing(case, peer, self.cluster) for peer in everybody]
+            yield case, [self._producing(case, peer, self.cluster) for peer in clients]
         elif mode == "consume":
             case = self._case(mode, codec, partitions)
-            yield case, [self._consuming(case, peer, self.cluster) for peer in everybody]
+            yield case, [self._consuming(case, peer, self.cluster) for peer in clients]
         elif mode == "group":
             case = self._case(mode, codec, partitions)
-            # Java's loop here is by assignment alone.
-            members = [peer for peer in everybody if peer != "java"]
+            # The Java program does not support consumer groups.
+            members = [peer for peer in clients if peer != "java"]
             yield case, [self._consuming(case, peer, self.cluster) for peer in members]
         elif mode == "arrow":
             case = self._case("arrow-produce", codec, partitions)
@@ -180,12 +184,12 @@ class _Bench:
             yield case, [self._consuming(case, peer, self.cluster) for peer in by_arrow]
         elif mode == "roundtrip":
             case = self._case(mode, codec, partitions, self._options.rate or ROUNDTRIP_RATE)
-            yield case, [self._round_trip(case, peer) for peer in everybody]
+            yield case, [self._round_trip(case, peer) for peer in clients]
         else:
             yield from self._broker_cases(codec, partitions)
 
     def _broker_cases(self, codec: str, partitions: int) -> Iterator[tuple[Case, Sequence[_Contestant]]]:
-        """One client, the embedded broker, and the cluster that was given."""
+        """Yield the cases that compare the embedded broker with the given cluster, using one client."""
         client = "confluent" if "confluent" in self.peers else OURS
         clusters = [self.cluster]
         if not self.cluster.is_embedded:
@@ -234,7 +238,7 @@ class _Bench:
                 task = self._task(case, "paced" if case.rate else "produce", peer, topic, settings)
                 used = self._work(task, cluster)
                 if failed := used.get("failed"):
-                    return {**used, "void": f"{failed:,} refused"}
+                    return {**used, "void": f"{failed:,} not acknowledged"}
                 return {**used, "void": self._void(case, cluster, topic, task.warm_up_records)}
             finally:
                 cluster.delete_topic(topic)
@@ -242,7 +246,7 @@ class _Bench:
         return _Contestant(name or peer, settings, run, cluster)
 
     def _void(self, case: Case, cluster: BenchCluster, topic: str, warm_up_records: int) -> str | None:
-        """Why the topic is not what was sent to it."""
+        """Return how the content of the topic differs from what was sent; ``None`` if it does not."""
         distinct = distinct_count(case.records, case.size)
         sent = (case.size, case.records, distinct, warm_up_records)
         return read_back(cluster.bootstrap, topic, case.partitions, *sent, cluster.security).reason
@@ -256,7 +260,7 @@ class _Bench:
         def run() -> Answer:
             topic, own = self._topic_to_read(case, cluster), settings
             if is_member:
-                # A group that has committed nothing, each time.
+                # A new group each time, so that it has no committed offsets.
                 group = f"{GROUP}-{self.started_ms:.0f}-{next(self._groups)}"
                 own = consumer_settings(peer, self._options, cluster.bootstrap, group)
             task = replace(self._task(case, "consume", peer, topic, own), as_member=is_member)
@@ -265,7 +269,7 @@ class _Bench:
         return _Contestant(name or peer, settings, run, cluster)
 
     def _topic_to_read(self, case: Case, cluster: BenchCluster) -> str:
-        """A topic with all records, written by our own producer and counted."""
+        """Return a topic with all records, which kafkacore's producer has written and which were counted."""
         key = (cluster.name, case.codec, case.partitions)
         if key not in self._filled:
             topic = cluster.create_topic(case.partitions)
@@ -273,7 +277,7 @@ class _Bench:
             task = replace(self._task(case, "produce", OURS, topic, settings), warm_up_records=0)
             self._work(task, cluster)
             if why := self._void(case, cluster, topic, warm_up_records=0):
-                raise WorkerError(f"the topic to be read could not be filled: {why}")
+                raise WorkerError(f"failed to fill the topic to read: {why}")
             self._filled[key] = topic
         return self._filled[key]
 
@@ -284,7 +288,7 @@ class _Bench:
         def run() -> Answer:
             topic = self.cluster.create_topic(case.partitions)
             times = self._folder / "times"
-            # One record a call, where that is an argument: a call that waits for many adds its own latency.
+            # One record per call if the client allows it, because waiting for several records adds latency.
             receive = self._task(case, "receive", peer, topic, reading)
             receive = replace(receive, times_file=str(times), poll_records=1)
             send = self._task(case, "paced", peer, topic, settings)
@@ -333,16 +337,16 @@ class _Bench:
     def _worker(self, task: Task, cluster: BenchCluster) -> Worker[Answer]:
         task = replace(task, is_secure=bool(cluster.security))
         if task.peer == "java":
-            assert self._java is not None, "a peer that is missing was asked"
+            assert self._java is not None, "a missing peer was requested"
             if task.is_secure:
                 write_java_properties(cluster.security, self._secrets)
             return Worker(
                 self._java.command(task, self._secrets if task.is_secure else None),
                 self._options.run_limit_s,
-                cluster.look,
+                cluster.check_alive,
             )
         command = [sys.executable, "-m", "kafkacore.bench.worker", task.to_json()]
-        return Worker(command, self._options.run_limit_s, cluster.look)
+        return Worker(command, self._options.run_limit_s, cluster.check_alive)
 
     def _work(self, task: Task, cluster: BenchCluster) -> Answer:
         before_s = cluster.cpu_seconds()
@@ -350,7 +354,7 @@ class _Bench:
             answer = _answer(worker, cluster)
         after_s = cluster.cpu_seconds()
         if before_s is not None and after_s is not None:
-            # What the broker did for the warm-up is in it: spread over all records.
+            # The broker's CPU time includes the warm-up, so the measured records get their share of it.
             share = task.records / (task.records + task.warm_up_records)
             answer["broker_cpu_s"] = (after_s - before_s) * share
         return answer
@@ -360,6 +364,6 @@ def _answer(worker: Worker[Answer], cluster: BenchCluster) -> Answer:
     try:
         return worker.answer()
     except WorkerError:
-        # A client whose broker is gone says so in its own words, if at all.
-        cluster.look()
+        # If the broker is gone, raise an error that says so, because the error of the client may not.
+        cluster.check_alive()
         raise

@@ -1,7 +1,7 @@
-"""How each client reaches a secure cluster: the arguments of ours in, the settings of each by its names out.
+"""Translate the security settings of kafkacore's clients to the settings of each peer.
 
-Workers are told by their environment, and Java's by a file that is its user's own: a command line would show
-the password to everybody. Does not know: what is measured.
+Workers get them through the environment, and the Java program through a file that only its user can read. On
+a command line, every user of the machine could see the password.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 from kafkacore.bench.task import ClientSettings
 from kafkacore.errors import KafkaConfigurationError
 
-#: What workers read.
+#: Environment variable that contains the settings for workers.
 VARIABLE = "KAFKACORE_BENCH_SECURITY"
-#: What all of the peers have.
+#: Settings that all peers support.
 COMMON = (
     "security_protocol", "ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_check_hostname",
     "sasl_mechanism", "sasl_plain_username", "sasl_plain_password",
@@ -37,32 +37,35 @@ _LIBRDKAFKA = {
 
 
 def check(security: ClientSettings, has_peers: bool) -> None:
-    """Refuse what not all of the clients can be told.
+    """Check that all peers support the settings.
 
     Raises
     ------
     KafkaConfigurationError
-        With the sentence for the user.
+        A peer does not support a setting.
     """
     if not has_peers:
         return
     if strange := sorted(set(security) - set(COMMON)):
         raise KafkaConfigurationError(
-            f"the peers cannot be told {strange[0]}: leave it out, or say --peers none"
+            f"the peers do not support {strange[0]}: remove it, or use --peers none"
         )
     mechanism = security.get("sasl_mechanism")
     if mechanism is not None and mechanism not in MECHANISMS:
         raise KafkaConfigurationError(
-            f"the peers are measured with {', '.join(MECHANISMS)}: choose one of them, or say --peers none"
+            f"the peers support only the SASL mechanisms {', '.join(MECHANISMS)}, not {mechanism}: use one "
+            "of them, or use --peers none"
         )
     for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
         if "-----BEGIN" in security.get(name, ""):
-            raise KafkaConfigurationError(f"the peers read {name} from a file: name one, or say --peers none")
+            raise KafkaConfigurationError(
+                f"the peers read {name} from a file: set it to a path, or use --peers none"
+            )
 
 
 @contextmanager
 def exported(security: ClientSettings) -> Iterator[None]:
-    """Workers that are started in the block can be told."""
+    """Pass the settings through the environment to workers that are started in the block."""
     os.environ[VARIABLE] = json.dumps(dict(security))
     try:
         yield
@@ -71,7 +74,7 @@ def exported(security: ClientSettings) -> Iterator[None]:
 
 
 def settings_of(client: str) -> ClientSettings:
-    """In a worker: what a client that runs in Python is told."""
+    """Return the security settings of a Python client, in a worker."""
     security: ClientSettings = json.loads(os.environ[VARIABLE])
     if client == "confluent":
         return for_librdkafka(security)
@@ -79,9 +82,9 @@ def settings_of(client: str) -> ClientSettings:
 
 
 def for_librdkafka(security: ClientSettings) -> ClientSettings:
-    """By the names of librdkafka."""
+    """Return the settings for librdkafka."""
     settings = {named: security[name] for name, named in _LIBRDKAFKA.items() if name in security}
-    # Key and certificates may be in one file; it wants to be told of both.
+    # Key and certificates may be in one file, but librdkafka needs both settings.
     if "ssl_certfile" in security and "ssl_keyfile" not in security:
         settings["ssl.key.location"] = security["ssl_certfile"]
     if not security.get("ssl_check_hostname", True):
@@ -90,7 +93,7 @@ def for_librdkafka(security: ClientSettings) -> ClientSettings:
 
 
 def for_aiokafka(security: ClientSettings) -> ClientSettings:
-    """Ours, with a context in the place of files."""
+    """Return the settings for aiokafka, which needs an SSL context in place of files."""
     settings = {name: value for name, value in security.items() if not name.startswith("ssl_")}
     if security["security_protocol"].endswith("SSL"):
         context = ssl.create_default_context(cafile=security.get("ssl_cafile"))
@@ -103,7 +106,7 @@ def for_aiokafka(security: ClientSettings) -> ClientSettings:
 
 
 def for_java(security: ClientSettings) -> dict[str, str]:
-    """By Java's names: stores of PEM, and a login module."""
+    """Return the settings for Java, with PEM stores and a login module."""
     settings = {"security.protocol": security["security_protocol"]}
     if "ssl_cafile" in security:
         settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": security["ssl_cafile"]}
@@ -131,7 +134,7 @@ def for_java(security: ClientSettings) -> dict[str, str]:
 
 
 def write_java_properties(security: ClientSettings, file: Path) -> None:
-    """A file that nobody else can read."""
+    """Write the settings for Java to a file that only its owner can read."""
     lines = []
     for name, value in for_java(security).items():
         escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "")

@@ -1,10 +1,9 @@
-"""Values that are numbered, and the count of those that came: none lost, none twice.
+"""Create numbered values, and check which of them were received, to find lost and duplicated records.
 
-A value is its number (four bytes, big-endian) and text. Lists of values or Arrow columns in, a verdict out.
-Does not know: where the values come from.
+A value consists of its number (four bytes, big-endian) and text.
 
-The loop that is measured must not pay for the check. So a batch of values is joined and its numbers are cut
-out by slices with a stride, about 20 ns a value; they are looked at after the clock has stopped.
+The check must not slow down the measured loop. So the values of a batch are joined, and their numbers are
+extracted by slices with a stride, which takes about 20 ns per value. They are checked after the measurement.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ if TYPE_CHECKING:
     from kafkacore.record import RecordColumns
 
 NUMBER_BYTES = 4
-#: The number of all warm-up records; they are not counted.
+#: Number of all warm-up records, which are not counted.
 WARM_UP = 0xFFFF_FFFF
-#: Distinct values are made up to so many bytes; then their numbers come again, and are counted.
+#: Maximum bytes of distinct values. Beyond it, values are sent several times, and their copies are counted.
 DISTINCT_BYTES = 256 << 20
 _PER_VALUE_BYTES = 41
-#: Where the random part of a value takes its letters: four bits of information in each byte.
+#: Letters of the random part of a value, with four bits of information in each byte.
 _LETTERS = b"0123456789abcdef"
 _TEMPLATE = b'","customer_reference":"","shipping_address":"","order_status":"'
 
 
 def distinct_count(records: int, size: int) -> int:
-    """How many different values a run of ``records`` has."""
+    """Return the number of distinct values in a run of ``records``."""
     return max(1, min(records, DISTINCT_BYTES // (size + _PER_VALUE_BYTES)))
 
 
@@ -42,9 +41,15 @@ def write_values(path: Path, count: int, size: int, compressible: float, seed: i
 
     Parameters
     ----------
+    path:
+        File to write.
+    count, size:
+        Number of values, and bytes of each.
     compressible:
-        Share of the bytes behind the number that is the same text in each value, as the names of fields are
-        in JSON: 0 to 1. The others are letters out of sixteen, by chance.
+        Fraction of the bytes after the number that is the same in each value, like field names in JSON, from
+        0 to 1. The other bytes are random letters out of sixteen.
+    seed:
+        Seed of the random letters.
     """
     chance = Clock(seed).random
     body = size - NUMBER_BYTES
@@ -68,7 +73,7 @@ def write_values(path: Path, count: int, size: int, compressible: float, seed: i
 
 
 def read_values(path: Path, size: int) -> list[bytes]:
-    """The values of :func:`write_values`."""
+    """Return the values of a file that :func:`write_values` wrote."""
     data = path.read_bytes()
     return [data[at : at + size] for at in range(0, len(data), size)]
 
@@ -79,22 +84,22 @@ def warm_up_value(size: int) -> bytes:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a run did to its records."""
+    """Number of lost, duplicated and unexpected records of a run."""
 
     lost: int
-    doubled: int
-    #: Records that none has sent, or of another size.
-    strange: int
+    duplicated: int
+    #: Number of records that were never sent, or that have the wrong size.
+    unexpected: int
 
     @property
     def reason(self) -> str | None:
-        """Why the run does not count, or ``None`` if every record came once."""
+        """Reason why the run does not count, or ``None`` if every record was received once."""
         found = [
             f"{count:,} {what}"
             for count, what in (
                 (self.lost, "lost"),
-                (self.doubled, "doubled"),
-                (self.strange, "never sent"),
+                (self.duplicated, "duplicated"),
+                (self.unexpected, "never sent"),
             )
             if count
         ]
@@ -102,26 +107,26 @@ class Verdict:
 
 
 class Sequences:
-    """Gathers the numbers of values of one size."""
+    """Collector of the numbers of received values, which all have the same size."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._planes = [bytearray() for _ in range(NUMBER_BYTES)]
-        self._strange = 0
+        self._unexpected = 0
 
     def add(self, values: Sequence[bytes]) -> None:
-        """Take a batch of values."""
+        """Add a batch of values."""
         size = self._size
         joined = b"".join(values)
         if len(joined) != len(values) * size:
             good = [value for value in values if len(value) == size]
-            self._strange += len(values) - len(good)
+            self._unexpected += len(values) - len(good)
             joined = b"".join(good)
         for at, plane in enumerate(self._planes):
             plane += joined[at::size]
 
     def add_columns(self, columns: RecordColumns) -> int:
-        """Take the column ``value`` of ``RecordColumns``; how many rows it has. Needs pyarrow and numpy."""
+        """Add the values of ``columns``, and return their number. Needs pyarrow and numpy."""
         import numpy as np
         import pyarrow as pa
 
@@ -132,7 +137,7 @@ class Sequences:
         _, offsets, data = values.buffers()
         assert offsets is not None, "a binary column has offsets"
         assert data is not None, "a binary column has data"
-        # One compare instead of one a row: equal sizes show in the offsets' distance.
+        # The distances of the offsets show whether all values have the same size, without a loop in Python.
         starts = np.frombuffer(memoryview(offsets), np.int32)[values.offset : values.offset + count + 1]
         if values.null_count or not (np.diff(starts) == size).all():
             self.add([value or b"" for value in values.to_pylist()])
@@ -144,7 +149,7 @@ class Sequences:
         return count
 
     def numbers(self) -> array[int]:
-        """All numbers, in the order in which they came."""
+        """Return all numbers in the order in which they were received."""
         flat = bytearray(NUMBER_BYTES * len(self._planes[0]))
         for at, plane in enumerate(self._planes):
             flat[at::NUMBER_BYTES] = plane
@@ -155,18 +160,18 @@ class Sequences:
         return numbers
 
     def verdict(self, records: int, distinct: int) -> Verdict:
-        """Compare with what was sent: number ``i % distinct`` for each ``i`` of ``records``."""
+        """Compare with the sent records, which have the numbers ``i % distinct`` for ``i < records``."""
         counts = array("I", bytes(4 * distinct))
-        strange = self._strange
+        unexpected = self._unexpected
         for number in self.numbers():
             if number < distinct:
                 counts[number] += 1
             elif number != WARM_UP:
-                strange += 1
+                unexpected += 1
         rounds, rest = divmod(records, distinct)
-        lost = doubled = 0
+        lost = duplicated = 0
         for expected, part in ((rounds + 1, counts[:rest]), (rounds, counts[rest:])):
             if part.count(expected) != len(part):
                 lost += sum(expected - count for count in part if count < expected)
-                doubled += sum(count - expected for count in part if count > expected)
-        return Verdict(lost, doubled, strange)
+                duplicated += sum(count - expected for count in part if count > expected)
+        return Verdict(lost, duplicated, unexpected)

@@ -1,7 +1,7 @@
-"""The same settings for each client, by the names that it gives them.
+"""Settings of each client in a benchmark, under the client's own names.
 
-Two profiles. ``tuned``: as an operator sets a client for throughput, the same figures for all. ``default``:
-each client as it comes, with only what was asked for. Does not know: what is measured.
+The profile ``tuned`` sets all clients for throughput, with the same values. The profile ``default`` leaves
+each client at its defaults, except for the settings that the user chose.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ TUNED_LINGER_MS = 5
 TUNED_BUFFER_BYTES = 128 << 20
 TUNED_POLL_RECORDS = 10_000
 TUNED_PARTITION_FETCH_BYTES = 4 << 20
-#: Only a fetch that finds nothing waits: one sent at the end of the warm-up must not hold up what follows.
+#: Short, so that a fetch that is still waiting at the end of the warm-up does not delay the measurement.
 TUNED_FETCH_WAIT_MS = 20
 DEFAULT_POLL_RECORDS = 500
 
-#: Ours and kafka-python's names are the same.
+#: Names of the settings in kafkacore and kafka-python.
 _SNAKE = {
     "bootstrap": "bootstrap_servers",
     "acks": "acks",
@@ -36,19 +36,19 @@ _DOTTED = {
 }
 _PRODUCER_NAMES: dict[str, dict[str, str]] = {
     "kafkacore": _SNAKE,
-    # Without a limit for its memory since 3.0.
+    # It has no memory limit since version 3.0.
     "kafka-python": {name: own for name, own in _SNAKE.items() if name != "buffer_bytes"},
     "aiokafka": {name: own for name, own in _SNAKE.items() if name != "buffer_bytes"}
     | {"batch_size": "max_batch_size"},
     "confluent": _DOTTED,
     "java": _DOTTED | {"buffer_bytes": "buffer.memory"},
 }
-#: What only one client needs to do the same as the others.
+#: Further settings of single clients in the profile ``tuned``.
 _PRODUCER_OWN: dict[str, ClientSettings] = {
-    # Its default, which it needs no more than: memory that is used again is still in the processor's caches.
+    # The default is enough, and a smaller buffer is faster, because it stays in the CPU caches.
     "kafkacore": {"buffer_memory": 32 << 20},
     "kafka-python": {"enable_idempotence": False},
-    # Its limits by count and size would come before those of the batch and the buffer.
+    # Otherwise its limits by count and size would be reached before those of the batch and the buffer.
     "confluent": {
         "batch.num.messages": 1_000_000,
         "queue.buffering.max.messages": 2_000_000,
@@ -68,7 +68,7 @@ _CONSUMER_TUNED: dict[str, ClientSettings] = {
     "confluent": {
         "fetch.wait.max.ms": TUNED_FETCH_WAIT_MS,
         "queued.min.messages": 1_000_000,
-        # With its default it does nothing for a second whenever its queue was full.
+        # With its default it stops fetching for a second whenever its queue is full.
         "fetch.queue.backoff.ms": 10,
         "max.partition.fetch.bytes": TUNED_PARTITION_FETCH_BYTES,
     },
@@ -82,7 +82,7 @@ _CONSUMER_ALWAYS: dict[str, ClientSettings] = {
     "kafkacore": {"auto_offset_reset": "earliest"},
     "kafka-python": {"auto_offset_reset": "earliest", "group_id": None, "enable_auto_commit": False},
     "aiokafka": {"auto_offset_reset": "earliest", "enable_auto_commit": False},
-    # It insists on a group; with assign() and without commits the broker hears nothing of it.
+    # It requires a group id. With assign() and without commits, the broker never sees the group.
     "confluent": {
         "auto.offset.reset": "earliest",
         "group.id": "kafkacore-bench",
@@ -93,12 +93,12 @@ _CONSUMER_ALWAYS: dict[str, ClientSettings] = {
 
 
 def client_of(peer: str) -> str:
-    """The client behind a peer: that by Arrow columns is ours too."""
+    """Return the client of a peer: ``kafkacore`` for ``kafkacore-arrow``."""
     return peer.removesuffix("-arrow")
 
 
 def producer_settings(peer: str, options: BenchOptions, bootstrap: str, codec: str) -> ClientSettings:
-    """A producer's settings by its own names."""
+    """Return the settings of a producer under the client's own names."""
     client = client_of(peer)
     tuned = options.profile == "tuned"
     wanted: ClientSettings = {
@@ -121,7 +121,10 @@ def producer_settings(peer: str, options: BenchOptions, bootstrap: str, codec: s
 def consumer_settings(
     peer: str, options: BenchOptions, bootstrap: str, group: str | None = None
 ) -> ClientSettings:
-    """A consumer's settings by its own names; with a ``group`` those of a member that commits by itself."""
+    """Return the settings of a consumer under the client's own names.
+
+    With a ``group``, the consumer is a member with automatic commits.
+    """
     client = client_of(peer)
     name = "bootstrap.servers" if client in ("confluent", "java") else "bootstrap_servers"
     tuned = _CONSUMER_TUNED[client] if options.profile == "tuned" else {}
@@ -136,5 +139,5 @@ def consumer_settings(
 
 
 def poll_records(options: BenchOptions) -> int:
-    """How many records one call may give, for a client that takes it as an argument."""
+    """Return the maximum number of records per call, for clients that take it as an argument."""
     return TUNED_POLL_RECORDS if options.profile == "tuned" else DEFAULT_POLL_RECORDS

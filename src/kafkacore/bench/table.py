@@ -1,4 +1,4 @@
-"""A result as tables of text: a title, a header and rows for each case. Does not know: terminals."""
+"""Format a result as tables of text, with a title, a header and rows for each case."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafkacore.bench.result import Case, Entry, FigureName, Result
 
 Table = tuple[str, list[str], list[list[str]]]
 
-#: Figure → heading and format.
+#: Heading and number format of each figure.
 _COLUMNS: dict[FigureName, tuple[str, str]] = {
     "records_per_s": ("records/s", ",.0f"),
     "mb_per_s": ("MB/s", ",.1f"),
@@ -17,15 +17,15 @@ _COLUMNS: dict[FigureName, tuple[str, str]] = {
     "jvm_cpu_s_per_million": ("JVM", ".3f"),
     "python_cpu_s_per_million": ("Python", ".3f"),
     "worker_peak_mib": ("worker MiB", ",.0f"),
-    "ms_per_batch": ("ms a batch", ",.1f"),
-    "cpu_ms_per_batch": ("CPU ms a batch", ",.1f"),
+    "ms_per_batch": ("ms/batch", ",.1f"),
+    "cpu_ms_per_batch": ("CPU ms/batch", ",.1f"),
     "broker_cpu_s_per_million": ("broker CPU s/M", ".3f"),
 }
 _LATENCIES = ("p50", "p99", "p99.9", "max")
 
 
 def entries_by_case(result: Result) -> dict[Case, list[Entry]]:
-    """The entries of each case, in the order in which they were measured."""
+    """Return the entries of each case, in the order in which they were measured."""
     cases: dict[Case, list[Entry]] = {}
     for entry in result["results"]:
         size, rate = entry["size"], entry["rate"]
@@ -35,7 +35,7 @@ def entries_by_case(result: Result) -> dict[Case, list[Entry]]:
 
 
 def tables(result: Result) -> Iterator[Table]:
-    """One for each case."""
+    """Yield a table for each case."""
     for case, entries in entries_by_case(result).items():
         yield case.title, *_table(case, entries)
 
@@ -70,7 +70,7 @@ def _table(case: Case, entries: list[Entry]) -> tuple[list[str], list[list[str]]
 
 
 def _spread(entry: Entry, figure: FigureName) -> str:
-    """How far the least and the most of all rounds lie from the median."""
+    """Return how far the minimum and the maximum of all rounds are from the median, in percent."""
     low, high = entry["spread"][figure]
     middle = entry["median"][figure]
     return f"-{(1 - low / middle) * 100:.0f} +{(high / middle - 1) * 100:.0f} %"
@@ -82,7 +82,7 @@ def _times(entry: Entry, name: str) -> str:
 
 
 def setting_lines(result: Result) -> list[str]:
-    """Each client's settings by its own names, once, whatever the codec and the address."""
+    """Return the settings of each client, without the codec and the address, and without repetition."""
     lines = []
     for entry in result["results"]:
         parts = entry["settings"] if "producer" in entry["settings"] else {"": entry["settings"]}

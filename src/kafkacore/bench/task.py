@@ -1,4 +1,4 @@
-"""What a worker process is asked to do, and what it answers, both as JSON."""
+"""The task of a worker process and its answer, both in JSON."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
 
-#: Of a client, by its own names. What a value is depends on the setting.
+#: Settings of a client under its own names. The type of a value depends on the setting.
 ClientSettings = dict[str, Any]
 
 
 class Answer(TypedDict, total=False):
-    """A line that a worker prints: what its run used and what came of it."""
+    """Line that a worker prints: the resources that a run used, and its outcome."""
 
-    #: ``ready``, of a receiver, and then nothing else.
+    #: ``ready`` in the first line of a receiver, which contains nothing else.
     event: str
     seconds: float
     cpu_s: float
     start_rss_mib: float
     peak_rss_mib: float
     records: int
-    #: Records that were not acknowledged.
+    #: Number of records that were not acknowledged.
     failed: int
-    #: When the first record of a paced run was due.
+    #: Time at which the first record of a paced run was due.
     start_ms: float
-    #: By percentile.
+    #: Latency by percentile.
     latency_ms: dict[str, float]
-    #: Why the run does not count.
+    #: Reason why the run does not count.
     void: str | None
     client_version: str
     java_version: str
@@ -36,9 +36,9 @@ class Answer(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Task:
-    """One run of one client."""
+    """Task for one run of one client."""
 
-    #: ``produce``, ``consume``, ``paced`` (produce at a fixed rate) or ``receive`` (of what is paced).
+    #: ``produce``, ``consume``, ``paced`` (produce at a fixed rate) or ``receive`` (consume from ``paced``).
     role: str
     peer: str
     topic: str
@@ -46,29 +46,29 @@ class Task:
     records: int
     #: Bytes of each value.
     size: int
-    #: The client's own settings by its own names.
+    #: Settings of the client under its own names.
     settings: ClientSettings = field(default_factory=dict)
-    #: Values of ``size`` bytes each, one behind the other; for the roles that send.
+    #: File with values of ``size`` bytes each, without separators. Used by roles that send.
     values_file: str = ""
-    #: Where ``receive`` writes when each record came.
+    #: File to which ``receive`` writes the arrival time of each record.
     times_file: str = ""
-    #: Known to the client before the clock starts, beside ``topic``; one record is sent to each.
+    #: Further topics for which the client gets metadata before the measurement. One record is sent to each.
     other_topics: tuple[str, ...] = ()
-    #: Read as the only member of a group; else by assignment.
+    #: Whether to read as the only member of a group instead of by assignment.
     as_member: bool = False
-    #: Sent, or read and read again, before the clock starts.
+    #: Number of records that are sent or read before the measurement.
     warm_up_records: int = 1_000
-    #: Records a second, of ``paced``.
+    #: Records per second for ``paced``.
     rate: float = 0.0
-    #: Records that one call may give, where that is an argument of the call.
+    #: Maximum records per call, for clients that take it as an argument.
     poll_records: int = 500
-    #: By whole columns, where the client can.
+    #: Whether to send or read Arrow columns, if the client supports it.
     arrow: bool = False
-    #: The records are sent in so many goes, each flushed.
-    goes: int = 1
-    #: Without a record for so long, a reader gives up, in seconds.
+    #: Number of parts in which the records are sent. Each part is flushed.
+    flushes: int = 1
+    #: Seconds without a record after which a reader fails.
     patience_s: float = 30.0
-    #: Whether what the environment says of a secure connection is meant.
+    #: Whether to use the security settings from the environment.
     is_secure: bool = False
 
     def to_json(self) -> str:

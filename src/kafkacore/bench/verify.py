@@ -1,7 +1,4 @@
-"""The topic that a producer has written, read back: every record once.
-
-Does not know: who wrote it.
-"""
+"""Read back a topic and check that it contains every record exactly once."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from kafkacore.errors import KafkaTimeoutError
 from kafkacore.structs import TopicPartition
 
 POLL_MS = 1_000
-#: With ``acks=0`` the last requests may still be on their way when the client has ended.
+#: Maximum time to wait for the last records. With ``acks=0`` they may arrive after the client has exited.
 ARRIVAL_LIMIT_MS = 5_000.0
-#: Without a record for so long, reading back is given up.
+#: Time without a record after which reading fails.
 PATIENCE_MS = 30_000.0
-LOOK_MS = 20.0
+CHECK_INTERVAL_MS = 20.0
 
 
 def read_back(
@@ -32,18 +29,20 @@ def read_back(
     warm_up: int,
     security: ClientSettings | None = None,
 ) -> Verdict:
-    """Read all partitions from start to end and compare.
+    """Read all partitions from start to end, and compare the records with those that were sent.
 
     Parameters
     ----------
+    bootstrap, topic, partitions:
+        Cluster, name of the topic and number of its partitions.
     size:
-        Of a value, in bytes.
+        Bytes of a value.
     records, distinct:
-        How many were sent, and how many numbers they have.
+        Number of records that were sent, and number of distinct values.
     warm_up:
-        How many warm-up records were sent before.
+        Number of warm-up records that were sent before.
     security:
-        How our clients reach the cluster, if that takes more than its address.
+        Security settings of kafkacore's clients for the cluster.
     """
     everything = [TopicPartition(topic, number) for number in range(partitions)]
     sequences = Sequences(size)
@@ -57,7 +56,7 @@ def read_back(
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + ARRIVAL_LIMIT_MS
         ends = consumer.end_offsets(everything)
         while sum(ends.values()) < records + warm_up and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
-            SYSTEM_CLOCK.sleep_ms(LOOK_MS)
+            SYSTEM_CLOCK.sleep_ms(CHECK_INTERVAL_MS)
             ends = consumer.end_offsets(everything)
         _read_to(consumer, ends, sequences)
     return sequences.verdict(records, distinct)
@@ -79,4 +78,4 @@ def _read_to(consumer: KafkaConsumer, ends: dict[TopicPartition, int], sequences
         if found:
             deadline_ms = now_ms + PATIENCE_MS
         elif now_ms > deadline_ms:
-            raise KafkaTimeoutError(f"nothing could be read back for {PATIENCE_MS / 1000:g} s")
+            raise KafkaTimeoutError(f"received no record in {PATIENCE_MS / 1000:g} s while reading back")

@@ -1,8 +1,8 @@
-"""One run of one client, in a process of its own: ``python -m kafkacore.bench.worker TASK``.
+"""Program that performs one run of one client: ``python -m kafkacore.bench.worker TASK``.
 
-A :class:`Task` as JSON in; one line of JSON on standard output: what was used (``meter``) and what came. A
-receiver says ``{"event": "ready"}`` first. Ends with its parent, because standard input is a pipe that only
-the parent holds. Does not know: other clients, rounds.
+The argument is a :class:`Task` in JSON. The program prints one line of JSON with the resources that the run
+used (``meter``) and its outcome. A receiver first prints ``{"event": "ready"}``. The program exits when its
+parent does, because its standard input is a pipe from the parent.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from kafkacore.errors import KafkaTimeoutError
 if TYPE_CHECKING:
     from kafkacore.record import RecordColumns
 
-#: Between the warm-up and the first record of a paced run: the last of the warm-up is on its way so long.
+#: Pause between the warm-up and the first record of a paced run, so that the warm-up is received before.
 SETTLE_MS = 500
 
 
 def run(task: Task) -> Answer:
-    """Do it; the figures."""
+    """Perform a task and return its figures."""
     if task.is_secure:
         task = replace(task, settings=task.settings | settings_of(client_of(task.peer)))
     return {"produce": _produce, "paced": _paced, "consume": _consume, "receive": _receive}[task.role](task)
@@ -55,15 +55,15 @@ def _produce(task: Task) -> Answer:
     producer = producer_of(task.peer, task.settings)
     _warm_producer(task, producer)
     if task.arrow:
-        assert isinstance(producer, ArrowProducer), "not the peer by Arrow"
+        assert isinstance(producer, ArrowProducer), "the peer does not support Arrow"
         producer.prepare(values)
-    each = task.records // task.goes
+    each = task.records // task.flushes
     meter = Meter()
-    for _ in range(task.goes):
+    for _ in range(task.flushes):
         producer.send_all(task.topic, values, each)
     used = meter.stop()
     producer.close()
-    return {**used, "records": each * task.goes}
+    return {**used, "records": each * task.flushes}
 
 
 def _paced(task: Task) -> Answer:
@@ -88,20 +88,20 @@ def _paced(task: Task) -> Answer:
 # ---- Reading -----------------------------------------------------------------------------------------------
 
 
-class _Patience:
-    """Gives up when nothing has come for long."""
+class _ReadTimeout:
+    """Timeout for reading without progress."""
 
     def __init__(self, task: Task) -> None:
         self._limit_ms = task.patience_s * 1000
         self._topic = task.topic
         self._last_ms = SYSTEM_CLOCK.monotonic_ms()
 
-    def look(self, count: int) -> None:
+    def check(self, count: int) -> None:
         now_ms = SYSTEM_CLOCK.monotonic_ms()
         if count:
             self._last_ms = now_ms
         elif now_ms - self._last_ms > self._limit_ms:
-            raise KafkaTimeoutError(f"no record of {self._topic} came in {self._limit_ms / 1000:g} s")
+            raise KafkaTimeoutError(f"received no record of {self._topic} in {self._limit_ms / 1000:g} s")
 
 
 def _consume(task: Task) -> Answer:
@@ -112,25 +112,25 @@ def _consume(task: Task) -> Answer:
         consumer.assign(task.topic, task.partitions)
     consumer.read(min(task.warm_up_records, task.records), lambda values: None)
     consumer.rewind()
-    sequences, patience = Sequences(task.size), _Patience(task)
+    sequences, timeout = Sequences(task.size), _ReadTimeout(task)
     if task.arrow:
         import numpy as np
         import pyarrow as pa
 
-        del np, pa  # Imported before the clock starts.
+        del np, pa  # Only the import matters: it must not be part of the measurement.
 
     def take(values: list[bytes]) -> None:
-        patience.look(len(values))
+        timeout.check(len(values))
         sequences.add(values)
 
     def take_columns(columns: RecordColumns | None) -> int:
         count = sequences.add_columns(columns) if columns is not None else 0
-        patience.look(count)
+        timeout.check(count)
         return count
 
     meter = Meter()
     if task.arrow:
-        assert isinstance(consumer, ArrowConsumer), "not the peer by Arrow"
+        assert isinstance(consumer, ArrowConsumer), "the peer does not support Arrow"
         consumer.read_arrow(task.records, take_columns)
     else:
         consumer.read(task.records, take)
@@ -145,10 +145,10 @@ def _distinct(task: Task) -> int:
 
 
 class _Arrivals:
-    """When each record came: the moment at which the call that gave it returned."""
+    """Arrival time of each record: the time at which the call that returned it ended."""
 
     def __init__(self, task: Task) -> None:
-        self._patience = _Patience(task)
+        self._timeout = _ReadTimeout(task)
         self._is_ready = False
         self.sequences = Sequences(task.size)
         self.times_ms = array("d")
@@ -156,10 +156,10 @@ class _Arrivals:
     def take(self, values: list[bytes]) -> None:
         now_ms = SYSTEM_CLOCK.monotonic_ms()
         if not self._is_ready:
-            # The client has been asked once: it knows the topic, and its fetch waits on the broker.
+            # After the first call, the client has the topic's metadata, and its fetch waits on the broker.
             self._is_ready = True
             print(json.dumps({"event": "ready"}), flush=True)  # noqa: T201 - for the runner
-        self._patience.look(len(values))
+        self._timeout.check(len(values))
         self.sequences.add(values)
         self.times_ms.extend([now_ms] * len(values))
 
@@ -185,13 +185,13 @@ def _receive(task: Task) -> Answer:
 
 
 def _end_with_parent() -> None:
-    """Wait for the end of standard input; then nobody wants the result."""
+    """Exit when standard input ends, because the parent has exited then."""
     os.read(0, 1)
     os._exit(1)
 
 
 def main() -> int:
-    """Run the task of the command line."""
+    """Run the task given on the command line."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     print(json.dumps(run(Task.from_json(sys.argv[1]))), flush=True)  # noqa: T201 - for the runner
     return 0

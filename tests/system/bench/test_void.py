@@ -39,7 +39,7 @@ def written(cluster, values):
     [
         (lambda values: values, None),
         (lambda values: values[:-1], "1 lost"),
-        (lambda values: values + values[:2], "2 doubled"),
+        (lambda values: values + values[:2], "2 duplicated"),
         (lambda values: [*values, b"stray"], "1 never sent"),
     ],
 )

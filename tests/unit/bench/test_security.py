@@ -87,9 +87,9 @@ def test_java_is_told_by_a_file_of_its_users_own(tmp_path, cafile):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"security": SECURE}, "say --bootstrap, too"),
-        ({"security": SECURE | {"sasl_mechanism": "GSSAPI"}, "bootstrap": "b:1"}, "or say --peers none"),
-        ({"security": SECURE | {"ssl_crlfile": "f"}, "bootstrap": "b:1"}, "cannot be told ssl_crlfile"),
+        ({"security": SECURE}, "set --bootstrap"),
+        ({"security": SECURE | {"sasl_mechanism": "GSSAPI"}, "bootstrap": "b:1"}, "or use --peers none"),
+        ({"security": SECURE | {"ssl_crlfile": "f"}, "bootstrap": "b:1"}, "do not support ssl_crlfile"),
         ({"security": {"ssl_cafile": "-----BEGIN"}, "bootstrap": "b:1"}, "read ssl_cafile from a file"),
     ],
 )

@@ -32,7 +32,7 @@ def verdict_of(values: list[bytes], records: int = COUNT) -> tuple[int, int, int
     for at in range(0, len(values), 700):
         sequences.add(values[at : at + 700])
     verdict = sequences.verdict(records, COUNT)
-    return verdict.lost, verdict.doubled, verdict.strange
+    return verdict.lost, verdict.duplicated, verdict.unexpected
 
 
 def test_values_are_numbered_and_of_one_size(values):
@@ -85,7 +85,7 @@ def test_numbers_that_come_again_are_counted_as_often_as_sent(values):
 def test_verdict_says_what_was_wrong(values):
     sequences = Sequences(SIZE)
     sequences.add([*values[1:], values[2], b""])
-    assert sequences.verdict(COUNT, COUNT).reason == "1 lost, 1 doubled, 1 never sent"
+    assert sequences.verdict(COUNT, COUNT).reason == "1 lost, 1 duplicated, 1 never sent"
 
 
 @pytest.mark.parametrize("spoilt", [None, b"short"])
@@ -98,7 +98,7 @@ def test_columns_give_the_same_numbers_as_values(values, spoilt):
     sequences = Sequences(SIZE)
     assert sequences.add_columns(columns) == len(written) + (spoilt is not None)
     verdict = sequences.verdict(len(written), len(written))
-    assert (verdict.lost, verdict.doubled, verdict.strange) == (0, 0, int(spoilt is not None))
+    assert (verdict.lost, verdict.duplicated, verdict.unexpected) == (0, 0, int(spoilt is not None))
 
 
 def test_distinct_values_are_bounded_by_memory():

@@ -47,15 +47,15 @@ def test_settings_of_ours_are_known_to_our_clients():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"modes": ("swim",)}, "there is no mode 'swim'"),
-        ({"peers": ("sarama",)}, "there is no peer 'sarama'"),
+        ({"modes": ("swim",)}, "unknown mode 'swim'"),
+        ({"peers": ("sarama",)}, "unknown peer 'sarama'"),
         ({"size": 3}, "--size must be at least 8"),
         ({"records": 0}, "--records"),
         ({"rounds": 0}, "--rounds"),
         ({"partitions": (1, 0)}, "--partitions"),
         ({"rate": 0.0}, "--rate"),
         ({"compressible": 1.5}, "--compressible"),
-        ({"acks": "0", "rate": 10.0}, "nothing is acknowledged"),
+        ({"acks": "0", "rate": 10.0}, "without acknowledgements"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_with_a_sentence(wrong, sentence):

@@ -1,8 +1,8 @@
-"""The clients that are measured, each behind the same two classes.
+"""The measured clients, each with the same two classes.
 
-``Producer(settings)`` has ``send_all``, ``send_paced`` and ``close``; ``Consumer(settings, poll_records)``
-has ``assign``, ``read``, ``rewind`` and ``close``. A loop is written out for each set of calls, with
-nothing between them and the records: what an application would write. Does not know: what is measured.
+``Producer(settings)`` has ``send_all``, ``send_paced`` and ``close``. ``Consumer(settings, poll_records)``
+has ``assign``, ``read``, ``rewind`` and ``close``. Each client has its own loop, as an application would
+write it, without a layer between the loop and the client.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from kafkacore.bench.pacing import Pacer
 from kafkacore.bench.task import ClientSettings
 
-# Not imported: a process that measures another client is not to hold ours.
+# kafkacore is not imported at run time, because it would add to the measured memory of another client.
 if TYPE_CHECKING:
     from kafkacore.record import RecordColumns
 
-#: Takes values, at most :data:`HANDFUL`; an empty list of a call that gave none.
+#: Function that gets up to :data:`CHUNK_RECORDS` values; an empty list if a call returned no records.
 Take = Callable[[list[bytes]], None]
-#: Takes columns and returns their number of rows; ``None`` of a call that gave none.
+#: Function that gets columns and returns their number of rows; ``None`` if a call returned no records.
 TakeColumns: TypeAlias = "Callable[[RecordColumns | None], int]"
-#: So many values at a time are handed on and let go of. Kept for a whole poll, they cost librdkafka's client
-#: a quarter of its time, for memory that is new each time.
-HANDFUL = 512
-#: How long a call that reads may wait for records.
+#: Number of values that are processed together. If all values of a poll were kept, librdkafka's client would
+#: take a quarter longer, because it would need new memory each time.
+CHUNK_RECORDS = 512
+#: Maximum time in ms that a call waits for records.
 POLL_MS = 200
 
-#: Peer → its module here.
+#: Module of each peer in this package.
 MODULES = {
     "kafkacore": "ours",
     "kafkacore-arrow": "ours",
@@ -40,55 +40,55 @@ MODULES = {
 
 
 class Producer(Protocol):
-    """A client that sends."""
+    """Producer of a measured client."""
 
     def send_all(self, topic: str, values: Sequence[bytes], count: int) -> None:
-        """Send ``count`` records, the values over and over, and wait until all are acknowledged."""
+        """Send ``count`` records, repeating the values, and wait until all are acknowledged."""
 
     def send_paced(self, topic: str, values: Sequence[bytes], pacer: Pacer) -> None:
-        """Send each record when it is due and note when it was acknowledged."""
+        """Send each record when it is due, and record when it was acknowledged."""
 
     def close(self) -> None:
-        """End the client."""
+        """Close the client."""
 
 
 @runtime_checkable
 class ArrowProducer(Protocol):
-    """The part of a producer that sends Arrow columns."""
+    """Additional method of a producer that sends Arrow columns."""
 
     def prepare(self, values: Sequence[bytes]) -> None:
-        """Make the columns, before the clock starts."""
+        """Create the columns before the measurement."""
 
 
 class Consumer(Protocol):
-    """A client that reads."""
+    """Consumer of a measured client."""
 
     def assign(self, topic: str, partitions: int) -> None:
         """Read all partitions of the topic from their start."""
 
     def subscribe(self, topic: str) -> None:
-        """Read the topic as a member of the group that the settings name, from its start."""
+        """Read the topic from its start, as a member of the group in the settings."""
 
     def read(self, count: int, take: Take) -> None:
-        """Read until ``count`` values have come."""
+        """Read until ``count`` values have been received."""
 
     def rewind(self) -> None:
-        """Go back to the start of all partitions; what has been fetched ahead is dropped."""
+        """Seek to the start of all partitions and drop prefetched records."""
 
     def close(self) -> None:
-        """End the client."""
+        """Close the client."""
 
 
 @runtime_checkable
 class ArrowConsumer(Protocol):
-    """The part of a consumer that reads Arrow columns."""
+    """Additional method of a consumer that reads Arrow columns."""
 
     def read_arrow(self, count: int, take: TakeColumns) -> None:
-        """As :meth:`Consumer.read`, by columns."""
+        """Read like :meth:`Consumer.read`, but as columns."""
 
 
 def producer_of(peer: str, settings: ClientSettings) -> Producer:
-    """The peer's producer."""
+    """Create the producer of a peer."""
     module = import_module(f"{__name__}.{MODULES[peer]}")
     kind = module.ArrowProducer if peer.endswith("-arrow") else module.Producer
     made: Producer = kind(settings)
@@ -96,11 +96,11 @@ def producer_of(peer: str, settings: ClientSettings) -> Producer:
 
 
 def consumer_of(peer: str, settings: ClientSettings, poll_records: int) -> Consumer:
-    """The peer's consumer."""
+    """Create the consumer of a peer."""
     made: Consumer = import_module(f"{__name__}.{MODULES[peer]}").Consumer(settings, poll_records)
     return made
 
 
 def stream(values: Sequence[bytes], count: int) -> Iterator[bytes]:
-    """``count`` values, over and over; nothing of it runs in Python."""
+    """Return an iterator over ``count`` values, repeating them. It runs without Python code per value."""
     return islice(chain.from_iterable(repeat(values)), count)

@@ -1,4 +1,4 @@
-"""aiokafka, on uvloop if that is installed."""
+"""The client aiokafka, with uvloop if it is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from kafkacore.bench.pacing import Pacer
-from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
+from kafkacore.bench.peers import CHUNK_RECORDS, POLL_MS, Take, stream
 from kafkacore.bench.task import ClientSettings
 
 
@@ -20,7 +20,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 class Producer:
-    """``AIOKafkaProducer.send`` in a loop, each awaited until the record is in a batch."""
+    """Loop over ``AIOKafkaProducer.send``, which is awaited until the record is in a batch."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self._loop = _new_loop()
@@ -61,7 +61,7 @@ class Producer:
 
 
 class Consumer:
-    """``AIOKafkaConsumer.getmany`` in a loop."""
+    """Loop over ``AIOKafkaConsumer.getmany``."""
 
     def __init__(self, settings: ClientSettings, poll_records: int) -> None:
         self._loop = _new_loop()
@@ -91,8 +91,8 @@ class Consumer:
             found = await getmany(timeout_ms=POLL_MS)
             for records in found.values():
                 got += len(records)
-                for at in range(0, len(records), HANDFUL):
-                    take([record.value for record in records[at : at + HANDFUL]])
+                for at in range(0, len(records), CHUNK_RECORDS):
+                    take([record.value for record in records[at : at + CHUNK_RECORDS]])
             if not found:
                 take([])
 

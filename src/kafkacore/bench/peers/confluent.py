@@ -1,4 +1,4 @@
-"""confluent-kafka, on librdkafka."""
+"""The client confluent-kafka, which uses librdkafka."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from kafkacore.bench.pacing import Pacer
-from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
+from kafkacore.bench.peers import CHUNK_RECORDS, POLL_MS, Take, stream
 from kafkacore.bench.task import ClientSettings
 
-#: Delivery reports are served once every so many records: a call costs about as much as a send.
+#: Number of records between two calls of ``poll`` for delivery reports. A call costs as much as a send.
 RECORDS_PER_POLL = 10_000
 SEEK_TRIES = 100
 SEEK_WAIT_S = 0.01
 
 
 class Producer:
-    """``Producer.produce`` in a loop; a full queue is waited for by ``poll``, as its documentation says."""
+    """Loop over ``Producer.produce``. When the queue is full, it calls ``poll``, as documented."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self._client = import_module("confluent_kafka").Producer(settings)
@@ -70,7 +70,7 @@ class Producer:
 
 
 class Consumer:
-    """``Consumer.consume`` in a loop: librdkafka's call for many records."""
+    """Loop over ``Consumer.consume``, librdkafka's call for many records."""
 
     def __init__(self, settings: ClientSettings, poll_records: int) -> None:
         self._module = import_module("confluent_kafka")
@@ -86,11 +86,11 @@ class Consumer:
     def read(self, count: int, take: Take) -> None:
         consume, poll_records, got = self._client.consume, self._poll_records, 0
         while got < count:
-            # It waits for as many as it is asked for: no more than are to come.
+            # It waits for the full number, so do not request more records than are left.
             messages = consume(min(poll_records, count - got), POLL_MS / 1000)
             got += len(messages)
-            for at in range(0, len(messages), HANDFUL):
-                take([message.value() for message in messages[at : at + HANDFUL]])
+            for at in range(0, len(messages), CHUNK_RECORDS):
+                take([message.value() for message in messages[at : at + CHUNK_RECORDS]])
             if not messages:
                 take([])
 
@@ -104,7 +104,7 @@ class Consumer:
             try:
                 self._client.seek(partition)
             except self._module.KafkaException:
-                # It refuses a partition that has not begun to be fetched; that takes another moment.
+                # seek() fails until fetching from the partition has started, so retry.
                 self._client.poll(SEEK_WAIT_S)
             else:
                 return

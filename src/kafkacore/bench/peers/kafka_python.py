@@ -1,4 +1,4 @@
-"""kafka-python."""
+"""The client kafka-python."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kafkacore.bench.task import ClientSettings
 
 
 class Producer(SendLoop):
-    """Its ``KafkaProducer``."""
+    """Loop over kafka-python's ``KafkaProducer``."""
 
     def __init__(self, settings: ClientSettings) -> None:
         super().__init__(import_module("kafka").KafkaProducer(**settings))
 
 
 class Consumer(PollLoop):
-    """Its ``KafkaConsumer``."""
+    """Loop over kafka-python's ``KafkaConsumer``."""
 
     def __init__(self, settings: ClientSettings, poll_records: int) -> None:
         module = import_module("kafka")

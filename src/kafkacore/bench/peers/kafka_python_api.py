@@ -1,4 +1,4 @@
-"""The loops over kafka-python's calls, for each client that has them: kafka-python's own and ours."""
+"""Loops over the API of kafka-python, which kafka-python and kafkacore share."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafkacore.bench.pacing import Pacer
-from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
+from kafkacore.bench.peers import CHUNK_RECORDS, POLL_MS, Take, stream
 from kafkacore.clock import SYSTEM_CLOCK
 
 
 class SendLoop:
-    """``KafkaProducer.send`` in a loop."""
+    """Loop over ``KafkaProducer.send``."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class SendLoop:
 
 
 class PollLoop:
-    """``KafkaConsumer.poll`` in a loop."""
+    """Loop over ``KafkaConsumer.poll``."""
 
     def __init__(self, client: Any, topic_partition: Any) -> None:
         self._client = client
@@ -56,8 +56,8 @@ class PollLoop:
             found = poll(POLL_MS)
             for records in found.values():
                 got += len(records)
-                for at in range(0, len(records), HANDFUL):
-                    take([record.value for record in records[at : at + HANDFUL]])
+                for at in range(0, len(records), CHUNK_RECORDS):
+                    take([record.value for record in records[at : at + CHUNK_RECORDS]])
             if not found:
                 take([])
 

@@ -1,4 +1,4 @@
-"""kafkacore's own client, by records and by Arrow columns."""
+"""The client kafkacore, with records and with Arrow columns."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Rows of a record batch that is sent in one call.
+#: Rows of an Arrow record batch that is sent in one call.
 ARROW_ROWS = 100_000
 
 
 class Producer(SendLoop):
-    """Our ``KafkaProducer``."""
+    """Loop over kafkacore's ``KafkaProducer``."""
 
     def __init__(self, settings: ClientSettings) -> None:
         super().__init__(KafkaProducer(**settings))
 
 
 class ArrowProducer(SendLoop):
-    """``KafkaProducer.send_arrow``, :data:`ARROW_ROWS` a call. Needs pyarrow."""
+    """Loop over ``KafkaProducer.send_arrow``, with :data:`ARROW_ROWS` rows per call. Needs pyarrow."""
 
     def __init__(self, settings: ClientSettings) -> None:
         super().__init__(KafkaProducer(**settings))
         self._batches: list[pa.RecordBatch] = []
 
     def prepare(self, values: Sequence[bytes]) -> None:
-        """Make the columns, before the clock starts."""
+        """Create the columns before the measurement."""
         import pyarrow as pa
 
         self._batches = [
@@ -44,7 +44,7 @@ class ArrowProducer(SendLoop):
 
     def send_all(self, topic: str, values: Sequence[bytes], count: int) -> None:
         if not self._batches:
-            super().send_all(topic, values, count)  # The warm-up.
+            super().send_all(topic, values, count)  # For the warm-up.
             return
         send_arrow = self._client.send_arrow
         while count:
@@ -58,13 +58,13 @@ class ArrowProducer(SendLoop):
 
 
 class Consumer(PollLoop):
-    """Our ``KafkaConsumer``; :meth:`read_arrow` by ``poll_arrow``."""
+    """Loop over kafkacore's ``KafkaConsumer``."""
 
     def __init__(self, settings: ClientSettings, poll_records: int) -> None:
         super().__init__(KafkaConsumer(**settings), TopicPartition)
 
     def read_arrow(self, count: int, take: TakeColumns) -> None:
-        """As :meth:`read`, but ``take`` gets columns."""
+        """Read like :meth:`read`, but pass columns to ``take``."""
         poll_arrow, got = self._client.poll_arrow, 0
         while got < count:
             found = poll_arrow(POLL_MS, columns=("value",))

@@ -1,7 +1,6 @@
-"""``kafkacore bench spark``: Spark's reads and writes by ``format("kafkacore")`` against those by Spark's own
-``format("kafka")``, on one cluster.
+"""Benchmarks that compare ``format("kafkacore")`` with Spark's own ``format("kafka")`` on the same cluster.
 
-Options in (``options``), a result of the same shape as the other modes' out (``runner``). What is asked of
-Spark is data (``job``, made by ``rows``): a program of its own runs it (``driver``) and says what the JVM and
-the Python processes have used (``processes``). Does not know: our source; Spark finds it as a user's would.
+This is the implementation of ``kafkacore bench spark``. ``options`` describes a benchmark, and ``runner``
+runs it and returns a result like that of the other modes. ``rows`` defines the queries, each as a ``job``. A
+separate program (``driver``) runs them and measures the JVM and the Python processes (``processes``).
 """

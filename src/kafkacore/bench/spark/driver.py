@@ -1,9 +1,9 @@
-"""A driver program with a Spark session of its own: ``python -m kafkacore.bench.spark.driver SETTING``.
+"""Spark driver program that runs jobs: ``python -m kafkacore.bench.spark.driver SETTING``.
 
-The session's settings as JSON in; then a :class:`~kafkacore.bench.spark.job.Job` a line on standard input,
-for each a line of JSON on standard output: rows, seconds, processor seconds of the JVM and of the Python
-processes apart, memory. The first line is ``{"event": "ready"}``. Ends with its standard input, and with it
-the JVM. Does not know: sides, rounds.
+The argument contains the settings of the session in JSON. Each line on standard input is a
+:class:`~kafkacore.bench.spark.job.Job`. The program prints ``{"event": "ready"}``, and then one line of JSON
+per job: rows, seconds, memory, and the CPU seconds of the JVM and of the Python processes. The program and
+its JVM exit when standard input ends.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from kafkacore.bench.spark.job import COLLECT, RANGE, Job
-from kafkacore.bench.spark.processes import Look, look
+from kafkacore.bench.spark.processes import Usage, usage_of
 from kafkacore.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: How long the JVM may take to end, in seconds.
+#: Seconds to wait for the JVM to exit.
 END_S = 10.0
-#: Between looks at whether a stream has ended its first batch.
-LOOK_MS = 10.0
+#: Time in ms between two checks whether a stream has completed its first batch.
+CHECK_INTERVAL_MS = 10.0
 ROWS_METRIC = "number of output rows"
 
 
 class Answer(TypedDict, total=False):
-    """A line of the driver: what a job took, and how many rows came."""
+    """Line that the driver prints: the number of rows of a job, and the resources that it used."""
 
-    #: ``ready``, of the first line, which has nothing else.
+    #: ``ready`` in the first line, which contains nothing else.
     event: str
     rows: int
-    #: Of a job that collects.
+    #: Row that a job with the sink :data:`~kafkacore.bench.spark.job.COLLECT` returned.
     collected: list[int]
-    #: Of a stream, without its first batch.
+    #: Rows of a stream without its first batch.
     measured_rows: int
     batches: int
     ms_per_batch: float
@@ -52,25 +52,25 @@ class Answer(TypedDict, total=False):
     worker_peak_mib: float
 
 
-#: What had been used, and when.
-Mark = tuple[Look, float]
+#: Resources that had been used, and the time.
+Mark = tuple[Usage, float]
 
 
 class Driver:
-    """Runs jobs on a session.
+    """Spark session that runs jobs.
 
     Parameters
     ----------
     configs:
-        Of Spark.
+        Settings of Spark.
     folder:
-        For checkpoints; each job that needs one gets its own.
+        Directory for checkpoints.
     """
 
     def __init__(self, configs: dict[str, str], folder: Path) -> None:
         from pyspark.sql import SparkSession
 
-        # Workers must be this Python, not the first one on PATH.
+        # The workers must run this Python, not the first one on PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.appName("kafkacore bench spark")
         for name, value in configs.items():
@@ -81,7 +81,7 @@ class Driver:
         self._done = 0
 
     def run(self, job: Job) -> Answer:
-        """Run it; what it took, and how many rows came."""
+        """Run a job, and return its number of rows and the resources that it used."""
         self._done += 1
         start = self._mark()
         found: Answer = {"rows": 0}
@@ -103,7 +103,7 @@ class Driver:
         }
 
     def _mark(self) -> Mark:
-        return look(self._jvm.pid), SYSTEM_CLOCK.monotonic_ms()
+        return usage_of(self._jvm.pid), SYSTEM_CLOCK.monotonic_ms()
 
     def _frame(self, job: Job) -> DataFrame:
         if job.source == RANGE:
@@ -129,22 +129,23 @@ class Driver:
         first = self._store().executionsList().size()
         frame.write.format(job.sink).options(**job.sink_options).mode(mode).save()
         rows = self._rows_since(first)
-        # The fewest of any node, so that one that lost some shows; but a file is one row at first.
+        # Use the minimum over all nodes, so that lost rows are noticed. With exploded_by, the source returns
+        # one row per file, so use the maximum.
         return {"rows": (max if job.exploded_by else min)(rows, default=0)}
 
     def _store(self) -> Any:
-        """Where Spark keeps what its queries did, up to date."""
+        """Return Spark's store of the metrics of its queries, after all events were processed."""
         session: Any = self._spark
         session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         return session._jsparkSession.sharedState().statusStore()
 
     def _rows_since(self, first: int) -> list[int]:
-        """Of each node of the queries, as their own metrics have it, which costs them nothing.
+        """Return the number of rows of each node of the queries, from Spark's metrics.
 
         Parameters
         ----------
         first:
-            How many queries there were before. Spark's own source makes two, one of which says nothing.
+            Number of queries that ran before. Spark's own source runs two queries, one without this metric.
         """
         store = self._store()
         executions = store.executionsList()
@@ -160,20 +161,23 @@ class Driver:
         return found
 
     def _stream(self, job: Job) -> tuple[Answer, Mark]:
-        """Its figures and when its first batch had ended: a stream is started once and runs for long."""
+        """Run a stream. Return its figures and the resources used at the end of its first batch.
+
+        The first batch is not measured, because it includes the start of the stream.
+        """
         checkpoint = self._folder / f"checkpoint-{self._done}"
         writer = self._frame(job).writeStream.format(job.sink).options(**job.sink_options)
         writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
         start = self._mark()
         query = writer.start()
         while query.isActive and not query.recentProgress:
-            SYSTEM_CLOCK.sleep_ms(LOOK_MS)
+            SYSTEM_CLOCK.sleep_ms(CHECK_INTERVAL_MS)
         begun, first = self._mark(), len(query.recentProgress)
         query.awaitTermination()
         batches = [each for each in query.recentProgress if each["numInputRows"]]
         times_ms = [each["durationMs"]["triggerExecution"] for each in batches]
         rows = [each["numInputRows"] for each in batches]
-        # All in one batch: then its start is part of it.
+        # With a single batch, the start of the stream is part of the measurement.
         first, start = (first, begun) if len(batches) > first else (0, start)
         return {
             "rows": sum(rows),
@@ -183,7 +187,7 @@ class Driver:
         }, start
 
     def end(self) -> None:
-        """End the JVM, which ends with its standard input, and wait for it."""
+        """Stop the JVM by closing its standard input, and wait for it."""
         assert self._jvm.stdin is not None
         self._jvm.stdin.close()
         try:
@@ -193,15 +197,15 @@ class Driver:
 
 
 def _lines(found: queue.Queue[str]) -> None:
-    """Standard input line by line; behind its end, this process is done, whatever it is at."""
+    """Read standard input line by line, and exit the process when it ends."""
     for line in sys.stdin:
         found.put(line)
-    # The JVM ends as its own input does.
+    # The JVM exits when its own standard input ends.
     os._exit(1)
 
 
 def _say(answer: Answer) -> None:
-    # Behind a line break, for what the JVM prints ends where it ends.
+    # Start with a line break, because the last output of the JVM may not end with one.
     sys.stdout.write("\n" + json.dumps(answer) + "\n")
     sys.stdout.flush()
 

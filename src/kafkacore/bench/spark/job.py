@@ -1,57 +1,54 @@
-"""One query as data: what a driver process is told to run, and what a person is shown.
-
-Does not know: whose turn it is, what is measured.
-"""
+"""Description of a query, for the driver that runs it and for the result."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
 
-#: Sinks that are no data source: one row with the result, for a check before anything is measured.
+#: Name for a sink that returns one row to the driver. It is used to check the records before the measurement.
 COLLECT = "collect"
-#: The source of a job that writes: rows made by the JVM.
+#: Name for a source of rows that the JVM creates. It is used by jobs that write.
 RANGE = "range"
-#: Options that say where, not what: they differ from run to run.
+#: Options that differ from run to run and are left out of the result.
 _PLACES = ("kafka.bootstrap.servers", "subscribe", "topic", "path", "checkpointLocation")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A query: source, columns, sink."""
+    """Query with its source, columns and sink."""
 
     #: Name of the source's format, or :data:`RANGE`.
     source: str
     options: dict[str, str] = field(default_factory=dict)
-    #: In Spark's DDL; empty for the source's own.
+    #: Schema in Spark's DDL; empty for the default of the source.
     schema: str = ""
-    #: SQL expressions of one ``selectExpr`` after the other.
+    #: SQL expressions of consecutive ``selectExpr`` calls.
     selects: tuple[tuple[str, ...], ...] = ()
-    #: The column ``content`` holds log segments: their records are made of it by ``mapInArrow``, decoded by
-    #: this package (:data:`kafkacore.bench.spark.segments.EXPLODERS`).
+    #: Package that decodes log segments in the column ``content``, through ``mapInArrow``
+    #: (:data:`kafkacore.bench.spark.segments.EXPLODERS`).
     exploded_by: str = ""
     #: Name of the sink's format, or :data:`COLLECT`.
     sink: str = "noop"
     sink_options: dict[str, str] = field(default_factory=dict)
     is_streaming: bool = False
-    #: Of a :data:`RANGE`.
+    #: Number of rows of a :data:`RANGE`.
     rows: int = 0
-    #: The query is run so often, one after the other.
+    #: Number of times to run the query, one after the other.
     times: int = 1
 
     def to_json(self) -> str:
-        """One line."""
+        """Return the job as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Job:
-        """The inverse of :meth:`to_json`."""
+        """Parse the output of :meth:`to_json`."""
         fields = json.loads(text)
         fields["selects"] = tuple(tuple(each) for each in fields["selects"])
         return cls(**fields)
 
     def query(self) -> str:
-        """It as one would write it in PySpark, without the places."""
+        """Return the query as PySpark code, without the options that differ from run to run."""
         if self.source == RANGE:
             text = f"spark.range({self.rows})"
         else:

@@ -1,4 +1,4 @@
-"""What ``kafkacore bench spark`` is asked for, checked."""
+"""The options of ``kafkacore bench spark``."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from pathlib import Path
 from kafkacore.bench.spark.rows import ROWS
 from kafkacore.errors import KafkaConfigurationError
 
-#: How to get Spark's own source for PySpark 4.3, which no release of it fits.
+#: Advice on how to get Spark's own source, of which PySpark 4.3 has no matching release.
 JARS_SENTENCE = (
-    "give the jars of Spark's own kafka source: --spark-kafka-jars 'DIR/*'. For PySpark 4.3 Maven Central "
-    "has a set of mixed versions only: spark-sql-kafka-0-10_2.13:4.2.0, spark-token-provider-kafka-0-10_2.13:"
-    "4.1.0-preview1, kafka-clients:3.9.2, commons-pool2 and scala-parallel-collections_2.13"
+    "set --spark-kafka-jars 'DIR/*' to the jars of Spark's own kafka source. For PySpark 4.3, Maven Central "
+    "has only jars of different versions that work together: spark-sql-kafka-0-10_2.13:4.2.0, "
+    "spark-token-provider-kafka-0-10_2.13:4.1.0-preview1, kafka-clients:3.9.2, commons-pool2 and "
+    "scala-parallel-collections_2.13"
 )
 
 
 @dataclass(frozen=True)
 class JsonValues:
-    """Values of one JSON object each, of a data set that the caller knows.
+    """JSON values from a data set of the caller.
 
     Parameters
     ----------
     schema:
-        Of the object, in Spark's DDL.
+        Schema of the JSON objects in Spark's DDL.
     values:
-        Gives them anew at each call.
+        Function that returns a new iterator over the values.
     """
 
     schema: str
@@ -37,9 +38,9 @@ class JsonValues:
 
 @dataclass(frozen=True)
 class SparkBenchOptions:
-    """Everything that can be chosen; ``check`` says what cannot be."""
+    """Options of a benchmark. :meth:`check` validates them."""
 
-    #: ``None`` starts the embedded broker.
+    #: Brokers; ``None`` starts the embedded broker.
     bootstrap: str | None = None
     rows: tuple[str, ...] = tuple(ROWS)
     records: int = 2_000_000
@@ -48,38 +49,38 @@ class SparkBenchOptions:
     partitions: int = 2
     codec: str = "none"
     rounds: int = 3
-    #: Of Spark; its ``local[N]``.
+    #: Number of cores of Spark (``local[N]``).
     cores: int = 2
-    #: Jars of Spark's own source, as ``DIR/*``; ``None`` measures ours alone.
+    #: Jars of Spark's own source, as ``DIR/*``; ``None`` measures only kafkacore.
     kafka_jars: str | None = None
-    #: How much the row ``memory`` reads, in bytes.
+    #: Number of bytes that the row ``memory`` reads.
     memory_bytes: int = 10**10
-    #: Process of the cluster's broker, if it runs here.
+    #: Process ID of the broker, if it runs on this machine.
     broker_pid: int | None = None
-    #: For the rows of typed values.
+    #: Values for the rows that decode JSON.
     json_values: JsonValues | None = None
-    #: Longest that one side of one row may take in all, in seconds.
+    #: Maximum duration of one side of one row, in seconds.
     run_limit_s: float = 900.0
     #: Further settings of Spark.
     configs: dict[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuse what cannot be measured.
+        """Validate the options.
 
         Raises
         ------
         KafkaConfigurationError
-            With the sentence for the user.
+            An option is invalid.
         """
         if strange := [name for name in self.rows if name not in ROWS]:
-            raise KafkaConfigurationError(f"there is no row {strange[0]!r}: {', '.join(ROWS)}")
+            raise KafkaConfigurationError(f"unknown row {strange[0]!r}: it must be one of {', '.join(ROWS)}")
         for what, wrong in (
             ("--records must be at least 100", self.records < 100),
             ("--rounds must be at least 1", self.rounds < 1),
             ("--size must be at least 1", self.size < 1),
             ("--partitions must be at least 1", self.partitions < 1),
             (
-                "bench spark needs /proc, which is Linux's",
+                "bench spark needs /proc, which only Linux has",
                 not Path("/proc/self/stat").exists(),
             ),
         ):
@@ -87,11 +88,11 @@ class SparkBenchOptions:
                 raise KafkaConfigurationError(what)
         if self.kafka_jars is not None and not self.jars():
             raise KafkaConfigurationError(
-                f"--spark-kafka-jars {self.kafka_jars} names no jar of Spark's kafka source; {JARS_SENTENCE}"
+                f"--spark-kafka-jars {self.kafka_jars} does not contain Spark's kafka source: {JARS_SENTENCE}"
             )
 
     def jars(self) -> list[str]:
-        """The jars of Spark's own source; empty if it is not among them."""
+        """Return the jars of Spark's own source; an empty list if it is not among them."""
         if self.kafka_jars is None:
             return []
         parts = self.kafka_jars.split(os.pathsep)
@@ -100,6 +101,6 @@ class SparkBenchOptions:
         return found if has_source else []
 
     def to_dict(self) -> dict[str, object]:
-        """For the result; without places of this machine."""
+        """Return the options for the result, without paths of this machine."""
         names = ("rows", "records", "size", "partitions", "codec", "rounds", "cores", "memory_bytes")
         return {name: getattr(self, name) for name in names} | {"bootstrap": self.bootstrap}

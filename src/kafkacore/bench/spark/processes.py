@@ -1,7 +1,4 @@
-"""What a JVM and the Python processes under it have used, by ``/proc``.
-
-A process number in, processor seconds and memory out. Does not know: what they do. Linux only.
-"""
+"""Measure the CPU time and memory of a JVM and its Python processes with ``/proc``. Linux only."""
 
 from __future__ import annotations
 
@@ -15,37 +12,37 @@ from kafkacore.bench.meter import MIB
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
-#: Fields of ``stat`` behind the name in brackets.
+#: Indexes of the fields of ``stat`` after the name in parentheses.
 _PARENT, _USER, _SYSTEM, _CHILDREN_USER, _CHILDREN_SYSTEM = 1, 11, 12, 13, 14
 
 
 @dataclass(frozen=True)
-class Look:
-    """Processor seconds since the processes began, and the most memory that each has had."""
+class Usage:
+    """CPU seconds since the processes started, and the peak memory of each."""
 
     jvm_cpu_s: float
-    #: Of all descendants of the JVM: daemons, workers, and those that have ended.
+    #: CPU seconds of all descendants of the JVM, including those that have exited.
     python_cpu_s: float
     jvm_peak_mib: float
-    #: Of each living Python process.
+    #: Peak memory of each running Python process.
     python_peaks_mib: tuple[float, ...]
 
     @property
     def worker_peak_mib(self) -> float:
-        """Of the largest Python process."""
+        """Peak memory of the largest Python process."""
         return max(self.python_peaks_mib, default=0.0)
 
 
-def look(jvm: int) -> Look:
-    """Everything of the JVM with process number ``jvm`` until now."""
+def usage_of(jvm: int) -> Usage:
+    """Return the usage of the JVM with process ID ``jvm`` and of its descendants."""
     stats = dict(_stats())
     own = stats[jvm]
-    # What has ended is counted by who has waited for it: the JVM, or a daemon under it.
+    # The CPU time of an exited process is added to the parent that waited for it: the JVM or a daemon.
     python_ticks = _ticks(own, _CHILDREN_USER, _CHILDREN_SYSTEM)
     found = _below(jvm, stats)
     for pid in found:
         python_ticks += _ticks(stats[pid], _USER, _SYSTEM, _CHILDREN_USER, _CHILDREN_SYSTEM)
-    return Look(
+    return Usage(
         _ticks(own, _USER, _SYSTEM) / _TICKS_PER_S,
         python_ticks / _TICKS_PER_S,
         _peak_mib(jvm),
@@ -54,7 +51,7 @@ def look(jvm: int) -> Look:
 
 
 def descendants(pid: int) -> dict[int, int]:
-    """All processes below ``pid``, and the parent of each."""
+    """Return all descendants of ``pid``, each with its parent."""
     return _below(pid, dict(_stats()))
 
 
@@ -76,7 +73,7 @@ def _stats() -> Iterator[tuple[int, list[str]]]:
         if folder.name.isdecimal():
             try:
                 text = (folder / "stat").read_text()
-            except OSError:  # It has just ended.
+            except OSError:  # The process has just exited.
                 continue
             yield int(folder.name), text.rpartition(")")[2].split()
 

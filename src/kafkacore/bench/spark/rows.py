@@ -1,8 +1,4 @@
-"""The rows of the table: what is measured, and each side's query.
-
-A :class:`Place` in, a :class:`~kafkacore.bench.spark.job.Job` for each side out. Does not know: rounds, how a
-job is run.
-"""
+"""The rows of the result table, with the query of each side."""
 
 from __future__ import annotations
 
@@ -12,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from kafkacore.bench.spark.job import COLLECT, RANGE, Job
 
 OURS, THEIRS, THEIRS_TUNED = "kafkacore", "spark-kafka", "spark-kafka-tuned"
-#: Whole files by Spark's own reader, decoded by what there is without us, or by our own record package.
+#: Whole files from Spark's ``binaryFile`` source, decoded with aiokafka or with kafkacore's record package.
 BINARY, BINARY_OURS = "binaryFile-aiokafka", "binaryFile-kafkacore"
 
-#: What one sets for throughput in Spark's own source, and in its sink.
+#: Settings for throughput of Spark's own source and sink.
 TUNED_SOURCE = {
     "kafka.max.poll.records": "50000",
     "kafka.fetch.max.bytes": str(100 << 20),
@@ -23,36 +19,37 @@ TUNED_SOURCE = {
 }
 TUNED_SINK = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
 ROWS_A_TRIGGER = 1_000_000
-#: What costs many times as much as a plain read has so much fewer records; ``binaryFile`` holds ten times a
-#: segment file's bytes in memory.
+#: Divisor of the number of records for kinds that cost much more than a plain read. ``binaryFile`` also needs
+#: ten times the size of a segment file in memory.
 FEWER = {"json": 2, "none": 2, "segments": 2}
-#: Records a trigger of the row that has the smallest, and how many triggers.
+#: Records per trigger, and number of triggers, of the row ``trigger``.
 SMALLEST_TRIGGER = 2
 TRIGGERS = 50
-#: Every column of every row, whatever the order: the sides must agree. Below what a sum of many may reach.
+#: Row count and order-independent checksum of all columns, on which all sides must agree. The modulo prevents
+#: an overflow of the sum.
 CHECK = ("count(*)", "coalesce(sum(xxhash64(*) % 1000000007), 0)")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row's records are, or go."""
+    """Location and properties of the records of a row."""
 
     bootstrap: str
     topic: str
     records: int
-    #: Takes files.
+    #: Directory for files.
     folder: str
-    #: Of the JSON in the values, in Spark's DDL.
+    #: Schema of the JSON values, in Spark's DDL.
     json_schema: str = ""
-    #: Folder of the topic's log segments.
+    #: Directory of the topic's log segments.
     segments: str = ""
     times: int = 1
     rows_a_trigger: int = ROWS_A_TRIGGER
-    #: Bytes of a value, on the average.
+    #: Average bytes of a value.
     size: int = 100
 
     def source(self, more: dict[str, str] | None = None) -> dict[str, str]:
-        """Options of both sources."""
+        """Return the options of both sources."""
         given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.topic}
         return given | {"startingOffsets": "earliest"} | (more or {})
 
@@ -62,21 +59,21 @@ Jobs = dict[str, Job]
 
 @dataclass(frozen=True)
 class Row:
-    """What is measured."""
+    """One row of the table."""
 
     what: str
-    #: Name of a side → its job; ours is first.
+    #: Function that returns the job of each side, kafkacore first.
     jobs: Callable[[Place], Jobs]
     #: Kind of records that are read: ``plain``, ``json``, ``large``, ``few``, ``segments``, or ``none``.
     reads: str = "plain"
-    #: Side → how much less CPU (or time, of the smallest trigger) ours should need.
+    #: Factor by which kafkacore should need less CPU than a side, or less time for the row ``trigger``.
     goals: dict[str, float] = field(default_factory=dict)
-    #: Before the clock starts, all sides must have read the same.
+    #: Whether to check before the measurement that all sides read the same records.
     is_checked: bool = True
 
 
 def _sources(base: Job) -> Jobs:
-    """Ours, Spark's own, and that one tuned."""
+    """Return the jobs of kafkacore, of Spark's own source, and of Spark's own source with tuned settings."""
     theirs = replace(base, source="kafka")
     return {
         OURS: base,
@@ -110,7 +107,7 @@ def _json(place: Place) -> Jobs:
     ours = Job("kafkacore", place.source({"value.format": "json"}), schema=place.json_schema)
     parse = (f"from_json(CAST(value AS STRING), '{place.json_schema}') AS parsed",)
     theirs = Job("kafka", place.source(), selects=(parse, ("parsed.*",)))
-    # Tuned or not is the same here: what costs is the parsing.
+    # A tuned side would be the same, because the parsing dominates the cost.
     return {OURS: ours, THEIRS: theirs}
 
 
@@ -120,7 +117,7 @@ def _json_parquet(place: Place) -> Jobs:
 
 
 def _write(place: Place) -> Jobs:
-    # A constant, which costs Spark nothing to make: the sinks are measured, not functions on text.
+    # The value is a constant that Spark computes once, so that only the sinks are measured.
     value = f"CAST(rpad('', {place.size}, 'kafkacore') AS BINARY) AS value"
     select = ("CAST(CAST(id AS STRING) AS BINARY) AS key", value)
     sink = {"kafka.bootstrap.servers": place.bootstrap, "topic": place.topic}
@@ -130,7 +127,7 @@ def _write(place: Place) -> Jobs:
 
 
 def _log(place: Place) -> Jobs:
-    # Not all that is called so: the broker's own log lies there too.
+    # The pattern excludes the broker's own log file, which is in the same directory.
     files = {"path": f"{place.segments}/{place.topic}-*/*.log"}
     return {
         OURS: Job("kafkacore-log", {"path": place.segments}),
@@ -144,7 +141,7 @@ def _memory(place: Place) -> Jobs:
 
 
 def check_of(job: Job) -> Job:
-    """The same rows, counted and summed up."""
+    """Return a job that computes :data:`CHECK` over the rows of another job."""
     return replace(job, sink=COLLECT, sink_options={}, is_streaming=False, selects=(*job.selects, CHECK))
 
 
@@ -152,13 +149,13 @@ def check_of(job: Job) -> Job:
 ROWS: dict[str, Row] = {
     "read": Row("7 columns to the noop sink", _read, goals={THEIRS: 1.8, THEIRS_TUNED: 1.3}),
     "schema": Row("key and value by schema", _schema, goals={THEIRS_TUNED: 1.7}),
-    "stream": Row("streaming, 1 M rows a trigger", _stream, goals={THEIRS: 1.5}, is_checked=False),
+    "stream": Row("streaming, 1 M rows per trigger", _stream, goals={THEIRS: 1.5}, is_checked=False),
     "json": Row("JSON to typed columns", _json, "json", goals={THEIRS: 2.5}),
     "json-parquet": Row(
         "JSON to typed columns to Parquet", _json_parquet, "json", goals={THEIRS: 1.8}, is_checked=False
     ),
     "write": Row("write key and value", _write, "none", goals={THEIRS: 3.0}, is_checked=False),
     "log": Row("log segment files to rows", _log, "segments", goals={BINARY: 5.0}),
-    "trigger": Row("2 rows a trigger", _trigger, "few", goals={THEIRS: 1.0}, is_checked=False),
+    "trigger": Row("2 rows per trigger", _trigger, "few", goals={THEIRS: 1.0}, is_checked=False),
     "memory": Row("memory of a worker", _memory, "large", is_checked=False),
 }

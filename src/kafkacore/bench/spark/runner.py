@@ -1,7 +1,7 @@
-"""The rows in turn; in each, every side in a driver program of its own, round by round in turn.
+"""Run the rows of a benchmark. In each row, the sides take turns, round by round.
 
-Options in, a result out. Before the clock starts each side has read everything once, and all sides must have
-read the same. Does not know: the command line, how progress looks.
+Each side has its own driver program. Before the measurement, each side reads all records once, and all sides
+must have read the same records.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from kafkacore.bench.spark.topics import DISTINCT, fill, letters, record_count
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
 
-#: Bytes of a value of the row ``memory``, and of its topic, which is read over and over.
+#: Bytes of a value of the row ``memory``, and of its topic, which is read repeatedly.
 LARGE_BYTES = 1_000
 LARGE_TOPIC_BYTES = 10**9
 DRIVER = "kafkacore.bench.spark.driver"
-#: Jars of which the versions are worth knowing. A name may have digits of its own, as of Scala's version:
+#: Jars whose versions are part of the result. A name may also contain the version of Scala, as in
 #: ``spark-sql-kafka-0-10_2.13-4.2.0.jar``.
 _JAR = re.compile(
     r"((?:spark-sql-kafka|spark-token-provider|kafka-clients).*)-(\d+\.[\w.]+(?:-[a-z]\w*)?)\.jar"
@@ -53,32 +53,36 @@ _JAR = re.compile(
 
 
 def run_spark_bench(options: SparkBenchOptions, progress: Progress, command: str = "") -> Result:
-    """Measure all that the options ask for.
+    """Run a benchmark.
 
     Parameters
     ----------
+    options:
+        Rows and settings.
     progress:
-        Is told about each step.
+        Display of the progress.
     command:
-        What the user has written, for the result.
+        Command line of the user, for the result.
 
     Returns
     -------
     dict
-        A result of schema 1, as of :func:`kafkacore.bench.runner.run_bench`.
+        A result of schema 1, as from :func:`kafkacore.bench.runner.run_bench`.
 
     Raises
     ------
     KafkaConfigurationError
-        If the options, or what is installed, do not allow it.
+        The options are invalid, or a required package is missing.
     KafkaError
-        If the cluster cannot be used.
+        The cluster cannot be used.
     """
     options.check()
     try:
         spark_version = metadata.version("pyspark")
     except metadata.PackageNotFoundError:
-        raise KafkaConfigurationError("bench spark needs PySpark: pip install 'kafkacore[spark]'") from None
+        raise KafkaConfigurationError(
+            "bench spark needs PySpark: run pip install 'kafkacore[spark]'"
+        ) from None
     with ExitStack() as stack:
         bench = _SparkBench(options, progress, stack)
         results = [entry for name in options.rows for entry in bench.row(name)]
@@ -95,7 +99,7 @@ def run_spark_bench(options: SparkBenchOptions, progress: Progress, command: str
 
 
 class _SparkBench:
-    """What the rows of one run share."""
+    """State that the rows of one benchmark share."""
 
     def __init__(self, options: SparkBenchOptions, progress: Progress, stack: ExitStack) -> None:
         self.started_ms = SYSTEM_CLOCK.wall_ms()
@@ -105,17 +109,17 @@ class _SparkBench:
         self._stack = stack
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafkacore-bench-")))
         self.cluster = stack.enter_context(BenchCluster(options.bootstrap, progress.say, options.broker_pid))
-        #: Places that are there to be read, by the kind of their records.
+        #: Locations of records to read, by the kind of the records.
         self._places: dict[str, Place] = {}
         if not options.jars():
-            self._lacks("Spark's own source", JARS_SENTENCE)
+            self._report_missing("Spark's own source", JARS_SENTENCE)
 
-    def _lacks(self, what: str, why: str) -> None:
+    def _report_missing(self, what: str, why: str) -> None:
         self.missing[what] = why
-        self._progress.say(f"without {what}: {why}")
+        self._progress.say(f"skipping {what}: {why}")
 
     def jar_versions(self) -> dict[str, str]:
-        """Of Spark's own source, by the names of its jars."""
+        """Return the versions of Spark's own source, by the names of its jars."""
         found = {}
         for path in self._options.jars():
             if match := _JAR.fullmatch(Path(path).name):
@@ -125,17 +129,17 @@ class _SparkBench:
     # ---- A row -------------------------------------------------------------------------------------------
 
     def row(self, name: str) -> list[Entry]:
-        """The entries of all sides of a row."""
+        """Measure a row, and return the entries of all its sides."""
         row = ROWS[name]
         if row.reads == "json" and self._options.json_values is None:
-            self._lacks(f"row {name}", "no JSON to read; pip install 'kafkacore[demo]'")
+            self._report_missing(f"row {name}", "no JSON to read; run pip install 'kafkacore[demo]'")
             return []
         place = self._place(row.reads)
         jobs = row.jobs(place)
         if not self._options.jars():
             jobs = {side: job for side, job in jobs.items() if side not in (THEIRS, THEIRS_TUNED)}
         if BINARY in jobs and importlib.util.find_spec("aiokafka") is None:
-            self._lacks(BINARY, "aiokafka is not installed; pip install 'kafkacore[bench]'")
+            self._report_missing(BINARY, "aiokafka is not installed; run pip install 'kafkacore[bench]'")
             del jobs[BINARY]
         case = self._case(name, place)
         standings = [Standing(side, {"query": job.query()}) for side, job in jobs.items()]
@@ -146,7 +150,7 @@ class _SparkBench:
             self._progress.step(f"{name}: {row.what}", total, "run" if total == 1 else "runs") as advance,
         ):
             sides = {side: self._driver(stack) for side in jobs}
-            void = self._first_turn(row, place, jobs, sides) if name != "memory" else {}
+            void = self._warm_up(row, place, jobs, sides) if name != "memory" else {}
             for done in range(total):
                 standing = standings[done % len(standings)]
                 side = standing.name
@@ -162,11 +166,11 @@ class _SparkBench:
         return Case(f"spark-{name}", self._options.codec, self._options.partitions, records, place.size)
 
     def _driver(self, stack: ExitStack) -> Worker[Answer]:
-        """A new driver program; ready, and ended behind the block."""
+        """Start a driver program and wait until it is ready. ``stack`` stops it."""
         folder = tempfile.mkdtemp(dir=self._folder)
         configs = {
             "spark.master": f"local[{self._options.cores}]",
-            # A whole segment in one cell, and its copies, are more than the usual gigabyte.
+            # A whole segment in one cell, with its copies, needs more than the default of 1 GB.
             "spark.driver.memory": "4g",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
@@ -181,16 +185,16 @@ class _SparkBench:
             configs["spark.jars"] = ",".join(jars)
         setting = json.dumps({"configs": configs | self._options.configs, "folder": folder})
         command = [sys.executable, "-m", DRIVER, setting]
-        worker = Worker[Answer](command, self._options.run_limit_s, self.cluster.look)
+        worker = Worker[Answer](command, self._options.run_limit_s, self.cluster.check_alive)
         stack.enter_context(worker)
         worker.answer()
-        stack.callback(worker.tell, "")
+        stack.callback(worker.send_line, "")
         return worker
 
-    def _first_turn(
+    def _warm_up(
         self, row: Row, place: Place, jobs: dict[str, Job], sides: dict[str, Worker[Answer]]
     ) -> dict[str, str]:
-        """Every side runs once for nothing; why one cannot be measured."""
+        """Run every side once without measuring it, and return why a side cannot be measured."""
         void: dict[str, str] = {}
         read: dict[str, list[int]] = {}
         for side, job in jobs.items():
@@ -202,9 +206,9 @@ class _SparkBench:
                 void[side] = f"failed: {failure}"
         for side, found in read.items():
             if found[0] != place.records:
-                void[side] = f"{found[0]:,} rows of {place.records:,}"
+                void[side] = f"read {found[0]:,} of {place.records:,} rows"
             elif found != read.get(OURS, found):
-                void[side] = f"other values than {OURS}"
+                void[side] = f"read other values than {OURS}"
         return void
 
     # ---- A round -----------------------------------------------------------------------------------------
@@ -217,9 +221,9 @@ class _SparkBench:
             return {"void": f"failed: {failure}"}
         broker_after_s = self.cluster.cpu_seconds()
         expected = place.records * place.times
-        # Of what was written the topic says how much it is; Spark's own sink does not.
-        came = used["rows"] if written is None else written
-        void = None if came == expected else f"{came:,} rows of {expected:,}"
+        # Spark's own sink does not report the number of rows, so it is taken from the topic.
+        actual = used["rows"] if written is None else written
+        void = None if actual == expected else f"{actual:,} of {expected:,} rows"
         counted = max(1, used.get("measured_rows", expected))
         cpu_s = used["jvm_cpu_s"] + used["python_cpu_s"]
         figures: Figures = {
@@ -252,7 +256,7 @@ class _SparkBench:
         return figures
 
     def _run(self, job: Job, driver: Worker[Answer]) -> tuple[Answer, int | None]:
-        """What the driver says of a job, and how many records it has written, if it writes to Kafka."""
+        """Run a job. Return the driver's answer, and the number of records that were written to Kafka."""
         if job.source != RANGE:
             return _ask(driver, job), None
         topic = self.cluster.create_topic(self._options.partitions)
@@ -262,7 +266,7 @@ class _SparkBench:
         finally:
             self.cluster.delete_topic(topic)
 
-    # ---- What is read ------------------------------------------------------------------------------------
+    # ---- Records to read ---------------------------------------------------------------------------------
 
     def _place(self, kind: str) -> Place:
         if kind not in self._places:
@@ -289,7 +293,7 @@ class _SparkBench:
             values = letters(min(10_000, records), LARGE_BYTES)
             place = replace(place, times=max(1, options.memory_bytes // (records * LARGE_BYTES)))
         elif kind == "segments":
-            # Ours writes Kafka's files where we know to find them.
+            # The embedded broker writes Kafka's files to a known directory.
             cluster = self._stack.enter_context(BenchCluster(None, self._progress.say))
             place = replace(place, segments=str(cluster.data_dir))
         with self._progress.step(f"{records:,} {kind} records"):
@@ -299,5 +303,5 @@ class _SparkBench:
 
 
 def _ask(driver: Worker[Answer], job: Job) -> Answer:
-    driver.tell(job.to_json())
+    driver.send_line(job.to_json())
     return driver.answer()

@@ -1,8 +1,8 @@
-"""What one writes today to read log segments in Spark: whole files as bytes, their records by ``mapInArrow``.
+"""Read log segments in Spark without ``format("kafkacore-log")``, as its peers in the benchmark.
 
-The peers of ``format("kafkacore-log")``. Batches of ``binaryFile`` in, of Kafka's columns out: with the
-fastest decoder that there is without us, aiokafka's compiled one, and with our own, which leaves the way
-through Spark as the difference.
+``binaryFile`` reads whole files as bytes, and functions for ``mapInArrow`` decode their records. One uses
+aiokafka's compiled decoder, the fastest alternative. The other uses kafkacore's own, so that it differs from
+``kafkacore-log`` only in the path through Spark.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SCHEMA = (
     "timestampType int"
 )
 _COLUMNS = ("key", "value", "offset", "timestamp", "timestamp_type")
-#: Of one batch that goes back to the JVM.
+#: Maximum rows of a batch that is returned to the JVM.
 _ROWS = 100_000
 
 Exploder = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 def records_by_kafkacore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``DataFrame.mapInArrow`` on the columns ``path`` and ``content`` of ``binaryFile``."""
+    """Decode the columns ``path`` and ``content`` of ``binaryFile`` with kafkacore, for ``mapInArrow``."""
     import pyarrow as pa
 
     for topic, partition, data in _files(batches):
@@ -42,7 +42,7 @@ def records_by_kafkacore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def records_by_aiokafka(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same with ``aiokafka.record``: an object a record, then columns of lists."""
+    """Decode the same columns with ``aiokafka.record``: one object per record, then columns from lists."""
     import pyarrow as pa
 
     for topic, partition, data in _files(batches):
@@ -60,12 +60,12 @@ def records_by_aiokafka(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
             yield _with_place(topic, partition, columns)
 
 
-#: By the package that decodes.
+#: Function for ``mapInArrow`` by the package that decodes.
 EXPLODERS: dict[str, Exploder] = {"kafkacore": records_by_kafkacore, "aiokafka": records_by_aiokafka}
 
 
 class _Record(Protocol):
-    """A record of aiokafka, which has no types."""
+    """Record of aiokafka, which has no type annotations."""
 
     key: bytes | None
     value: bytes | None
@@ -84,14 +84,14 @@ def _aiokafka_records(data: bytes) -> Iterator[_Record]:
         while found.has_next():
             batch = found.next_batch()
             if not batch.validate_crc():
-                raise CorruptRecordException(f"CRC of the batch at offset {batch.base_offset}")
+                raise CorruptRecordException(f"wrong CRC of the batch at offset {batch.base_offset}")
             yield batch
 
     return chain.from_iterable(checked())
 
 
 def _files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, int, memoryview]]:
-    """Topic, partition and bytes of each: ``.../<topic>-<partition>/<first offset>.log``."""
+    """Yield topic, partition and bytes of each file ``.../<topic>-<partition>/<base offset>.log``."""
     for batch in batches:
         for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
             topic, _, partition = str(path).split("/")[-2].rpartition("-")

@@ -1,7 +1,4 @@
-"""What is read: topics filled with records that are numbered, or with values that somebody else has made.
-
-A cluster in, a topic out. Does not know: Spark.
-"""
+"""Fill topics with records for the Spark benchmark."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Records that go to one partition before the next one has its turn.
+#: Number of consecutive records that are sent to one partition.
 TURN = 10_000
-#: Distinct records; then they come again.
+#: Number of distinct records. Beyond it, they are repeated.
 DISTINCT = 100_000
 _LETTERS = bytes(b"0123456789abcdef"[byte % 16] for byte in range(256))
 
@@ -29,14 +26,20 @@ _LETTERS = bytes(b"0123456789abcdef"[byte % 16] for byte in range(256))
 def fill(
     cluster: BenchCluster, partitions: int, records: int, values: Iterable[bytes], codec: str = "none"
 ) -> str:
-    """A new topic with ``records`` records, keyed by their numbers, spread evenly over the partitions.
+    """Create a topic with ``records`` records, distributed evenly over the partitions, and return its name.
+
+    The keys are the numbers of the records.
 
     Parameters
     ----------
+    cluster:
+        The cluster.
+    partitions, records:
+        Number of partitions and records.
     values:
-        Come again from the first when they are at an end.
+        Values of the records. They are repeated if there are fewer than ``records``.
     codec:
-        Of the record batches.
+        Compression codec of the record batches.
     """
     import pyarrow as pa
 
@@ -54,7 +57,7 @@ def fill(
         buffer_memory=TUNED_BUFFER_BYTES,
         **compression,
     ) as producer:
-        # A turn is smaller where that spreads few records over all partitions.
+        # With few records, use smaller turns, so that every partition gets some.
         turn = max(1, min(TURN, records // partitions))
         for number, piece in enumerate(_pieces(table, records, turn)):
             producer.send_arrow(topic, piece, partition=number % partitions)
@@ -72,13 +75,13 @@ def _pieces(table: pa.RecordBatch, records: int, turn: int) -> Iterator[pa.Recor
 
 
 def letters(count: int, size: int, seed: int = 7) -> list[bytes]:
-    """Values of ``size`` bytes, letters out of sixteen by chance."""
+    """Return values of ``size`` bytes, which are random letters out of sixteen."""
     blob = Clock(seed).random.randbytes(count * size).translate(_LETTERS)
     return [blob[at : at + size] for at in range(0, count * size, size)]
 
 
 def record_count(bootstrap: str, topic: str, partitions: int) -> int:
-    """How many records a topic has had, by its end offsets."""
+    """Return the number of records that were written to a topic, from its end offsets."""
     places = [TopicPartition(topic, number) for number in range(partitions)]
     with KafkaConsumer(bootstrap_servers=bootstrap) as consumer:
         return sum(consumer.end_offsets(places).values())
