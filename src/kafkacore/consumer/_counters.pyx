@@ -1,5 +1,8 @@
 # cython: auto_pickle=False, autotestdict=False
-"""Counters of fetch responses, positions and polls. They record a few sensors per event, and none per record."""
+"""Counters of fetch responses, positions and polls.
+
+They record a few sensors per event, and none per record.
+"""
 
 cimport cython
 from libc.stdint cimport int64_t

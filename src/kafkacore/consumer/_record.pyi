@@ -3,26 +3,29 @@ from typing import Any, ClassVar, final
 
 @final
 class ConsumerRecord:
-    """A record as kafka-python names it; compares, unpacks and pickles like its named tuple.
+    """A record, with kafka-python's field names.
+
+    It compares, unpacks and pickles like kafka-python's named tuple.
 
     Parameters
     ----------
     topic, partition, offset
-        Where it was.
+        Position of the record.
     leader_epoch
-        Epoch of the leader that wrote it, -1 if unknown.
+        Epoch of the leader that wrote the record, or -1 if unknown.
     timestamp
-        Milliseconds since the epoch, -1 if it has none.
+        Milliseconds since the epoch, or -1 without a timestamp.
     timestamp_type
-        0 for the producer's clock, 1 for the broker's.
+        0 if the producer set the timestamp, 1 if the broker did.
     key, value
-        As the deserializer made them; ``bytes`` or ``None`` without one, made anew by each reading.
+        Objects that the deserializers returned. Without a deserializer ``bytes`` or ``None``, created by each
+        access.
     headers
         List of ``(str, bytes or None)``.
     checksum
-        Always ``None`` since message format 2.
+        Always ``None``; message format 2 has no checksum per record.
     serialized_key_size, serialized_value_size, serialized_header_size
-        Bytes; -1 for none.
+        Size in bytes, or -1 without a key, value or headers.
     """
 
     _fields: ClassVar[tuple[str, ...]]
@@ -68,8 +71,9 @@ class ConsumerRecord:
     @property
     def serialized_header_size(self) -> int: ...
     def detach(self) -> ConsumerRecord:
-        """Let go of the fetch response: copy key, value and headers out, so that a small record does not pin
-        a large buffer.
+        """Copy key, value and headers, and release the fetch response.
+
+        A record that is kept for a long time then does not keep a large response in memory.
 
         Returns
         -------
@@ -85,4 +89,4 @@ class ConsumerRecord:
 
 @final
 class OwnFields:
-    """What a record has as Python objects."""
+    """The fields of a record that exist as Python objects."""

@@ -112,7 +112,7 @@ cdef class RequestFuture:
             self._finish(None, error)
 
     def complete_unless_done(self, value):
-        """Complete with ``value`` unless a Ctrl-C has failed the future; then call the remaining listeners."""
+        """Complete with ``value`` unless a Ctrl-C has failed it; then call the remaining listeners."""
         if self._done:
             self.fire_rest()
         else:

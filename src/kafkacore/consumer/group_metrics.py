@@ -152,7 +152,7 @@ class CountedGroupMetrics:
             ("failed-rebalance-total", "Number of failed tries of a rebalance.", failed.occurrences),
             ("failed-rebalance-rate-per-hour", "Number of failed tries of a rebalance per hour.",
              _per_hour(failed)),
-            ("last-rebalance-seconds-ago", "Seconds since the last completed rebalance, or -1 before the first.",
+            ("last-rebalance-seconds-ago", "Seconds since the last completed rebalance; -1 before the first.",
              lambda now_ms: _seconds_ago(self._last_rebalance_ms, now_ms)),
         ):  # fmt: skip
             add(name, group, description, measure)

@@ -17,7 +17,7 @@ from kafkacore.structs import TopicPartition
 
 
 class Hold:
-    """Context manager that :meth:`KafkaConsumer.hold` returns.
+    """Context manager that ``KafkaConsumer.hold`` returns.
 
     Any thread may use its properties and :meth:`check`.
     """

@@ -27,7 +27,7 @@ def scan_records(
     Returns
     -------
     tuple
-        The largest timestamp, -1 for none; the number of rejected records; and ``(index, timestamp)`` for
+        The largest timestamp, or -1; the number of rejected records; and ``(index, timestamp)`` for
         each of the first rejected records, with the timestamp ``None`` if it lacks its key.
 
     Raises

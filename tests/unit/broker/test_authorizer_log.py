@@ -135,7 +135,9 @@ def test_entry_that_denies_is_named_and_makes_no_line_of_its_own(
         said(log)
         assert ask_for(broker, "t1", denials[1][3]) == [29, 29]
         first, second = said(log)
-        assert first.endswith("on topic 't1': an ACL denies ALL to 'User:ANONYMOUS' at '*' on prefixed 't'")
-        assert ": an ACL denies DESCRIBE to 'User:*' at '*' on literal 'u\\nERROR uuu" in second
+        assert first.endswith(
+            "on topic 't1': an ACL denies ALL to 'User:ANONYMOUS' at '*' on prefixed resource 't'"
+        )
+        assert ": an ACL denies DESCRIBE to 'User:*' at '*' on literal resource 'u\\nERROR uuu" in second
         assert len(second) < 700
         assert "\n" not in second

@@ -137,8 +137,8 @@ def test_password_of_a_job_stays_where_it_is(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "file", "sentence"),
     [
-        (["--username", "a", "--security-protocol", "SSL"], None, "say SASL_SSL"),
-        (["--password-file", "p"], None, "add --username"),
+        (["--username", "a", "--security-protocol", "SSL"], None, "use SASL_SSL"),
+        (["--password-file", "p"], None, "needs --username"),
         (
             [],
             "ssl.truststore.location=/x.jks\n",
@@ -149,7 +149,7 @@ def test_password_of_a_job_stays_where_it_is(tmp_path, monkeypatch):
             f"sasl.jaas.config=evil.Module required password={MARK};\n",
             "unknown login module: use one of Plain",
         ),
-        ([], f"sasl.pasword={MARK}\n", "has sasl.pasword, which kafkacore does not know: leave it out"),
+        ([], f"sasl.pasword={MARK}\n", "unknown setting sasl.pasword; remove it"),
         ([], "request.timeout.ms=soon\n", "request.timeout.ms must be a whole number"),
         ([], "sasl.password=${env:KAFKACORE_NOT_SET}\n", "KAFKACORE_NOT_SET', which is not allowed"),
         ([], "client.id=${env:KAFKACORE_PASSWORD}\n", "client.id contains a reference"),
@@ -168,7 +168,7 @@ def test_password_without_a_terminal_says_what_to_set(monkeypatch, capsys):
 
     monkeypatch.setattr(connection.os, "open", no_terminal)
     assert main(["topics", "list", "--username", "alice"]) == 2
-    assert "set KAFKACORE_PASSWORD, or give --password-file FILE" in capsys.readouterr().err
+    assert "set KAFKACORE_PASSWORD, or use --password-file FILE" in capsys.readouterr().err
 
 
 def test_file_that_is_not_there_is_named(tmp_path, capsys):

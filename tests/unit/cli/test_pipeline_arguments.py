@@ -33,15 +33,15 @@ def config(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "--path is missing: where the sink parquet is"),
+        ([], "--path is missing: the sink parquet needs it"),
         ([*TOPIC, "--path", "p"], "--checkpoint is missing"),
         ([*CHECKPOINT, "--path", "p", "--topic", "t"], "--bootstrap is missing"),
         ([*CHECKPOINT, "--path", "p", "--bootstrap", "h:1"], "--topic is missing"),
         (PARQUET, "format json needs a schema"),
         ([*PARQUET, "--format", "avro"], "set the option value.schema to its JSON, or schema.registry"),
-        ([*PARQUET, "--trigger", "sometimes"], "neither available-now nor an interval such as '10 seconds'"),
-        ([*PARQUET, "--schema", "a INT", "--derive", "x y=1"], "--derive 'x y' is no name of a column"),
-        ([*PARQUET, "--format", "yaml"], "--format yaml is none of raw, string, long"),
+        ([*PARQUET, "--trigger", "sometimes"], "use available-now or an interval such as '10 seconds'"),
+        ([*PARQUET, "--schema", "a INT", "--derive", "x y=1"], "--derive 'x y' is not a valid column name"),
+        ([*PARQUET, "--format", "yaml"], "--format yaml is unknown: use one of raw, string, long"),
         ([*PARQUET, "--format", "raw", "--key-format", "json"], "key format must be one of raw, string"),
         (
             [*PARQUET, "--format", "raw", "--schema", "a INT"],
@@ -54,7 +54,7 @@ def config(*arguments):
         ([*PARQUET, "--schema", "a INT", "--mode", "lenient"], "mode must be one of PERMISSIVE"),
         ([*PARQUET, "--schema", "@nowhere"], "No such file or directory: nowhere"),
         ([*PARQUET, "--schema", "a INT", "--keep", "colour"], "cannot keep colour"),
-        ([*PARQUET, "--schema", "a INT", "--group-by", "a"], "go together"),
+        ([*PARQUET, "--schema", "a INT", "--group-by", "a"], "must be given together"),
         ([*PARQUET, "--schema", "a INT", "--option", "startingOffsetz=1"], "did you mean startingOffsets?"),
         ([*PARQUET, "--schema", "a INT", "--starting-offsets", "yesterday"], "startingOffsets must be JSON"),
         (
@@ -62,12 +62,24 @@ def config(*arguments):
             "use the trigger available-now",
         ),
         ([*PARQUET, "--schema", "a INT", *AGGREGATE, "--sink", "delta"], "use the sink parquet"),
-        ([*PARQUET, "--sink", "paper"], "--sink paper is none of parquet, delta, kafkacore, console"),
-        ([*PARQUET, "--schema", "a INT", "--to", "t2"], "--to is of the sink kafkacore, not of parquet"),
-        ([*PARQUET, "--schema", "a INT", "--exactly-once"], "--exactly-once is of the sink kafkacore"),
-        (KAFKA, "--to is missing: where the sink kafkacore is"),
+        (
+            [*PARQUET, "--sink", "paper"],
+            "--sink paper is unknown: use one of parquet, delta, kafkacore, console",
+        ),
+        (
+            [*PARQUET, "--schema", "a INT", "--to", "t2"],
+            "--to works only with the sink kafkacore, not with parquet",
+        ),
+        (
+            [*PARQUET, "--schema", "a INT", "--exactly-once"],
+            "--exactly-once works only with the sink kafkacore",
+        ),
+        (KAFKA, "--to is missing: the sink kafkacore needs it"),
         ([*KAFKA, "--to", "t2", "--sink-option", "topc=x"], "did you mean topic?"),
-        ([*KAFKA, "--to", "t2", "--path", "p"], "--path is of the sink parquet or delta, not of kafkacore"),
+        (
+            [*KAFKA, "--to", "t2", "--path", "p"],
+            "--path works only with the sink parquet or delta, not with kafkacore",
+        ),
         ([*PARQUET, "--schema", "a INT", "--sink", "delta", "--sink-option", "mergeschem=x"], "mergeSchema"),
         (
             [*TOPIC, "--format", "raw", "--sink", "console", "--rows", "few"],
@@ -88,7 +100,10 @@ def test_arguments_that_do_not_go_together_end_with_2(arguments, sentence, capsy
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [(["--derive", "to_date(at)"], "is not NAME=SQL"), (["--option", MARK], "is not NAME=VALUE")],
+    [
+        (["--derive", "to_date(at)"], "must have the form NAME=SQL"),
+        (["--option", MARK], "must have the form NAME=VALUE"),
+    ],
 )
 def test_malformed_argument_ends_with_2_and_is_not_shown(arguments, sentence, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -350,13 +365,14 @@ def test_any_text_comes_back_out_of_the_file(tmp_path_factory, table, text, name
 # ---- What is shown -----------------------------------------------------------------------------------------
 
 ROOT = Path(__file__).resolve().parents[3]
-SHOWN = {"--help": EXAMPLES, "docs/SPARK.md": (ROOT / "docs/SPARK.md").read_text()}
+GUIDE = "docs/guides/spark-pipeline.md"
+SHOWN = {"--help": EXAMPLES, GUIDE: (ROOT / GUIDE).read_text()}
 
 
 def commands(text):
     """Lines of a page that run the pipeline, without those that leave something out."""
     whole = text.replace("\\\n", " ")
-    lines = [line.strip() for line in whole.splitlines() if re.match(r" +kafkacore pipeline ", line)]
+    lines = [line.strip() for line in whole.splitlines() if re.match(r" *kafkacore pipeline ", line)]
     return [shlex.split(line)[2:] for line in lines if "..." not in line]
 
 
@@ -370,8 +386,8 @@ def test_every_command_that_is_shown_is_understood(page, job, monkeypatch):
 
 
 def test_files_that_are_shown_are_jobs(job):
-    blocks = re.findall(r"```toml\n(.*?)```", SHOWN["docs/SPARK.md"], re.DOTALL)
-    blocks.append(EXAMPLES.split("job.toml, by the names of the arguments:")[1])
+    blocks = re.findall(r"```toml\n(.*?)```", SHOWN[GUIDE], re.DOTALL)
+    blocks.append(EXAMPLES.split("job.toml, with the names of the arguments:")[1])
     for block in blocks:
         assert config(job(block)).derive == (("day", "to_date(at)"),)
     assert len(blocks) == 2

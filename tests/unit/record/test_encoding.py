@@ -325,11 +325,11 @@ def test_a_table_of_a_wrong_kind_is_refused_with_a_sentence() -> None:
         RecordSource.from_arrow(table().append_column("key", pa.array(KEYS)))
     with pytest.raises(ValueError, match="the table has no column 'value'"):
         RecordSource.from_arrow(table().drop_columns("value"))
-    with pytest.raises(TypeError, match="are no table"):
+    with pytest.raises(TypeError, match="is not a table"):
         RecordSource.from_arrow(pa.array(VALUES))
     with pytest.raises(TypeError, match="'list' has neither"):
         RecordSource.from_arrow([])
-    with pytest.raises(ValueError, match="null as a whole"):
+    with pytest.raises(ValueError, match="the table has null rows"):
         RecordSource.from_arrow(pa.array([{"value": b""}, None]))
 
 

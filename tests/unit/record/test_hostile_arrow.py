@@ -73,7 +73,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("array", MALFORMED.values(), ids=MALFORMED)
 def test_a_malformed_column_is_refused(array: ArrowByHand) -> None:
-    with pytest.raises(ValueError, match="values: .*the Arrow array"):
+    with pytest.raises(ValueError, match=r"values: .*the Arrow array"):
         RecordSource(array)
 
 
@@ -99,7 +99,7 @@ BAD_HEADERS = {
 
 @pytest.mark.parametrize("array", BAD_HEADERS.values(), ids=BAD_HEADERS)
 def test_malformed_headers_are_refused(array: ArrowByHand) -> None:
-    with pytest.raises(ValueError, match="headers: .*the Arrow array"):
+    with pytest.raises(ValueError, match=r"headers: .*the Arrow array"):
         RecordSource([b"", b""], headers=array)
 
 

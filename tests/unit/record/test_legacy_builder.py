@@ -129,9 +129,9 @@ def test_what_is_not_to_be_written_is_refused() -> None:
         builder.append(6, 0, "text", None)  # type: ignore[arg-type]
     sealed = builder.close()
     assert (sealed, sealed.readonly, builder.record_count) == (encode_message(1, 5, 0, None, None), True, 1)
-    with pytest.raises(IllegalStateError, match="written already"):
+    with pytest.raises(IllegalStateError, match="already closed"):
         builder.append(6, 0, None, None)
-    with pytest.raises(IllegalStateError, match="written already"):
+    with pytest.raises(IllegalStateError, match="already closed"):
         builder.close()
 
 

@@ -169,7 +169,7 @@ def test_reference_needs_an_option_that_holds_a_secret(monkeypatch, name, expect
 
 
 def test_every_setting_that_is_a_secret_may_contain_a_reference():
-    """The names that :mod:`kafkacore.security` cannot import are those of a broker's listener and of Spark."""
+    """The names that :mod:`kafkacore.security` cannot import are those of listeners and of Spark."""
     rows = {**SECURITY_SETTINGS, **LISTENER_KEYS, **SIDE_OPTIONS}
     secret = {name for name, row in rows.items() if row.is_secret}
     # Certificates are public, although Kafka gives these properties the type PASSWORD, too.

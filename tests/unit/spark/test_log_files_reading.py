@@ -167,7 +167,7 @@ def damage(path: Path, batch: int, at: int = 70) -> int:
 def test_a_corrupt_batch_fails_with_file_and_position(folder: Path) -> None:
     position = damage(folder / NAME, 1)
     with pytest.raises(
-        CorruptRecordError, match=rf"flights-7/{NAME}, position {position}: CRC is .* mode to PERM"
+        CorruptRecordError, match=rf"flights-7/{NAME}, position {position}: CRC mismatch: .* mode to PERM"
     ):
         rows(folder)
 
@@ -178,7 +178,7 @@ def test_dropping_what_is_malformed_goes_on_behind_the_batch(
     position = damage(folder / NAME, 1)
     with caplog.at_level(logging.WARNING):
         assert offsets(folder, mode="dropMalformed") == [0, 1, 2, *range(8, LAST)]
-    assert f"position {position}: CRC is" in caplog.text
+    assert f"position {position}: CRC mismatch" in caplog.text
 
 
 def test_a_permissive_read_has_a_row_for_the_corrupt_batch(folder: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_permissive_read_has_a_row_for_the_corrupt_batch(folder: Path) -> None
     assert table["offset"].to_pylist() == [0, 1, 2, None, *range(8, LAST)]
     sentences = [text for text in table["_corrupt_record"].to_pylist() if text is not None]
     assert len(sentences) == 1
-    assert f"position {position}: CRC is" in sentences[0]
+    assert f"position {position}: CRC mismatch" in sentences[0]
     assert table["topic"].to_pylist() == ["flights"] * 3 + [None] + ["flights"] * (LAST - 8)
     assert offsets(folder, mode="PERMISSIVE") == [0, 1, 2, *range(8, LAST)]
 
@@ -218,7 +218,7 @@ def test_a_file_that_is_being_written_ends_in_front_of_its_last_batch(
 def test_a_segment_in_the_middle_of_its_log_is_damaged_when_it_is_cut(folder: Path) -> None:
     (folder / NAME).write_bytes((folder / NAME).read_bytes()[:-5])
     (folder / f"{LAST:020}.log").write_bytes(file_of([4], LAST))
-    with pytest.raises(CorruptRecordError, match="is cut after"):
+    with pytest.raises(CorruptRecordError, match="is truncated after"):
         rows(folder)
     assert offsets(folder, mode="DROPMALFORMED") == [*range(10), *range(LAST, LAST + 4)]
 
@@ -340,7 +340,7 @@ def test_damage_that_may_hide_how_a_transaction_ended_is_told_when_planning(
         offsets(tmp_path, isolation="read_committed")
     assert offsets(tmp_path, isolation="read_committed", mode="PERMISSIVE") == [0]
     assert "the transaction that starts at offset 1 was committed; all records" in caplog.text
-    with pytest.raises(CorruptRecordError, match="length -1 < 14"):
+    with pytest.raises(CorruptRecordError, match="length -1 is less than"):
         offsets(tmp_path)
 
 
@@ -367,7 +367,7 @@ def test_damage_elsewhere_leaves_no_doubt_of_a_transaction(tmp_path: Path) -> No
         transactional(0, 1), damaged, transactional(3, 1, "commit"), transactional(4, 2), file_of([1], 5)
     )
     (tmp_path / NAME).write_bytes(data)
-    with pytest.raises(CorruptRecordError, match="length -1 < 14"):
+    with pytest.raises(CorruptRecordError, match="length -1 is less than"):
         offsets(tmp_path, isolation="read_committed")
     assert offsets(tmp_path, isolation="read_committed", mode="DROPMALFORMED") == [0]
 

@@ -129,7 +129,7 @@ class MetadataLog:
         was_acknowledged = self._next_offset < marked if marked else was_clean
         if was_acknowledged or _has_sound_batch(data, self._end):
             raise KafkaStorageError(
-                f"{where}; restore it from a backup. To continue without the later changes of ACLs, users and "
+                f"{where}; restore it from a backup. To continue without later changes of ACLs, users and "
                 f"quotas, truncate the file at that byte and remove {self._checkpoint.path.name}"
             )
         logger.warning("%s: removing the last change, which was not complete when the broker stopped", where)

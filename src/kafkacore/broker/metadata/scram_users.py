@@ -94,7 +94,7 @@ class ScramUsers:
         return self._usual[mechanism]
 
     def decides(self, mechanism: str, user: str) -> bool:
-        """Return whether a request has set or deleted a user's credential, which overrides the configuration."""
+        """Return whether a request has changed a user's credential, which overrides the configuration."""
         known = _MECHANISMS.get(mechanism)
         return known is not None and self._decides(user, known)
 

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
         "--config-file",
         metavar="FILE",
         type=Path,
-        help="Read settings from this file, for example Kafka's server.properties.",
+        help="read settings from this file, for example Kafka's server.properties",
     )
     place.add_argument(
         "--override",
@@ -61,40 +61,40 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
         type=_assignment,
         default=[],
         metavar="NAME=VALUE",
-        help="Set a property, for example num.partitions=6. Overrides the configuration file.",
+        help="set a property, for example num.partitions=6; overrides the configuration file",
     )
     place.add_argument(
-        "--data-dir", metavar="FOLDER", help="Store the logs in this folder. It is created if missing."
+        "--data-dir", metavar="FOLDER", help="store the logs in this folder; it is created if missing"
     )
     place.add_argument(
         "--ephemeral",
         action="store_true",
-        help="Store the logs in a new folder, remove it at the end, and use --flush os.",
+        help="store the logs in a new folder, remove it at the end, and use --flush os",
     )
     place.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        help="Listen on this address. Port 0 chooses a free port (default: 127.0.0.1:9092).",
+        help="listen on this address; port 0 chooses a free port (default: 127.0.0.1:9092)",
     )
     place.add_argument("--port", "--host", action=_InsteadOfListen, nargs="?", help=argparse.SUPPRESS)
     place.add_argument(
         "--flush",
         choices=("ack", "os"),
-        help="Acknowledge records when they are on disk (ack), or written to the operating system (os) "
-        "(default: ack).",
+        help="acknowledge records when they are on disk (ack), or written to the operating system (os) "
+        "(default: ack)",
     )
     place.add_argument(
         "--allow-remote",
         action="store_true",
         default=None,
-        help="Allow other machines to connect without authentication.",
+        help="allow other machines to connect without authentication",
     )
     place.add_argument(
         "--security-protocol",
         type=str.upper,
         choices=SECURITY_PROTOCOLS,
-        help="Use this security protocol (default: PLAINTEXT). With TLS and no configured key store, the "
-        "broker creates a certificate for development; clients must trust tls/ca.pem in the data folder.",
+        help="use this security protocol (default: PLAINTEXT); with TLS and no configured key store, the "
+        "broker creates a certificate for development; clients must trust tls/ca.pem in the data folder",
     )
     place.add_argument(
         "--user",
@@ -102,42 +102,42 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
         action="append",
         default=[],
         metavar="NAME",
-        help=f"Allow this user to log in. The password is read from {PASSWORD_VARIABLE} in the environment, "
-        "or from the terminal.",
+        help=f"allow this user to log in; the password is read from {PASSWORD_VARIABLE} in the environment, "
+        "or from the terminal",
     )
     place.add_argument(
         "--users-file",
         metavar="FILE",
         type=Path,
-        help="Allow the users in this file to log in. Each line is NAME=PASSWORD.",
+        help="allow the users in this file to log in; each line is NAME=PASSWORD",
     )
     place.add_argument(
         "--status-port",
         metavar="PORT",
         type=_status_port,
-        help="Serve the status page and metrics on this port: 0 for a free port, or off (default: 0).",
+        help="serve the status page and metrics on this port: 0 for a free port, or off (default: 0)",
     )
     output = parser.add_argument_group("output")
     output.add_argument(
         "--print-config",
         action="store_true",
-        help="Print every property with its value and source, then exit.",
+        help="print every property with its value and source, then exit",
     )
     output.add_argument(
-        "--json", action="store_true", help="Write the log and the ready message as lines of JSON."
+        "--json", action="store_true", help="write the log and the ready message as lines of JSON"
     )
     output.add_argument(
         "--ready-file",
         metavar="FILE",
         type=Path,
-        help="Write the ready message to this file; remove the file when the broker stops.",
+        help="write the ready message to this file; remove the file when the broker stops",
     )
     output.add_argument(
         "--log-level",
         dest="broker_log_level",
         type=str.upper,
         choices=LEVELS,
-        help="Log messages from this level on (default: INFO).",
+        help="log messages from this level on (default: INFO)",
     )
 
 

@@ -128,7 +128,8 @@ cdef class RequestPump:
 
     cdef int mute_if_ahead(self, Connection connection) except -1:
         cdef bint is_ahead = bool(connection.pending)
-        if connection.is_muted == is_ahead or connection.is_disconnected or connection.id not in self.connections:
+        cdef bint is_gone = connection.is_disconnected or connection.id not in self.connections
+        if is_gone or connection.is_muted == is_ahead:
             return 0
         connection.is_muted = is_ahead
         if is_ahead:

@@ -98,7 +98,9 @@ def test_no_log_event_or_checkpoint_has_the_password_that_let_a_query_in(
 def test_who_is_not_let_in_is_told_so_and_not_by_the_password(spark, secure_kafka):
     options = options_of(secure_kafka.settings("SASL_SSL"), "hunter2-zq7", subscribe="orders")
     frame = spark.read.format("kafkacore").options(**options).load()
-    with pytest.raises(Exception, match="rejected the SCRAM-SHA-512 authentication of user 'alice'") as failed:
+    with pytest.raises(
+        Exception, match="rejected the SCRAM-SHA-512 authentication of user 'alice'"
+    ) as failed:
         frame.collect()
     assert "hunter2" not in str(failed.value) + plans_or_nothing(frame)
 

@@ -22,7 +22,8 @@ from kafkacore.testing.disk import SimulatedDisk
 FOLDER = Path("/data/flights-0")
 FIRST = FOLDER / "00000000000000000000.log"
 CONFIG = {"segment_bytes": 1000, "index_interval_bytes": 100}
-#: Bytes of a batch that its CRC does not cover, the offset and the leader epoch. Damage there is not detected.
+#: Bytes of a batch that its CRC does not cover, the offset and the leader epoch. Damage there is not
+#: detected.
 UNCOVERED = {*range(8), *range(12, 16)}
 RECORDS = 40
 FLIPS = dose(500, 10_000)

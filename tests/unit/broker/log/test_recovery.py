@@ -25,7 +25,7 @@ def overwrite(disk: Disk, path: Path, data: bytes) -> None:
 
 
 def three_batches() -> tuple[SimulatedDisk, list[int]]:
-    """Return the disk of a broker killed before any checkpoint, and the end positions of its three batches."""
+    """Return the disk of a broker killed before any checkpoint, and the ends of its three batches."""
     disk = SimulatedDisk()
     log = make_log(open_manager(disk))
     ends = []

@@ -66,12 +66,12 @@ def test_range_has_many_spellings(strategy: Any) -> None:
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
-        ("", "no assignor"),
-        ([], "no assignor"),
-        ("rangy", "no assignor is named 'rangy'"),
+        ("", "name at least one assignor"),
+        ([], "name at least one assignor"),
+        ("rangy", "unknown assignor 'rangy'"),
         (["range", RangePartitionAssignor], "two assignors named 'range'"),
-        ([3], "3 is no partition assignor"),
-        ([object], "is no partition assignor"),
+        ([3], "3 is not a partition assignor"),
+        ([object], "is not a partition assignor"),
     ],
 )
 def test_strategy_that_cannot_work_is_refused(strategy: Any, message: str) -> None:
@@ -97,7 +97,7 @@ def test_assignors_are_found_by_their_files() -> None:
     with pytest.raises(KafkaConfigurationError) as raised:
         assignors_for("nobody")
     assert str(raised.value) == (
-        "no assignor is named 'nobody'; there are CooperativeStickyAssignor, RangeAssignor, "
+        "unknown assignor 'nobody'; known assignors are CooperativeStickyAssignor, RangeAssignor, "
         "RoundRobinAssignor, StickyAssignor, cooperative-sticky, range, roundrobin, sticky"
     )
 
