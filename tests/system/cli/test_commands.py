@@ -227,6 +227,7 @@ def test_dump_log_of_another_file_says_what_it_reads(tmp_path, capsys):
     assert main(["dump-log", "/etc/passwd"]) == 2
     assert main(["dump-log", str(tmp_path / "0.log")]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "kafkacore: passwd is none of <offset>.log, <offset>.index, <offset>.timeindex, <offset>.snapshot",
+        "kafkacore: cannot dump passwd: the file name must be one of <offset>.log, <offset>.index, "
+        "<offset>.timeindex, <offset>.snapshot",
         f"kafkacore: {tmp_path}/0.log: No such file or directory",
     ]

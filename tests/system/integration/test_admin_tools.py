@@ -202,7 +202,7 @@ def test_leader_election_tool_finds_every_partition_led_as_it_should_be(brokers:
                 "--add-config",
                 "queued.max.requests=3",
             ),
-            "This broker has no queued.max.requests: one thread serves all requests.",
+            "This broker has no setting queued.max.requests: one thread serves all requests.",
         ),
     ],
 )

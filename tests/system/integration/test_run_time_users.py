@@ -115,4 +115,4 @@ def test_user_of_the_configuration_who_was_changed_or_deleted_has_no_old_passwor
     for _ in range(2):
         assert [door.lets_in("alice", ALICE, way) for way in ways] == [False, False, False]
         broker.restart()
-    assert "for the user 'alice' (sasl.user. before its name) does not count" in broker.log_tail()
+    assert "ignoring the password of user 'alice' in the configuration" in broker.log_tail()

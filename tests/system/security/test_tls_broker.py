@@ -182,7 +182,7 @@ def test_what_is_not_tls_is_hung_up_on_and_the_log_says_what_it_was(
 def test_tls_to_a_port_without_it_is_hung_up_on_and_the_log_says_so(broker: SecureBroker) -> None:
     with pytest.raises((ssl.SSLError, EOFError, ConnectionResetError)):
         is_answered(address(broker, "PLAINTEXT"), context_of(broker.secure.cafile))
-    eventually(lambda: "it speaks TLS" in broker.log_path.read_text())
+    eventually(lambda: "it uses TLS" in broker.log_path.read_text())
     assert is_answered(address(broker, "PLAINTEXT"), None)
 
 

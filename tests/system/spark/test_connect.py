@@ -110,11 +110,9 @@ def test_segment_files_and_raw_batches_are_decoded_by_the_server(seen):
 
 def test_pipeline_counts_what_it_has_written_and_refuses_sinks_that_write_from_here(seen):
     assert seen["pipeline"]["rows"] == [len(ORDERS)] * 3
-    assert seen["pipeline"]["refused"].startswith(
-        "the sink console writes from the process that Spark runs in"
-    )
+    assert seen["pipeline"]["refused"].startswith("the sink console does not work with Spark Connect")
 
 
 def test_refusals_are_sentences(seen):
     assert seen["refusals"]["topic"].startswith("topic 'nowhere' does not exist on ")
-    assert seen["refusals"]["column"] == "the DataFrame has no column 'raw': it has id"
+    assert seen["refusals"]["column"] == "the DataFrame has no column 'raw'; its columns are id"

@@ -71,19 +71,19 @@ def test_a_range_that_has_been_deleted_in_part_fails(options, topic, our_broker)
 def test_what_is_left_of_it_is_read_where_loss_is_accepted(options, topic, our_broker, caplog):
     move_log_start(our_broker.bootstrap_servers, topic, 0, 20)
     assert list(read(options("false"), topic, 5, ROWS)) == list(range(20, ROWS))
-    assert f"data loss accepted (failOnDataLoss=false): {topic}-0: 5 to 19" in caplog.text
+    assert f"data loss accepted (failOnDataLoss=false): {topic}-0: offsets 5 to 19" in caplog.text
 
 
 def test_a_range_that_has_been_deleted_whole_gives_nothing_then(options, topic, our_broker, caplog):
     move_log_start(our_broker.bootstrap_servers, topic, 0, 20)
     assert list(read(options("false"), topic, 5, 15)) == []
-    assert f"{topic}-0: 5 to 14" in caplog.text
+    assert f"{topic}-0: offsets 5 to 14" in caplog.text
 
 
 def test_a_range_behind_the_logs_end_gives_nothing_then(options, topic, caplog):
     """The topic has been deleted, and made anew with fewer records."""
     assert list(read(options("false"), topic, ROWS + 5, ROWS + 10)) == []
-    assert f"{topic}-0: {ROWS + 5} to {ROWS + 9}" in caplog.text
+    assert f"{topic}-0: offsets {ROWS + 5} to {ROWS + 9}" in caplog.text
     with pytest.raises(DataLossError, match=f"the log has 0 to {ROWS}"):
         list(read(options("true"), topic, ROWS + 5, ROWS + 10))
 

@@ -125,10 +125,13 @@ def test_values_are_decoded_by_their_format(spark):
     ("given", "sentence"),
     [
         ({"column": "nothing"}, "no column 'nothing'"),
-        ({"column": "n"}, "column n must be binary, not int"),
+        ({"column": "n"}, "column n must be of type binary, not int"),
         ({"topic_column": "n"}, "column n must be of type string, not int"),
-        ({"partition_column": "offset"}, "column offset must be int or smallint or tinyint, not bigint"),
-        ({"keep": ["a.b"]}, "column a.b is not found by Spark's mapInArrow: rename it"),
+        (
+            {"partition_column": "offset"},
+            "column offset must be of type int or smallint or tinyint, not bigint",
+        ),
+        ({"keep": ["a.b"]}, "Spark's mapInArrow cannot read column a.b: rename it"),
         ({"keep": ["offset"]}, "two columns named offset"),
         ({"topic": "t", "topic_column": "n"}, "topic or topic_column"),
         ({"options": {"modes": "x"}}, "did you mean mode"),

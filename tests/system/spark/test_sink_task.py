@@ -132,12 +132,12 @@ def test_producer_is_kept_for_the_next_task_of_the_same_configuration(write, rea
         (
             {"value": [b"a", b"b"], "partition": [None, -1]},
             {},
-            r"row 3 of the task .*not a partition's",
+            r"row 3 of the task .*invalid partition",
         ),
         (
             {"value": [b"a", b"b"], "timestamp": [0, -5_000]},
             {},
-            r"row 3 of the task .*milliseconds since 1970",
+            r"row 3 of the task .*milliseconds since the epoch",
         ),
     ],
 )

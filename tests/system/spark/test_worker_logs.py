@@ -91,7 +91,7 @@ def test_no_worker_of_spark_logs_a_password_at_any_level(secure_broker, tmp_path
     logs = {file.name: file.read_text() for file in (tmp_path / "logs").iterdir()}
     said = "".join(logs.values())
     # There is something to be searched: who was let in, and who was not.
-    assert said.count("authenticated at localhost by SCRAM-SHA-512") > 2
+    assert said.count("authenticated to localhost with SCRAM-SHA-512") > 2
     assert "rejected the SCRAM-SHA-512 authentication of user 'alice'" in said
     assert done.stdout.count("rejected the SCRAM-SHA-512 authentication of user 'alice'") >= 2
     shown = [*logs.values(), done.stdout, done.stderr, (tmp_path / "jvm.txt").read_text()]

@@ -242,7 +242,7 @@ def test_offsets_that_somebody_else_has_committed_are_not_taken_for_progress(kaf
         consumer.assign([place])
         consumer.commit({place: OffsetAndMetadata(5, "of mine", -1)})
     tasks = tasks_of(options, query_id, 0)
-    with pytest.raises(ExactlyOnceError, match="'of mine', which is not the sink's"):
+    with pytest.raises(ExactlyOnceError, match="'of mine', which the sink did not write"):
         commit_batch(options, tasks, 0)
     abort_batch(options, tasks)
     kafka.check()

@@ -173,6 +173,6 @@ def test_our_broker_has_no_transactions_and_the_query_says_so(spark, our_broker,
         .trigger(availableNow=True)
         .start()
     )
-    with pytest.raises(PySparkException, match="needs a broker with transactions"):
+    with pytest.raises(PySparkException, match="needs transactions, which this broker does not support"):
         query.awaitTermination(BUDGETS * BUDGET_S)
     query.stop()

@@ -175,7 +175,7 @@ ERRORS = {
         ["'v' as value", "-1 as partition"],
         {"topic": "new"},
         "Invalid partition",
-        "not a partition's",
+        "invalid partition",
     ),
     "partition that is not there": (
         ["'v' as value", "9 as partition"],
