@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafkacore.admin import KafkaAdminClient as KafkaAdminClient
     from kafkacore.consumer import AsyncConsumerRebalanceListener as AsyncConsumerRebalanceListener
     from kafkacore.consumer import ConsumerInterceptor as ConsumerInterceptor
     from kafkacore.consumer import ConsumerRebalanceListener as ConsumerRebalanceListener
@@ -45,6 +46,7 @@ _MODULE_OF = {
     "Deserializer": "kafkacore.serializer",
     "IsolationLevel": "kafkacore.structs",
     "JsonSerializer": "kafkacore.serializer",
+    "KafkaAdminClient": "kafkacore.admin",
     "KafkaConsumer": "kafkacore.consumer",
     "KafkaProducer": "kafkacore.producer",
     "OffsetAndMetadata": "kafkacore.structs",

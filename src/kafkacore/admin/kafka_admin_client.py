@@ -1,7 +1,7 @@
 """The admin client. Method and argument names are kafka-python's.
 
-Modules by area (``acl_requests``, ``user_requests``, ``quota_requests``) build the requests and read the
-responses.
+Modules by area (``topics``, ``groups``, ``configs`` …) build the requests and read the responses. ``driver``
+finds the broker of each item and retries.
 """
 
 from __future__ import annotations
@@ -9,49 +9,93 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, TypeAlias, Unpack, cast
+from typing import Any, Unpack
+from uuid import UUID
 
 from kafkacore.admin import acl_requests, quota_requests, user_requests
 from kafkacore.admin.acls import ACL, ACLFilter
+from kafkacore.admin.cluster import (
+    BrokerLogDirs,
+    ClusterAdmin,
+    ClusterDescription,
+    FeatureDescription,
+    QuorumDescription,
+)
 from kafkacore.admin.config_types import AdminConfig
-from kafkacore.admin.new_topic import NewTopic
+from kafkacore.admin.configs import (
+    ConfigAdmin,
+    ConfigDescriptions,
+    ConfigFilterType,
+    ConfigResource,
+    ConfigResourceType,
+)
+from kafkacore.admin.driver import Driver
+from kafkacore.admin.groups import (
+    GroupAdmin,
+    GroupDescription,
+    GroupListing,
+    MemberToRemove,
+    ResetOffset,
+)
+from kafkacore.admin.partitions import (
+    DeletedRecords,
+    NewPartitions,
+    OffsetTimestamp,
+    PartitionAdmin,
+    Reassignment,
+    TopicPartitions,
+)
 from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent
 from kafkacore.admin.requester import Requester
-from kafkacore.admin.responses import paired
 from kafkacore.admin.results import (
     AlteredClientQuotas,
     ClientQuotas,
     CreatedAcls,
-    CreatedTopic,
-    CreatedTopics,
-    DeletedTopic,
-    DeletedTopics,
-    PartitionDescription,
-    TopicDescription,
     UserScramCredentials,
+)
+from kafkacore.admin.tokens import DelegationToken, TokenAdmin
+from kafkacore.admin.topics import (
+    CreatedTopics,
+    DeletedTopics,
+    NewTopics,
+    TopicAdmin,
+    TopicDescription,
+    TopicPartitionsPage,
+)
+from kafkacore.admin.transactions import (
+    AbortTransactionSpec,
+    FencedProducer,
+    HangingTransaction,
+    PartitionProducerState,
+    TransactionAdmin,
+    TransactionDescription,
+    TransactionListing,
 )
 from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import refuse_positional, resolve, servers_text
+from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.clock import SYSTEM_CLOCK, Clock
-from kafkacore.errors import BrokerResponseError, IllegalStateError, NoError, for_code
-from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
-from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
-from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAlterConfigsRequest
-from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.errors import BrokerResponseError, NoError
+from kafkacore.protocol import ApiKey
+from kafkacore.protocol.generated.create_partitions import CreatePartitionsResponse
+from kafkacore.protocol.generated.elect_leaders import ElectLeadersResponse
 from kafkacore.protocol.message import RequestMessage, ResponseT
-
-#: Topics for ``create_topics``: objects, names, or a mapping of names to settings of any type.
-NewTopics: TypeAlias = Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]
-#: Numbers of the protocol: the resource type of a topic, and the operations on a configuration key.
-_TOPIC_RESOURCE = 2
-_SET, _DELETE = 0, 1
+from kafkacore.structs import (
+    IsolationLevel,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    OffsetSpec,
+    TopicPartition,
+    TopicPartitionReplica,
+    partition_name,
+)
 
 
 class KafkaAdminClient:
-    """A client that manages topics, access control, users and quotas of a cluster.
+    """A client that manages the topics, groups, configurations, access control and brokers of a cluster.
 
-    It must be used by one thread at a time.
+    Any thread may use it. Calls of several threads run one after the other.
 
     Parameters
     ----------
@@ -65,11 +109,17 @@ class KafkaAdminClient:
         A setting is unknown or has an invalid value.
     TypeError
         Settings were passed as a dict instead of keyword arguments.
+    NoBrokersAvailable
+        None of ``bootstrap_servers`` responded within ``bootstrap_timeout_ms``.
 
     Notes
     -----
-    The constructor does not wait for a broker: the client connects on the first call. Each call waits for at
-    most ``request_timeout_ms``, or for its ``timeout_ms`` argument.
+    Each call waits for at most ``timeout_ms``; by default, for ``request_timeout_ms``. It sends its
+    requests to the brokers that can answer them, to several at the same time. It retries what Kafka's
+    Java admin client retries: after a leader, a coordinator or the controller has moved, while a
+    coordinator loads, and after a connection was lost. Topics, groups, partitions and other items of a
+    call succeed or fail for themselves. A method without ``raise_errors`` raises the first error unless
+    it says that the result has errors.
     """
 
     def __init__(
@@ -78,9 +128,27 @@ class KafkaAdminClient:
         self._closed = True
         refuse_positional(type(self).__name__, positional)
         self.config = resolve({}, configs)
-        self._client, self._metadata = bootstrap_client(self.config, clock)
-        self._requester = Requester(self._client, clock, servers_text(self.config))
+        client, metadata = bootstrap_client(self.config, clock)
+        self._requester = Requester(
+            client, metadata, clock, servers_text(self.config), self.config["request_timeout_ms"]
+        )
         self._closed = False
+        driver = Driver(
+            self._requester,
+            ExponentialBackoff(clock, self.config["retry_backoff_ms"], self.config["retry_backoff_max_ms"]),
+        )
+        self._topics = TopicAdmin(driver)
+        self._partitions = PartitionAdmin(driver, self._topics)
+        self._configs = ConfigAdmin(driver)
+        self._groups = GroupAdmin(driver)
+        self._cluster = ClusterAdmin(driver)
+        self._transactions = TransactionAdmin(driver)
+        self._tokens = TokenAdmin(driver)
+        try:
+            self._requester.await_bootstrap(self.config["bootstrap_timeout_ms"])
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> KafkaAdminClient:
         return self
@@ -98,75 +166,87 @@ class KafkaAdminClient:
             self.close()
 
     def close(self) -> None:
-        """Close the connections. Further calls have no effect."""
+        """Close the connections. Further calls have no effect.
+
+        A call of another thread that waits for a broker raises ``IllegalStateError``.
+        """
         if not self._closed:
             self._closed = True
-            self._client.close()
+            self._requester.close()
 
     def _send(self, request: RequestMessage[ResponseT], timeout_ms: float | None = None) -> ResponseT:
-        if self._closed:
-            raise IllegalStateError("this KafkaAdminClient is closed; create a new one")
-        return self._requester.send(
-            request, self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
-        )
+        return self._requester.send(request, self._timeout(timeout_ms))
 
-    # ---- Topics ------------------------------------------------------------------------------------------
+    def _timeout(self, timeout_ms: float | None) -> float:
+        return float(self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms)
 
-    def list_topics(self) -> list[str]:
-        """Return the names of all topics."""
-        response = self._send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-        return sorted(topic.name for topic in response.topics if topic.name is not None)
+    # ---- Topics ----------------------------------------------------------------------------------------
 
-    def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicDescription]:
-        """Return the id and the partitions of topics, with leader, replicas and in-sync replicas.
+    def list_topics(self, timeout_ms: float | None = None) -> list[str]:
+        """Return the names of all topics.
+
+        Parameters
+        ----------
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._topics.names(self._timeout(timeout_ms))
+
+    def describe_topics(
+        self, topics: Iterable[str | UUID] | None = None, timeout_ms: float | None = None
+    ) -> list[TopicDescription]:
+        """Describe topics: their ids, partitions, leaders and replicas.
 
         Parameters
         ----------
         topics:
-            Names of the topics. By default all topics are described.
+            Names, or ids as :class:`uuid.UUID` (Kafka 3.1). By default all topics are described.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
 
-        Raises
-        ------
-        BrokerResponseError
-            The error of one of the topics, such as :class:`~kafkacore.errors.UnknownTopicOrPartitionError`.
+        Returns
+        -------
+        list of dict
+            One dict per topic. A topic that does not exist has the error code 3 and no partitions.
         """
-        wanted = (
-            None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        return self._topics.describe(topics, self._timeout(timeout_ms))
+
+    def describe_topic_partitions(
+        self,
+        topics: Iterable[str],
+        response_partition_limit: int = 2000,
+        cursor: Mapping[str, Any] | None = None,
+        timeout_ms: float | None = None,
+    ) -> TopicPartitionsPage:
+        """Describe partitions page by page, with their eligible leader replicas (KIP-966, Kafka 3.7).
+
+        Parameters
+        ----------
+        topics:
+            Names of topics.
+        response_partition_limit:
+            Maximum number of partitions on a page.
+        cursor:
+            ``next_cursor`` of the page before.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            ``{"topics": […], "next_cursor": None or {"topic_name", "partition_index"}}``
+        """
+        return self._topics.describe_partitions(
+            topics, response_partition_limit, cursor, self._timeout(timeout_ms)
         )
-        response = self._send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-        described: list[TopicDescription] = []
-        for topic in response.topics:
-            if topic.error_code:
-                raise for_code(topic.error_code)(f"topic {topic.name!r}")
-            partitions: list[PartitionDescription] = [
-                {
-                    "partition_index": partition.partition_index,
-                    "leader_id": partition.leader_id,
-                    "leader_epoch": partition.leader_epoch,
-                    "replica_nodes": list(partition.replica_nodes),
-                    "isr_nodes": list(partition.isr_nodes),
-                    "offline_replicas": list(partition.offline_replicas),
-                    "error_code": partition.error_code,
-                }
-                for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
-            ]
-            described.append(
-                {
-                    # The name is null only if the request gave a topic id.
-                    "name": cast("str", topic.name),
-                    "topic_id": str(topic.topic_id),
-                    "is_internal": topic.is_internal,
-                    "partitions": partitions,
-                }
-            )
-        return described
 
     def create_topics(
         self,
         new_topics: NewTopics,
-        timeout_ms: int | None = None,
+        timeout_ms: float | None = None,
         validate_only: bool = False,
         raise_errors: bool = True,
+        wait_for_metadata: bool = False,
     ) -> CreatedTopics:
         """Create topics.
 
@@ -176,113 +256,942 @@ class KafkaAdminClient:
             :class:`NewTopic` objects or names; or a mapping of names to ``num_partitions``,
             ``replication_factor``, ``assignments`` and ``configs``.
         timeout_ms:
-            Time limit of the broker in milliseconds; ``request_timeout_ms`` by default.
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
         validate_only:
             Whether to validate the request without creating anything.
         raise_errors:
             Whether to raise the first error of a topic. Otherwise errors are in the result as ``error_code``.
+        wait_for_metadata:
+            Whether to wait until every partition of the new topics has a leader.
 
         Returns
         -------
         dict
             ``{"topics": [{"name", "topic_id", "error_code", "error_message", "num_partitions", …}]}``
         """
-        limit_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
-        request = CreateTopicsRequest(
-            topics=[_creatable(topic) for topic in _as_new_topics(new_topics)],
-            timeout_ms=limit_ms,
-            validate_only=validate_only,
+        return self._topics.create(
+            new_topics, self._timeout(timeout_ms), validate_only, raise_errors, wait_for_metadata
         )
-        results: list[CreatedTopic] = []
-        for topic in self._send(request, limit_ms).topics:
-            if topic.error_code and raise_errors:
-                raise for_code(topic.error_code)(topic.error_message or f"topic {topic.name!r}")
-            results.append(
-                {
-                    "name": topic.name,
-                    "topic_id": str(topic.topic_id),
-                    "error_code": topic.error_code,
-                    "error_message": topic.error_message,
-                    "num_partitions": topic.num_partitions,
-                    "replication_factor": topic.replication_factor,
-                }
-            )
-        return {"topics": results}
 
     def delete_topics(
-        self, topics: Iterable[str], timeout_ms: int | None = None, raise_errors: bool = True
+        self, topics: Iterable[str | UUID], timeout_ms: float | None = None, raise_errors: bool = True
     ) -> DeletedTopics:
         """Delete topics with all their records.
 
         Parameters
         ----------
         topics:
-            Names of the topics.
+            Names, or ids as :class:`uuid.UUID` (Kafka 2.8).
         timeout_ms:
-            Time limit of the broker in milliseconds; ``request_timeout_ms`` by default.
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
         raise_errors:
             Whether to raise the first error of a topic. Otherwise errors are in the result as ``error_code``.
 
         Returns
         -------
         dict
-            ``{"responses": [{"name", "error_code", "error_message"}]}``
+            ``{"topics": [{"name", "topic_id", "error_code", "error_message"}]}``
         """
-        names = list(topics)
-        limit_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
-        request = DeleteTopicsRequest(
-            topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names],
-            topic_names=names,
-            timeout_ms=limit_ms,
-        )
-        results: list[DeletedTopic] = []
-        for topic in self._send(request, limit_ms).responses:
-            if topic.error_code and raise_errors:
-                raise for_code(topic.error_code)(topic.error_message or f"topic {topic.name!r}")
-            results.append(
-                {"name": topic.name, "error_code": topic.error_code, "error_message": topic.error_message}
-            )
-        return {"responses": results}
+        return self._topics.delete(topics, self._timeout(timeout_ms), raise_errors)
 
-    def alter_topic_configs(
-        self,
-        topic: str,
-        changed: Mapping[str, str],
-        deleted: Iterable[str] = (),
-        validate_only: bool = False,
-    ) -> None:
-        """Set and reset configuration values of a topic, all or none of them.
+    def wait_for_topics(self, topic_names: Iterable[str], timeout_ms: float = 10_000) -> None:
+        """Wait until topics can be used: until every partition has a leader.
 
         Parameters
         ----------
-        topic:
-            Name of the topic.
-        changed:
-            New values by Kafka's names, such as ``retention.ms``.
-        deleted:
-            Names of values to reset to the broker's default.
-        validate_only:
-            Whether to validate the request without changing anything.
+        topic_names:
+            Names of the topics.
+        timeout_ms:
+            Time limit in milliseconds.
 
         Raises
         ------
-        BrokerResponseError
-            The error of the broker, such as :class:`~kafkacore.errors.InvalidConfigurationError`.
+        KafkaTimeoutError
+            A topic is not ready within the time limit.
         """
-        request_class = IncrementalAlterConfigsRequest
-        configs = [
-            request_class.AlterableConfig(name=n, config_operation=_SET, value=v) for n, v in changed.items()
-        ]
-        configs += [
-            request_class.AlterableConfig(name=n, config_operation=_DELETE, value=None) for n in deleted
-        ]
-        resource = request_class.AlterConfigsResource(
-            resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=configs
+        self._topics.wait(topic_names, timeout_ms)
+
+    # ---- Partitions, records and offsets ---------------------------------------------------------------
+
+    def create_partitions(
+        self,
+        topic_partitions: Mapping[str, int | Mapping[str, Any] | NewPartitions],
+        timeout_ms: float | None = None,
+        validate_only: bool = False,
+        raise_errors: bool = True,
+    ) -> CreatePartitionsResponse:
+        """Add partitions to topics.
+
+        Parameters
+        ----------
+        topic_partitions:
+            Topic → number of partitions that it is to have, those that exist included; or
+            ``{"count": …, "assignments": [[broker ids], …]}``.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        validate_only:
+            Whether to validate the request without changing anything.
+        raise_errors:
+            Whether to raise the first error of a topic.
+
+        Returns
+        -------
+        CreatePartitionsResponse
+            ``results`` has ``name``, ``error_code`` and ``error_message`` of each topic.
+        """
+        return self._partitions.create(
+            topic_partitions, self._timeout(timeout_ms), validate_only, raise_errors
         )
-        response = self._send(request_class(resources=[resource], validate_only=validate_only))
-        ((_, result),) = paired([resource], response.responses)
-        if result.error_code:
-            raise for_code(result.error_code)(result.error_message or f"topic {topic!r}")
+
+    def delete_records(
+        self,
+        records_to_delete: Mapping[TopicPartition, int],
+        timeout_ms: float | None = None,
+        partition_leader_id: int | None = None,
+    ) -> dict[TopicPartition, DeletedRecords]:
+        """Delete the oldest records of partitions.
+
+        Parameters
+        ----------
+        records_to_delete:
+            Partition → offset. All records before it are deleted; -1 deletes all records.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        partition_leader_id:
+            Broker to send all partitions to; by default the leader of each is looked up.
+
+        Returns
+        -------
+        dict
+            Partition → ``{"partition_index", "low_watermark", "error_code"}``
+        """
+        return self._partitions.delete_records(
+            records_to_delete, partition_leader_id, self._timeout(timeout_ms)
+        )
+
+    def list_partition_offsets(
+        self,
+        topic_partition_specs: Mapping[TopicPartition, OffsetSpec | int],
+        isolation_level: IsolationLevel | str = IsolationLevel.READ_UNCOMMITTED,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """Look up offsets by name or by time.
+
+        Parameters
+        ----------
+        topic_partition_specs:
+            Partition → :class:`OffsetSpec`, or a timestamp in milliseconds since the epoch, which
+            stands for the first record at or after it.
+        isolation_level:
+            With ``READ_COMMITTED``, ``OffsetSpec.LATEST`` is the last stable offset.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Partition → :class:`OffsetAndTimestamp`. The offset is -1 if no record is as new as the timestamp.
+        """
+        return self._partitions.offsets(topic_partition_specs, isolation_level, self._timeout(timeout_ms))
+
+    def elect_leaders(
+        self,
+        election_type: int,
+        topic_partitions: TopicPartitions = None,
+        timeout_ms: float | None = None,
+        raise_errors: bool = True,
+    ) -> ElectLeadersResponse:
+        """Elect leaders of partitions.
+
+        Parameters
+        ----------
+        election_type:
+            0 elects the preferred replicas. 1 elects any replica (unclean), which may lose records.
+        topic_partitions:
+            Topic → partition numbers; or names of topics; by default all partitions.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        raise_errors:
+            Whether to raise the first error of a partition, except ``ElectionNotNeededError``.
+
+        Returns
+        -------
+        ElectLeadersResponse
+            ``replica_election_results`` has the outcome of each partition.
+        """
+        return self._partitions.elect_leaders(
+            election_type, topic_partitions, self._timeout(timeout_ms), raise_errors
+        )
+
+    def alter_partition_reassignments(
+        self, reassignments: Mapping[TopicPartition, Iterable[int] | None], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, type[BrokerResponseError] | None]:
+        """Change the brokers that hold replicas of partitions.
+
+        Parameters
+        ----------
+        reassignments:
+            Partition → ids of its new replicas, the preferred leader first; ``None`` cancels a reassignment.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Partition → ``None``, or the class of the error.
+        """
+        return self._partitions.alter_reassignments(reassignments, self._timeout(timeout_ms))
+
+    def list_partition_reassignments(
+        self,
+        topic_partitions: Mapping[str, Iterable[int]] | Iterable[TopicPartition] | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, Reassignment]:
+        """List the reassignments that are in progress.
+
+        Parameters
+        ----------
+        topic_partitions:
+            Topic → partition numbers, or partitions; by default all.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Partition → ``{"replicas", "adding_replicas", "removing_replicas"}``, each a list of broker ids.
+        """
+        return self._partitions.list_reassignments(topic_partitions, self._timeout(timeout_ms))
+
+    # ---- Configurations --------------------------------------------------------------------------------
+
+    def describe_configs(
+        self,
+        config_resources: Iterable[ConfigResource],
+        include_synonyms: bool = False,
+        config_filter: ConfigFilterType | str = "modified",
+        raise_errors: bool = True,
+        timeout_ms: float | None = None,
+    ) -> ConfigDescriptions:
+        """Describe configurations.
+
+        Parameters
+        ----------
+        config_resources:
+            The resources. ``configs`` of each names the values to describe; ``None`` stands for all.
+        include_synonyms:
+            Whether to list the other places where each value may be set.
+        config_filter:
+            ``modified`` for values that are set for the resource, ``dynamic`` for those that can be altered,
+            ``default``, ``static``, or ``all``.
+        raise_errors:
+            Whether to raise the first error of a resource. Otherwise its dict is empty, as in kafka-python.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            ``{"topic": {"orders": {"retention.ms": {"value", "config_source", "read_only", …}}}}``
+        """
+        return self._configs.describe(
+            config_resources, include_synonyms, config_filter, raise_errors, self._timeout(timeout_ms)
+        )
+
+    def alter_configs(
+        self,
+        config_resources: Iterable[ConfigResource],
+        validate_only: bool = False,
+        raise_on_unknown: bool = True,
+        incremental: bool | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[str, dict[str, str]]:
+        """Set, delete, append and subtract configuration values.
+
+        Parameters
+        ----------
+        config_resources:
+            ``configs`` of each resource maps names to values, or to pairs of an
+            :class:`AlterConfigOp` and a value.
+        validate_only:
+            Whether to validate the request without changing anything.
+        raise_on_unknown:
+            Whether to raise ``ValueError`` for a value that the resource does not have.
+        incremental:
+            Whether to send IncrementalAlterConfigs. By default it is used if the broker supports
+            it; without it, the other modified values are sent along, because AlterConfigs resets
+            them.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            ``{"topic": {"orders": "OK" or the text of the error}}``
+        """
+        return self._configs.alter(
+            config_resources, validate_only, raise_on_unknown, incremental, self._timeout(timeout_ms)
+        )
+
+    def reset_configs(
+        self,
+        config_resources: Iterable[ConfigResource],
+        validate_only: bool = False,
+        raise_on_unknown: bool = True,
+        incremental: bool | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[str, dict[str, str]]:
+        """Reset configuration values to their defaults.
+
+        Parameters
+        ----------
+        config_resources:
+            ``configs`` of each resource names the values; without them, all modified values are reset.
+        validate_only:
+            Whether to validate the request without changing anything.
+        raise_on_unknown:
+            Whether to raise ``ValueError`` for a value that the resource does not have.
+        incremental:
+            Whether to send IncrementalAlterConfigs. By default it is used if the broker supports
+            it; without it, the other modified values are sent along, because AlterConfigs resets
+            them.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            ``{"topic": {"orders": "OK" or the text of the error}}``
+        """
+        return self._configs.reset(
+            config_resources, validate_only, raise_on_unknown, incremental, self._timeout(timeout_ms)
+        )
+
+    def list_config_resources(
+        self,
+        resource_types: Iterable[ConfigResourceType | str] | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[str, list[str]]:
+        """List the resources that have a configuration (Kafka 4.1).
+
+        Parameters
+        ----------
+        resource_types:
+            Types to list; by default all.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Type in lower case → names of the resources.
+        """
+        return self._configs.list_resources(resource_types, self._timeout(timeout_ms))
+
+    def list_client_metrics_resources(self, timeout_ms: float | None = None) -> list[str]:
+        """List the client metrics subscriptions (KIP-714).
+
+        Parameters
+        ----------
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        found = self.list_config_resources([ConfigResourceType.CLIENT_METRICS], timeout_ms)
+        return found.get("client_metrics", [])
+
+    # ---- Groups ----------------------------------------------------------------------------------------
+
+    def list_groups(
+        self,
+        broker_ids: Iterable[int] | None = None,
+        states_filter: Iterable[str] | None = None,
+        types_filter: Iterable[str] | None = None,
+        timeout_ms: float | None = None,
+    ) -> list[GroupListing]:
+        """List the groups of the cluster.
+
+        Parameters
+        ----------
+        broker_ids:
+            Brokers to ask for the groups that they coordinate; by default all.
+        states_filter:
+            :class:`GroupState` members or their names (Kafka 2.6).
+        types_filter:
+            :class:`GroupType` members or their names (Kafka 4.0).
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        list of dict
+            ``{"group_id", "protocol_type", "group_state", "group_type"}`` of each group.
+        """
+        return self._groups.listings(broker_ids, states_filter, types_filter, self._timeout(timeout_ms))
+
+    def describe_groups(
+        self,
+        group_ids: Iterable[str],
+        group_coordinator_id: int | None = None,
+        include_authorized_operations: bool = False,
+        timeout_ms: float | None = None,
+    ) -> dict[str, GroupDescription]:
+        """Describe groups of the classic and of the consumer protocol (KIP-848), and their members.
+
+        Parameters
+        ----------
+        group_ids:
+            Names of the groups.
+        group_coordinator_id:
+            Broker to ask; by default the coordinator is looked up.
+        include_authorized_operations:
+            Accepted for kafka-python's sake. The result always has the allowed operations.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Group → dict. The ``error`` of a group that does not exist is set.
+        """
+        return self._groups.describe(group_ids, group_coordinator_id, self._timeout(timeout_ms))
+
+    def delete_groups(
+        self,
+        group_ids: Iterable[str],
+        group_coordinator_id: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[str, str]:
+        """Delete groups without members, and their committed offsets.
+
+        Parameters
+        ----------
+        group_ids:
+            Names of the groups.
+        group_coordinator_id:
+            Broker to ask; by default the coordinator is looked up.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Group → ``"OK"``, or the name of the error, such as ``"NonEmptyGroupError"``.
+        """
+        return self._groups.delete(group_ids, group_coordinator_id, self._timeout(timeout_ms))
+
+    def remove_group_members(
+        self,
+        group_id: str,
+        members: Iterable[MemberToRemove],
+        group_coordinator_id: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[str, type[BrokerResponseError]]:
+        """Remove members from a group, which then rebalances.
+
+        Parameters
+        ----------
+        group_id:
+            Name of the group.
+        members:
+            The members, by their ids or static ids.
+        group_coordinator_id:
+            Broker to ask; by default the coordinator is looked up.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Id of each member → class of the error, or ``NoError``.
+        """
+        return self._groups.remove_members(group_id, members, group_coordinator_id, self._timeout(timeout_ms))
+
+    def list_group_offsets(
+        self,
+        group_specs: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str] | str,
+        timeout_ms: float | None = None,
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        """Return the committed offsets of one or several groups.
+
+        Parameters
+        ----------
+        group_specs:
+            Group → partitions, where ``None`` stands for all; or names of groups.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Group → partition → :class:`OffsetAndMetadata`. Without a committed offset, the offset is -1.
+        """
+        if isinstance(group_specs, str):
+            group_specs = [group_specs]
+        if not isinstance(group_specs, Mapping):
+            group_specs = dict.fromkeys(group_specs)
+        return self._groups.list_offsets(group_specs, self._timeout(timeout_ms))
+
+    def alter_group_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        group_coordinator_id: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, type[BrokerResponseError]]:
+        """Commit offsets for a group without active members.
+
+        Parameters
+        ----------
+        group_id:
+            Name of the group. It is created if it does not exist.
+        offsets:
+            Partition → offset of the next record to read, and metadata.
+        group_coordinator_id:
+            Broker to ask; by default the coordinator is looked up.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Partition → class of the error, or ``NoError``. With active members it is
+            ``UnknownMemberIdError``.
+        """
+        return self._groups.alter_offsets(group_id, offsets, group_coordinator_id, self._timeout(timeout_ms))
+
+    def reset_group_offsets(
+        self,
+        group_id: str,
+        offset_specs: Mapping[TopicPartition, OffsetSpec | OffsetTimestamp | int],
+        group_coordinator_id: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, ResetOffset]:
+        """Move the committed offsets of a group without active members.
+
+        Parameters
+        ----------
+        group_id:
+            Name of the group.
+        offset_specs:
+            Partition → :class:`OffsetSpec`, :class:`OffsetTimestamp` or an offset. An offset
+            outside of the log is moved to its start or end; a time after the last record stands
+            for the end.
+        group_coordinator_id:
+            Broker to ask; by default the coordinator is looked up.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Partition → ``{"error": class of the error or NoError, "offset": committed offset}``
+        """
+        return self._reset_group_offsets(
+            group_id, dict(offset_specs), group_coordinator_id, self._timeout(timeout_ms)
+        )
+
+    def _reset_group_offsets(
+        self,
+        group_id: str,
+        specs: Mapping[TopicPartition, OffsetSpec | OffsetTimestamp | int],
+        coordinator_id: int | None,
+        timeout_ms: float,
+    ) -> dict[TopicPartition, ResetOffset]:
+        looked_up = {tp: spec for tp, spec in specs.items() if isinstance(spec, OffsetSpec | OffsetTimestamp)}
+        for tp, spec in specs.items():
+            if not isinstance(spec, int):
+                raise TypeError(
+                    f"{partition_name(tp)}: {spec!r} is not an OffsetSpec, OffsetTimestamp or offset"
+                )
+        if not specs:
+            return {}
+        level = IsolationLevel.READ_UNCOMMITTED
+        earliest = self._partitions.offsets(dict.fromkeys(specs, OffsetSpec.EARLIEST), level, timeout_ms)
+        latest = self._partitions.offsets(dict.fromkeys(specs, OffsetSpec.LATEST), level, timeout_ms)
+        found = self._partitions.offsets(looked_up, level, timeout_ms) if looked_up else {}
+        committed = self._groups.list_offsets({group_id: list(specs)}, timeout_ms)[group_id]
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        for tp, spec in specs.items():
+            offset = found[tp].offset if tp in found else int(spec)
+            end = latest[tp].offset
+            offset = end if offset < 0 else min(max(offset, earliest[tp].offset), end)
+            offsets[tp] = OffsetAndMetadata(offset, committed[tp].metadata if tp in committed else "")
+        errors = self._groups.alter_offsets(group_id, offsets, coordinator_id, timeout_ms)
+        return {tp: {"error": error, "offset": offsets[tp].offset} for tp, error in errors.items()}
+
+    def delete_group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition],
+        group_coordinator_id: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, type[BrokerResponseError]]:
+        """Delete committed offsets of topics that no member is subscribed to.
+
+        Parameters
+        ----------
+        group_id:
+            Name of the group.
+        partitions:
+            Partitions whose offsets are deleted.
+        group_coordinator_id:
+            Broker to ask; by default the coordinator is looked up.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Partition → class of the error, or ``NoError``.
+        """
+        return self._groups.delete_offsets(
+            group_id, partitions, group_coordinator_id, self._timeout(timeout_ms)
+        )
+
+    # ---- Transactions and producers --------------------------------------------------------------------
+
+    def list_transactions(
+        self,
+        broker_ids: Iterable[int] | None = None,
+        producer_id_filters: Iterable[int] | None = None,
+        state_filters: Iterable[str] | None = None,
+        duration_filter_ms: int | None = None,
+        transactional_id_pattern: str | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[int, list[TransactionListing]]:
+        """List the transactions of the cluster.
+
+        Parameters
+        ----------
+        broker_ids:
+            Brokers to ask for the transactions that they coordinate; by default all.
+        producer_id_filters:
+            Producer ids.
+        state_filters:
+            :class:`TransactionState` members or their names.
+        duration_filter_ms:
+            Shortest age in milliseconds (Kafka 3.8).
+        transactional_id_pattern:
+            Regular expression (Kafka 4.1).
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Id of the broker → transactions.
+        """
+        return self._transactions.listings(
+            broker_ids,
+            producer_id_filters,
+            state_filters,
+            duration_filter_ms,
+            transactional_id_pattern,
+            self._timeout(timeout_ms),
+        )
+
+    def describe_transactions(
+        self, transactional_ids: Iterable[str], timeout_ms: float | None = None
+    ) -> dict[str, TransactionDescription]:
+        """Describe the transactions of transactional ids.
+
+        Parameters
+        ----------
+        transactional_ids:
+            The ids.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Raises
+        ------
+        TransactionalIdNotFoundError
+            A coordinator does not know an id.
+        """
+        return self._transactions.describe(transactional_ids, self._timeout(timeout_ms))
+
+    def find_hanging_transactions(
+        self,
+        broker_ids: Iterable[int] | None = None,
+        max_transaction_timeout_ms: int = 900_000,
+        timeout_ms: float | None = None,
+    ) -> list[HangingTransaction]:
+        """Find transactions that have been open for longer than any transaction may be.
+
+        Parameters
+        ----------
+        broker_ids:
+            Brokers to ask; by default all.
+        max_transaction_timeout_ms:
+            ``transaction.max.timeout.ms`` of the brokers. A transaction that is five minutes older hangs.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._transactions.find_hanging(
+            broker_ids, max_transaction_timeout_ms, self._timeout(timeout_ms)
+        )
+
+    def describe_producers(
+        self,
+        partitions: Iterable[TopicPartition],
+        broker_id: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, PartitionProducerState]:
+        """Describe the producers that write to partitions.
+
+        Parameters
+        ----------
+        partitions:
+            The partitions.
+        broker_id:
+            Replica to ask; by default the leader of each partition.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._transactions.describe_producers(partitions, broker_id, self._timeout(timeout_ms))
+
+    def abort_transaction(self, spec: AbortTransactionSpec, timeout_ms: float | None = None) -> None:
+        """Abort a transaction that hangs on a partition.
+
+        Parameters
+        ----------
+        spec:
+            The partition, and the producer's id and epoch.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        self._transactions.abort(spec, self._timeout(timeout_ms))
+
+    def fence_producers(
+        self, transactional_ids: Iterable[str], timeout_ms: float | None = None
+    ) -> dict[str, FencedProducer]:
+        """Fence the producers of transactional ids, which aborts their open transactions.
+
+        Parameters
+        ----------
+        transactional_ids:
+            The ids.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Id → the producer id and epoch that are valid from now on.
+        """
+        return self._transactions.fence(transactional_ids, self._timeout(timeout_ms))
+
+    # ---- Cluster ---------------------------------------------------------------------------------------
+
+    def describe_cluster(self, timeout_ms: float | None = None) -> ClusterDescription:
+        """Describe the cluster: its id, its controller and its brokers.
+
+        Parameters
+        ----------
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._cluster.describe(self._timeout(timeout_ms))
+
+    def describe_log_dirs(
+        self,
+        topic_partitions: Mapping[str, Iterable[int]] | Iterable[str] | None = None,
+        brokers: Iterable[int] | None = None,
+        timeout_ms: float | None = None,
+    ) -> list[BrokerLogDirs]:
+        """Describe the log directories of brokers, and the sizes of partitions in them.
+
+        Parameters
+        ----------
+        topic_partitions:
+            Topic → partition numbers, or names of topics; by default all partitions.
+        brokers:
+            Ids of the brokers; by default all.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        list of dict
+            ``{"broker": id, "log_dirs": [{"log_dir", "topics", "total_bytes", "usable_bytes", …}]}``
+        """
+        wanted = None
+        if topic_partitions is not None:
+            wanted = self._partitions.partitions(topic_partitions, self._timeout(timeout_ms))
+        return self._cluster.log_dirs(wanted, brokers, self._timeout(timeout_ms))
+
+    def alter_replica_log_dirs(
+        self,
+        replica_assignments: Mapping[TopicPartitionReplica | tuple[str, int, int], str],
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartitionReplica, type[BrokerResponseError]]:
+        """Move replicas to other log directories of their brokers.
+
+        Parameters
+        ----------
+        replica_assignments:
+            Topic, partition and broker → absolute path of the log directory.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        dict
+            Replica → class of the error, or ``NoError``.
+        """
+        return self._cluster.alter_replica_log_dirs(replica_assignments, self._timeout(timeout_ms))
+
+    def describe_metadata_quorum(self, timeout_ms: float | None = None) -> QuorumDescription:
+        """Describe the KRaft quorum: its leader, voters and observers.
+
+        Parameters
+        ----------
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._cluster.quorum(self._timeout(timeout_ms))
+
+    def describe_features(
+        self, send_request_to_controller: bool = False, timeout_ms: float | None = None
+    ) -> dict[str, FeatureDescription]:
+        """Return the supported and the finalized levels of features, such as ``metadata.version`` (KIP-584).
+
+        Parameters
+        ----------
+        send_request_to_controller:
+            Whether to ask the controller instead of any broker.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._cluster.features(send_request_to_controller, self._timeout(timeout_ms))
+
+    def update_features(
+        self,
+        feature_updates: Mapping[str, int | tuple[Any, int]],
+        validate_only: bool = False,
+        timeout_ms: float = 60_000,
+    ) -> dict[str, str]:
+        """Change the finalized levels of features.
+
+        Parameters
+        ----------
+        feature_updates:
+            Feature → level, or a pair of an :class:`UpdateFeatureType` and a level. A level below
+            1 deletes it.
+        validate_only:
+            Whether to validate the request without changing anything.
+        timeout_ms:
+            Time limit in milliseconds.
+
+        Returns
+        -------
+        dict
+            Feature → ``"OK"``, or the text of the error.
+        """
+        return self._cluster.update_features(feature_updates, validate_only, timeout_ms)
+
+    def api_versions(self, timeout_ms: float | None = None) -> dict[ApiKey, tuple[int, int]]:
+        """Return the oldest and the newest version of every API that the cluster serves.
+
+        Parameters
+        ----------
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._cluster.api_versions(None, self._timeout(timeout_ms))
+
+    def get_broker_version_data(
+        self, broker_id: int, timeout_ms: float | None = None
+    ) -> dict[ApiKey, tuple[int, int]]:
+        """Return the oldest and the newest version of every API that one broker serves.
+
+        Parameters
+        ----------
+        broker_id:
+            Id of the broker.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._cluster.api_versions(broker_id, self._timeout(timeout_ms))
+
+    # ---- Delegation tokens -----------------------------------------------------------------------------
+
+    def create_delegation_token(
+        self,
+        renewers: Iterable[str] = (),
+        owner: str | None = None,
+        max_lifetime_ms: int = -1,
+        timeout_ms: float | None = None,
+    ) -> DelegationToken:
+        """Create a delegation token (KIP-48).
+
+        Parameters
+        ----------
+        renewers:
+            Principals that may renew it, such as ``User:alice``.
+        owner:
+            Principal that the token is for (Kafka 3.3); by default the client's user.
+        max_lifetime_ms:
+            Longest lifetime in milliseconds; -1 for that of the broker.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._tokens.create(renewers, owner, max_lifetime_ms, self._timeout(timeout_ms))
+
+    def renew_delegation_token(
+        self, hmac: bytes, renew_period_ms: int = -1, timeout_ms: float | None = None
+    ) -> int:
+        """Renew a delegation token.
+
+        Parameters
+        ----------
+        hmac:
+            The token's secret.
+        renew_period_ms:
+            Time until it expires, in milliseconds; -1 for that of the broker.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        int
+            Time when it expires, in milliseconds since the epoch.
+        """
+        return self._tokens.renew(hmac, renew_period_ms, self._timeout(timeout_ms))
+
+    def expire_delegation_token(
+        self, hmac: bytes, expiry_period_ms: int = -1, timeout_ms: float | None = None
+    ) -> int:
+        """Change the time when a delegation token expires.
+
+        Parameters
+        ----------
+        hmac:
+            The token's secret.
+        expiry_period_ms:
+            Time until it expires, in milliseconds; -1 expires it at once.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        int
+            Time when it expires, in milliseconds since the epoch.
+        """
+        return self._tokens.expire(hmac, expiry_period_ms, self._timeout(timeout_ms))
+
+    def describe_delegation_tokens(
+        self, owners: Iterable[str] | None = None, timeout_ms: float | None = None
+    ) -> list[DelegationToken]:
+        """Describe the delegation tokens that the client's user may see.
+
+        Parameters
+        ----------
+        owners:
+            Principals whose tokens are described; by default all.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
+        """
+        return self._tokens.describe(owners, self._timeout(timeout_ms))
 
     # ---- Access control ----------------------------------------------------------------------------------
 
@@ -429,35 +1338,3 @@ class KafkaAdminClient:
         """
         response = self._send(quota_requests.alter(alterations, validate_only))
         return quota_requests.altered(response, raise_errors)
-
-
-def _as_new_topics(topics: NewTopics) -> list[NewTopic]:
-    if not isinstance(topics, Mapping):
-        return [topic if isinstance(topic, NewTopic) else NewTopic(topic) for topic in topics]
-    return [
-        NewTopic(
-            name,
-            num_partitions=options.get("num_partitions", -1),
-            replication_factor=options.get("replication_factor", -1),
-            replica_assignments=options.get("assignments", {}),
-            topic_configs=options.get("configs", {}),
-        )
-        for name, options in topics.items()
-    ]
-
-
-def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
-    request_class = CreateTopicsRequest
-    return request_class.CreatableTopic(
-        name=topic.name,
-        num_partitions=topic.num_partitions,
-        replication_factor=topic.replication_factor,
-        assignments=[
-            request_class.CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
-            for partition, brokers in topic.replica_assignments.items()
-        ],
-        configs=[
-            request_class.CreatableTopicConfig(name=name, value=value)
-            for name, value in topic.topic_configs.items()
-        ],
-    )

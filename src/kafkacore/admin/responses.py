@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import IntEnum
-from typing import Protocol, TypeVar
+import contextlib
+from collections.abc import Iterable, Sequence
+from enum import Enum, IntEnum
+from typing import Final, Protocol, TypeVar
 
-from kafkacore.errors import BrokerResponseError, MalformedMessageError, for_code
+from kafkacore.errors import BrokerResponseError, IllegalArgumentError, MalformedMessageError, for_code
+from kafkacore.structs import ACLOperation, TopicPartition
 
+#: Value of a field of allowed operations that the broker left out.
+OMITTED_OPERATIONS: Final = -(2**31)
+
+AnyEnum = TypeVar("AnyEnum", bound=Enum)
 A = TypeVar("A")
 B = TypeVar("B")
 E = TypeVar("E", bound=IntEnum)
@@ -53,3 +59,35 @@ def member(kind: type[E], number: int) -> E:
         return kind(number)
     except ValueError:
         return kind(0)
+
+
+def operations(bits: int) -> list[str] | None:
+    """Return the names of the operations in a bit field (KIP-430); ``None`` if the broker left it out."""
+    if bits == OMITTED_OPERATIONS:
+        return None
+    return [each.name for each in ACLOperation if each > ACLOperation.ALL and bits >> each & 1]
+
+
+def as_member(kind: type[AnyEnum], value: object) -> AnyEnum:
+    """Return the member of an enumeration for a member, its value, or its name in any case.
+
+    Raises
+    ------
+    IllegalArgumentError
+        The enumeration has no such member.
+    """
+    with contextlib.suppress(ValueError):
+        return kind(value)
+    try:
+        return kind[str(value).strip().upper().replace("-", "_")]
+    except KeyError:
+        names = ", ".join(each.name for each in kind)
+        raise IllegalArgumentError(f"{kind.__name__} does not have {value!r}; it has {names}") from None
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Return the partition numbers of each topic."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, []).append(partition)
+    return found

@@ -9,58 +9,6 @@ from kafkacore.errors import BrokerResponseError
 from kafkacore.structs import ScramMechanism
 
 
-class PartitionDescription(TypedDict):
-    """A partition in a :class:`TopicDescription`."""
-
-    partition_index: int
-    leader_id: int
-    leader_epoch: int
-    replica_nodes: list[int]
-    isr_nodes: list[int]
-    offline_replicas: list[int]
-    error_code: int
-
-
-class TopicDescription(TypedDict):
-    """A topic in the result of ``describe_topics``."""
-
-    name: str
-    topic_id: str
-    is_internal: bool
-    partitions: list[PartitionDescription]
-
-
-class CreatedTopic(TypedDict):
-    """The outcome for one topic of ``create_topics``."""
-
-    name: str
-    topic_id: str
-    error_code: int
-    error_message: str | None
-    num_partitions: int
-    replication_factor: int
-
-
-class CreatedTopics(TypedDict):
-    """The outcome of ``create_topics``."""
-
-    topics: list[CreatedTopic]
-
-
-class DeletedTopic(TypedDict):
-    """The outcome for one topic of ``delete_topics``."""
-
-    name: str | None
-    error_code: int
-    error_message: str | None
-
-
-class DeletedTopics(TypedDict):
-    """The outcome of ``delete_topics``."""
-
-    responses: list[DeletedTopic]
-
-
 class CreatedAcls(TypedDict):
     """The outcome of ``create_acls``."""
 

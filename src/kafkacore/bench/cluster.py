@@ -154,7 +154,7 @@ class BenchCluster:
 
     def _delete(self, names: list[str], timeout_ms: int) -> None:
         with self._admin(timeout_ms) as admin:
-            results = admin.delete_topics(names, timeout_ms=timeout_ms, raise_errors=False)["responses"]
+            results = admin.delete_topics(names, timeout_ms=timeout_ms, raise_errors=False)["topics"]
         self._topics = [name for name in self._topics if name not in names]
         for result in results:
             if result["error_code"]:

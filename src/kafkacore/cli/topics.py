@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli.common import (
     CommandParser,
@@ -15,7 +15,7 @@ from kafkacore.cli.common import (
     no_topic,
 )
 from kafkacore.cli.connection import add_bootstrap, client_settings
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.settings import Config
 from kafkacore.structs import printable
 
@@ -113,7 +113,9 @@ def _describe(arguments: argparse.Namespace) -> int:
         print(json.dumps(topics))
         return 0
     for topic in topics:
-        print(f"{printable(topic['name'])}  id {topic['topic_id']}  {len(topic['partitions'])} partitions")
+        print(
+            f"{printable(str(topic['name']))}  id {topic['topic_id']}  {len(topic['partitions'])} partitions"
+        )
         for partition in topic["partitions"]:
             replicas = ",".join(map(str, partition["replica_nodes"]))
             print(
@@ -138,11 +140,18 @@ def _create(arguments: argparse.Namespace) -> int:
 
 
 def _alter(arguments: argparse.Namespace) -> int:
-    changed = dict(arguments.config)
+    # Imported here, so that the help of a command loads no client.
+    from kafkacore.admin import AlterConfigOp, ConfigResource, ConfigResourceType
+
+    changed: dict[str, Any] = dict(arguments.config)
     if not changed and not arguments.delete_config:
         raise KafkaConfigurationError("nothing to alter: add --config NAME=VALUE or --delete-config NAME")
     with admin_client(arguments) as admin:
-        admin.alter_topic_configs(arguments.topic, changed, arguments.delete_config)
+        changes = changed | dict.fromkeys(arguments.delete_config, (AlterConfigOp.DELETE, None))
+        resource = ConfigResource(ConfigResourceType.TOPIC, arguments.topic, changes)
+        outcome = admin.alter_configs([resource], raise_on_unknown=False)["topic"][arguments.topic]
+    if outcome != "OK":
+        raise KafkaError(outcome)
     for name, value in changed.items():
         print(f"{arguments.topic}: {name}={value}")
     for name in arguments.delete_config:

@@ -134,17 +134,21 @@ class RequestBuilder(Generic[ResponseT_co]):
         The class of the message.
     build:
         A function that returns the message for a version.
+    max_version:
+        The newest version that ``build`` supports; by default that of the message.
     """
 
-    __slots__ = ("build", "request_class")
+    __slots__ = ("build", "max_version", "request_class")
 
     def __init__(
         self,
         request_class: type[RequestMessage[ResponseT_co]],
         build: Callable[[int], RequestMessage[ResponseT_co]],
+        max_version: int | None = None,
     ) -> None:
         self.request_class = request_class
         self.build = build
+        self.max_version = max_version
 
     def __repr__(self) -> str:
         return f"RequestBuilder({self.request_class.NAME})"

@@ -128,9 +128,9 @@ def test_what_is_no_client_is_refused(clients: Any) -> None:
         KafkaMetricsCollector(clients)
 
 
-def test_admin_client_has_no_metrics_and_is_refused() -> None:
+def test_admin_client_has_no_metrics_and_is_refused(our_broker: EmbeddedBroker) -> None:
     with (
-        KafkaAdminClient(bootstrap_servers="127.0.0.1:1") as admin,
+        KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin,
         pytest.raises(TypeError, match="not KafkaAdminClient"),
     ):
         start_exporter(admin, 0)

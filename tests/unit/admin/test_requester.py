@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kafkacore.admin import KafkaAdminClient
 from kafkacore.admin.requester import Requester
 from kafkacore.errors import (
     CredentialsUnavailableError,
     KafkaError,
     KafkaTimeoutError,
-    MalformedMessageError,
     SaslAuthenticationFailedError,
 )
 from kafkacore.network import ConnectionPhase
-from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAlterConfigsResponse
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafkacore.testing.mock_client import MockClient
 
@@ -27,7 +24,7 @@ def mock() -> MockClient:
 
 
 def requester_of(mock: MockClient) -> Requester:
-    return Requester(mock.client, mock.clock, "node0:9092")
+    return Requester(mock.client, mock.client.metadata, mock.clock, "node0:9092", 30_000)
 
 
 def end_connections(mock: MockClient, errors: list[KafkaError]) -> None:
@@ -87,14 +84,3 @@ def test_broker_that_throttles_for_24_days_ends_in_a_time_out(mock: MockClient) 
     with pytest.raises(KafkaTimeoutError):
         requester.send(ListGroupsRequest(), 1_000)
     assert mock.clock.monotonic_ms() - before_ms < 2_000
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_config_response_of_another_length_is_refused(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    response = IncrementalAlterConfigsResponse(
-        responses=[IncrementalAlterConfigsResponse.AlterConfigsResourceResponse() for _ in range(count)]
-    )
-    with KafkaAdminClient(bootstrap_servers="127.0.0.1:1") as admin:
-        monkeypatch.setattr(admin, "_send", lambda request: response)
-        with pytest.raises(MalformedMessageError, match=f"{count} results for 1 items"):
-            admin.alter_topic_configs("t", {"retention.ms": "1"})

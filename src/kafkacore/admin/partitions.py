@@ -1,0 +1,432 @@
+"""Partitions: add them, look up offsets, delete records, elect leaders and reassign replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias, TypedDict
+
+from kafkacore.admin.driver import LEADERS, TO_CONTROLLER, Driver, raised_first, to_broker
+from kafkacore.admin.requester import CONTROLLER
+from kafkacore.admin.responses import as_member, by_topic, error_of
+from kafkacore.admin.topics import TopicAdmin
+from kafkacore.errors import (
+    BrokerResponseError,
+    ElectionNotNeededError,
+    KafkaError,
+    NotControllerError,
+    ThrottlingQuotaExceededError,
+    UnsupportedVersionError,
+    for_code,
+)
+from kafkacore.protocol import RequestBuilder
+from kafkacore.protocol.generated.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from kafkacore.protocol.generated.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from kafkacore.protocol.generated.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kafkacore.structs import IsolationLevel, OffsetAndTimestamp, OffsetSpec, TopicPartition, partition_name
+
+#: Partitions of topics: a mapping, names of whole topics, or ``None`` for all.
+TopicPartitions: TypeAlias = Mapping[str, Iterable[int]] | Iterable[str] | None
+#: First version of ListOffsets that has an offset with a name.
+_SPEC_FROM: Final = {
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+}
+_ISOLATION_FROM: Final = 2
+#: First version of ElectLeaders with a type of election (KIP-460).
+_ELECTION_TYPE_FROM: Final = 1
+
+
+@dataclass(frozen=True)
+class NewPartitions:
+    """The number of partitions that a topic is to have.
+
+    Parameters
+    ----------
+    total_count:
+        Number of partitions, those that exist included.
+    new_assignments:
+        Ids of the brokers of each new partition; by default the broker chooses.
+    """
+
+    total_count: int
+    new_assignments: Sequence[Sequence[int]] | None = None
+
+
+class OffsetTimestamp(int):
+    """A timestamp in milliseconds since the epoch, where a plain ``int`` would be an offset."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"OffsetTimestamp({int(self)})"
+
+
+class DeletedRecords(TypedDict):
+    """The outcome for one partition of ``delete_records``."""
+
+    partition_index: int
+    low_watermark: int
+    error_code: int
+
+
+class Reassignment(TypedDict):
+    """A partition in the result of ``list_partition_reassignments``: ids of brokers."""
+
+    replicas: list[int]
+    adding_replicas: list[int]
+    removing_replicas: list[int]
+
+
+class PartitionAdmin:
+    """The partition operations of the admin client.
+
+    Parameters
+    ----------
+    driver:
+        Sends the requests to the leaders of partitions or to the controller.
+    topics:
+        Lists the partitions of topics.
+    """
+
+    def __init__(self, driver: Driver, topics: TopicAdmin) -> None:
+        self._driver = driver
+        self._topics = topics
+
+    def create(
+        self,
+        topic_partitions: Mapping[str, int | Mapping[str, Any] | NewPartitions],
+        timeout_ms: float,
+        validate_only: bool,
+        raise_errors: bool,
+    ) -> CreatePartitionsResponse:
+        """Add partitions to topics. Each topic succeeds or fails for itself."""
+        wanted = {topic: _new_partitions(topic, count) for topic, count in topic_partitions.items()}
+
+        def build(topics: Sequence[str]) -> CreatePartitionsRequest:
+            return CreatePartitionsRequest(
+                topics=[wanted[topic] for topic in topics],
+                timeout_ms=int(timeout_ms),
+                validate_only=validate_only,
+            )
+
+        results = raised_first(
+            self._driver.run(
+                TO_CONTROLLER,
+                wanted,
+                build,
+                _created,
+                timeout_ms,
+                retried=(NotControllerError, ThrottlingQuotaExceededError),
+            )
+        )
+        for result in results.values():
+            if result.error_code and raise_errors:
+                raise error_of(result.error_code, result.error_message, f"topic {result.name!r}")
+        return CreatePartitionsResponse(results=list(results.values()))
+
+    def delete_records(
+        self, records: Mapping[TopicPartition, int], leader_id: int | None, timeout_ms: float
+    ) -> dict[TopicPartition, DeletedRecords]:
+        """Delete the records before an offset of each partition."""
+        request_class = DeleteRecordsRequest
+
+        def build(partitions: Sequence[TopicPartition]) -> DeleteRecordsRequest:
+            return request_class(
+                topics=[
+                    request_class.DeleteRecordsTopic(
+                        name=topic,
+                        partitions=[
+                            request_class.DeleteRecordsPartition(
+                                partition_index=number, offset=records[TopicPartition(topic, number)]
+                            )
+                            for number in numbers
+                        ],
+                    )
+                    for topic, numbers in by_topic(partitions).items()
+                ],
+                timeout_ms=int(timeout_ms),
+            )
+
+        results = self._driver.run(
+            LEADERS if leader_id is None else to_broker(leader_id), records, build, _deleted, timeout_ms
+        )
+        failed = {tp: result for tp, result in results.items() if isinstance(result, KafkaError)}
+        if len(failed) > 1:
+            raise BrokerResponseError(
+                "records of several partitions were not deleted: "
+                + ", ".join(f"{partition_name(tp)} ({type(error).__name__})" for tp, error in failed.items())
+            )
+        return raised_first(results)
+
+    def offsets(
+        self,
+        specs: Mapping[TopicPartition, OffsetSpec | int],
+        isolation_level: object,
+        timeout_ms: float,
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """Look up offsets by name or timestamp, each on the leader of its partition."""
+        level = as_member(IsolationLevel, isolation_level)
+        for tp, spec in specs.items():
+            if not isinstance(spec, int):
+                raise TypeError(
+                    f"{partition_name(tp)}: {spec!r} is not an OffsetSpec or a timestamp in milliseconds"
+                )
+        return raised_first(
+            self._driver.run(
+                LEADERS,
+                specs,
+                lambda partitions: RequestBuilder(
+                    ListOffsetsRequest, partial(_list_offsets, specs, level, partitions, timeout_ms)
+                ),
+                _listed,
+                timeout_ms,
+            )
+        )
+
+    def elect_leaders(
+        self, election_type: int, topic_partitions: TopicPartitions, timeout_ms: float, raise_errors: bool
+    ) -> ElectLeadersResponse:
+        """Elect the preferred replicas, or any replicas, as leaders."""
+        wanted = self.partitions(topic_partitions, timeout_ms)
+
+        def build(version: int) -> ElectLeadersRequest:
+            if election_type and version < _ELECTION_TYPE_FROM:
+                raise UnsupportedVersionError("the broker can elect only preferred leaders; it is too old")
+            return ElectLeadersRequest(
+                election_type=election_type,
+                topic_partitions=[
+                    ElectLeadersRequest.TopicPartitions(topic=topic, partitions=numbers)
+                    for topic, numbers in wanted.items()
+                ],
+                timeout_ms=int(timeout_ms),
+            )
+
+        def read(
+            response: ElectLeadersResponse, asked: Sequence[int]
+        ) -> Iterable[tuple[int, ElectLeadersResponse]]:
+            if response.error_code:
+                raise error_of(response.error_code, None, "the election of leaders")
+            yield asked[0], response
+
+        response = raised_first(
+            self._driver.run(
+                TO_CONTROLLER,
+                [0],
+                lambda asked: RequestBuilder(ElectLeadersRequest, build),
+                read,
+                timeout_ms,
+                retried=(NotControllerError,),
+            )
+        )[0]
+        for topic in response.replica_election_results:
+            for partition in topic.partition_result:
+                error = for_code(partition.error_code)
+                if partition.error_code and raise_errors and not issubclass(error, ElectionNotNeededError):
+                    tp = TopicPartition(topic.topic, partition.partition_id)
+                    raise error(partition.error_message or partition_name(tp))
+        return response
+
+    def alter_reassignments(
+        self, reassignments: Mapping[TopicPartition, Iterable[int] | None], timeout_ms: float
+    ) -> dict[TopicPartition, type[BrokerResponseError] | None]:
+        """Set the replicas of partitions, or cancel what is under way."""
+        wanted = {tp: _replicas(tp, replicas) for tp, replicas in reassignments.items()}
+        request_class = AlterPartitionReassignmentsRequest
+
+        def build(partitions: Sequence[TopicPartition]) -> AlterPartitionReassignmentsRequest:
+            return request_class(
+                timeout_ms=int(timeout_ms),
+                topics=[
+                    request_class.ReassignableTopic(
+                        name=topic,
+                        partitions=[
+                            request_class.ReassignablePartition(
+                                partition_index=number, replicas=wanted[TopicPartition(topic, number)]
+                            )
+                            for number in numbers
+                        ],
+                    )
+                    for topic, numbers in by_topic(partitions).items()
+                ],
+            )
+
+        def read(
+            response: AlterPartitionReassignmentsResponse, asked: Sequence[TopicPartition]
+        ) -> Iterable[tuple[TopicPartition, type[BrokerResponseError] | KafkaError | None]]:
+            if response.error_code:
+                raise error_of(response.error_code, response.error_message, "the reassignment")
+            for topic in response.responses:
+                for partition in topic.partitions:
+                    error = for_code(partition.error_code) if partition.error_code else None
+                    yield TopicPartition(topic.name, partition.partition_index), error
+
+        return raised_first(
+            self._driver.run(TO_CONTROLLER, wanted, build, read, timeout_ms, retried=(NotControllerError,))
+        )
+
+    def list_reassignments(
+        self,
+        topic_partitions: Mapping[str, Iterable[int]] | Iterable[TopicPartition] | None,
+        timeout_ms: float,
+    ) -> dict[TopicPartition, Reassignment]:
+        """List the reassignments that are under way."""
+        request_class = ListPartitionReassignmentsRequest
+        wanted = None
+        if topic_partitions is not None:
+            partitions = (
+                {topic: list(numbers) for topic, numbers in topic_partitions.items()}
+                if isinstance(topic_partitions, Mapping)
+                else by_topic(topic_partitions)
+            )
+            wanted = [
+                request_class.ListPartitionReassignmentsTopics(name=topic, partition_indexes=numbers)
+                for topic, numbers in partitions.items()
+            ]
+        response = self._driver.requester.send(
+            request_class(timeout_ms=int(timeout_ms), topics=wanted), timeout_ms, CONTROLLER
+        )
+        if response.error_code:
+            raise error_of(response.error_code, response.error_message, "the list of reassignments")
+        return {
+            TopicPartition(topic.name, partition.partition_index): {
+                "replicas": list(partition.replicas),
+                "adding_replicas": list(partition.adding_replicas),
+                "removing_replicas": list(partition.removing_replicas),
+            }
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+
+    def partitions(self, topic_partitions: TopicPartitions, timeout_ms: float) -> dict[str, list[int]]:
+        """Return the partitions of a mapping, of whole topics, or of all topics."""
+        if isinstance(topic_partitions, Mapping):
+            return {topic: list(numbers) for topic, numbers in topic_partitions.items()}
+        described = self._topics.describe(topic_partitions, timeout_ms)
+        for topic in described:
+            if topic["error_code"]:
+                raise for_code(topic["error_code"])(f"topic {topic['name']!r}")
+        return {
+            str(topic["name"]): [partition["partition_index"] for partition in topic["partitions"]]
+            for topic in described
+        }
+
+
+def _new_partitions(
+    topic: str, count: int | Mapping[str, Any] | NewPartitions
+) -> CreatePartitionsRequest.CreatePartitionsTopic:
+    assignments: Sequence[Sequence[int]] | None = None
+    if isinstance(count, Mapping):
+        assignments = count.get("assignments")
+        count = int(count["count"])
+    elif not isinstance(count, int):
+        assignments = count.new_assignments
+        count = count.total_count
+    return CreatePartitionsRequest.CreatePartitionsTopic(
+        name=topic,
+        count=count,
+        assignments=None
+        if assignments is None
+        else [
+            CreatePartitionsRequest.CreatePartitionsAssignment(broker_ids=list(brokers))
+            for brokers in assignments
+        ],
+    )
+
+
+def _created(
+    response: CreatePartitionsResponse, asked: Sequence[str]
+) -> Iterable[tuple[str, CreatePartitionsResponse.CreatePartitionsTopicResult | KafkaError]]:
+    for result in response.results:
+        error = for_code(result.error_code)
+        if issubclass(error, NotControllerError | ThrottlingQuotaExceededError):
+            yield result.name, error(result.error_message or f"topic {result.name!r}")
+        else:
+            yield result.name, result
+
+
+def _deleted(
+    response: DeleteRecordsResponse, asked: Sequence[TopicPartition]
+) -> Iterable[tuple[TopicPartition, DeletedRecords | KafkaError]]:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            if partition.error_code:
+                yield tp, error_of(partition.error_code, None, f"records of {partition_name(tp)}")
+                continue
+            yield (
+                tp,
+                {
+                    "partition_index": partition.partition_index,
+                    "low_watermark": partition.low_watermark,
+                    "error_code": 0,
+                },
+            )
+
+
+def _list_offsets(
+    specs: Mapping[TopicPartition, OffsetSpec | int],
+    level: IsolationLevel,
+    partitions: Sequence[TopicPartition],
+    timeout_ms: float,
+    version: int,
+) -> ListOffsetsRequest:
+    needed = max(_SPEC_FROM.get(OffsetSpec(int(specs[tp])), 0) if specs[tp] < 0 else 0 for tp in partitions)
+    needed = max(needed, _ISOLATION_FROM if level else 0)
+    if version < needed:
+        raise UnsupportedVersionError(
+            f"the broker is too old for this lookup: it needs ListOffsets version {needed}, not {version}"
+        )
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(level),
+        topics=[
+            ListOffsetsRequest.ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsRequest.ListOffsetsPartition(
+                        partition_index=number, timestamp=int(specs[TopicPartition(topic, number)])
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic(partitions).items()
+        ],
+        timeout_ms=int(timeout_ms),
+    )
+
+
+def _listed(
+    response: ListOffsetsResponse, asked: Sequence[TopicPartition]
+) -> Iterable[tuple[TopicPartition, OffsetAndTimestamp | KafkaError]]:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            if partition.error_code:
+                yield tp, error_of(partition.error_code, None, f"offsets of {partition_name(tp)}")
+            else:
+                yield tp, OffsetAndTimestamp(partition.offset, partition.timestamp, partition.leader_epoch)
+
+
+def _replicas(tp: TopicPartition, replicas: Iterable[int] | None) -> list[int] | None:
+    if replicas is None:
+        return None
+    ids = list(replicas)
+    if not ids:
+        raise ValueError(
+            f"{partition_name(tp)}: the list of replicas is empty; pass None to cancel a reassignment"
+        )
+    if not all(isinstance(each, int) for each in ids):
+        raise ValueError(f"{partition_name(tp)}: replicas are ids of brokers, not {ids!r}")
+    return ids
