@@ -1,7 +1,4 @@
-"""Requests: to which node, in which version, when again. Messages in, answers and a cluster's picture out.
-
-Does not know: records, groups, what a request is for. Kafka's ``org.apache.kafka.clients``.
-"""
+"""The network layer of all clients: connections, requests and metadata (``org.apache.kafka.clients``)."""
 
 from kafkacore.client.api_versions import ApiVersions, NodeApiVersions
 from kafkacore.client.bootstrap import bootstrap_client

@@ -1,4 +1,4 @@
-"""Counts requests and responses: each is recorded in a handful of sensors by one call."""
+"""Record each request and response in several sensors with one call."""
 
 cimport cython
 
@@ -7,14 +7,16 @@ from kafkacore.metrics._sensor cimport Sensor
 
 @cython.final
 cdef class ConnectionSensors:
-    """Of the connections to one node, or of all.
+    """Sensors of the connection to one node, or of all connections.
 
     Parameters
     ----------
     sent, received
-        Bytes of requests, and of answers.
-    latency, throttle
-        Milliseconds until an answer came, and for which its broker wants to be left alone.
+        Sizes of requests and of responses, in bytes.
+    latency
+        Time from the request to the response, in milliseconds.
+    throttle
+        Throttle time of the responses, in milliseconds.
     """
 
     cdef readonly Sensor sent, received, latency, throttle
@@ -29,14 +31,14 @@ cdef class ConnectionSensors:
 
 @cython.final
 cdef class RequestCounter:
-    """Count the requests of one client.
+    """Recorder of the requests of one client.
 
     Parameters
     ----------
     register_node
-        Called with the id of a node at its first request; returns its ConnectionSensors.
+        Function that returns the ConnectionSensors of a node. It is called at the first request to the node.
     waits
-        Milliseconds that the thread waited for the network.
+        Times that the client waited for network I/O, in milliseconds.
     """
 
     cdef object _register_node
@@ -55,17 +57,17 @@ cdef class RequestCounter:
         return node
 
     def request_sent(self, int node_id, double size, double now_ms):
-        """A request of ``size`` bytes, its frame's own included, is on its way."""
+        """Record a request of ``size`` bytes, including the length field of its frame."""
         self._node(node_id).sent.record(size, now_ms)
 
     def response_received(self, int node_id, double size, double latency_ms, double throttle_ms,
                           double now_ms):
-        """Its answer is there, and the broker wants to be left alone for ``throttle_ms``."""
+        """Record a response with its size in bytes, its latency and its throttle time."""
         cdef ConnectionSensors node = self._node(node_id)
         node.received.record(size, now_ms)
         node.latency.record(latency_ms, now_ms)
         node.throttle.record(throttle_ms, now_ms)
 
     def waited(self, double duration_ms, double now_ms):
-        """The thread waited for the network, or looked at it without waiting."""
+        """Record a poll for network I/O that waited for ``duration_ms``, which may be 0."""
         self._waits.record(duration_ms, now_ms)

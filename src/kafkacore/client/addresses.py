@@ -1,6 +1,6 @@
-"""Addresses: what the user calls the brokers in, hosts, ports and IP addresses out. Only here is DNS asked.
+"""Parse ``bootstrap_servers`` and resolve host names. All DNS lookups of a client are in this module.
 
-Source of the behaviour: Kafka's ``ClientUtils``; the accepted spellings are kafka-python's.
+Source of the behaviour: Kafka's ``ClientUtils``. The accepted formats are those of kafka-python.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import Node
 
 DEFAULT_PORT = 9092
-#: Letters of a name that DNS knows; one that is longer is not shown whole.
+#: Maximum length of a DNS name, in characters. Messages truncate longer names.
 MAX_HOST_NAME = 253
-#: Host and port in, IP addresses out in the order to be tried; OSError when there are none.
+#: Function that resolves a host and port to IP addresses, in the order in which to try them. It raises
+#: OSError if the host cannot be resolved.
 Resolver = Callable[[str, int], list[str]]
 
 
 def parse_bootstrap_servers(servers: Any) -> list[tuple[str, int]]:
-    """Hosts and ports of ``bootstrap_servers``.
+    """Return the hosts and ports of ``bootstrap_servers`` without duplicates.
 
     Parameters
     ----------
     servers:
-        ``"host:port,host:port"``, or a list of ``"host:port"``. Without a port it is 9092; an IPv6 address
-        with a port is written in brackets.
+        ``"host:port,host:port"``, or a list of ``"host:port"``. The default port is 9092. An IPv6 address
+        with a port is in brackets.
 
     Raises
     ------
     KafkaConfigurationError
-        With the entry that is wrong, and why.
+        An entry is invalid, or the list is empty. The message contains the entry.
     """
     if isinstance(servers, str):
         servers = servers.split(",")
     if not isinstance(servers, Sequence) or not all(isinstance(server, str) for server in servers):
         raise KafkaConfigurationError(
-            f"bootstrap_servers={servers!r}: it must be 'host:port', several with commas, or a list of them"
+            f"bootstrap_servers={servers!r}: it must be 'host:port', a comma-separated string, or a list"
         )
     found = [_parse(server.strip()) for server in servers if server.strip()]
     if not found:
-        raise KafkaConfigurationError("bootstrap_servers is empty; name at least one broker, as 'host:port'")
+        raise KafkaConfigurationError("bootstrap_servers is empty: give at least one broker as 'host:port'")
     return list(dict.fromkeys(found))
 
 
@@ -50,7 +51,7 @@ def _parse(server: str) -> tuple[str, int]:
     if server.startswith("["):
         host, bracket, rest = server[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise _refuse(server, "an IPv6 address with a port is written [address]:port")
+            raise _refuse(server, "an IPv6 address with a port must be written as [address]:port")
         return host, _port(server, rest[1:])
     if server.count(":") > 1:
         try:
@@ -72,30 +73,34 @@ def _port(server: str, port: str) -> int:
 
 
 def _refuse(server: str, reason: str) -> KafkaConfigurationError:
-    return KafkaConfigurationError(f"bootstrap_servers has {server!r}: {reason}")
+    return KafkaConfigurationError(f"bootstrap_servers contains {server!r}: {reason}")
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    """All IP addresses of a name, each family's together, the first's first; blocks for the resolver.
+    """Return all IP addresses of a host name. The call blocks during the DNS lookup.
+
+    Addresses of the same family as the first address come first.
 
     Raises
     ------
     OSError
-        When there are none.
+        The name cannot be resolved.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except ValueError as error:
-        # What no name can be (an empty label, a NUL, one that is too long), in a form that callers expect.
-        raise OSError(f"{host[:MAX_HOST_NAME]!r} is no host name") from error
+        # Python raises ValueError for an invalid name, such as one with an empty label or a NUL, but callers
+        # expect OSError.
+        raise OSError(f"{host[:MAX_HOST_NAME]!r} is not a valid host name") from error
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     family = ":" in addresses[0]
     return sorted(addresses, key=lambda address: (":" in address) != family)
 
 
 def canonical_hosts(servers: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Each server as often as it has addresses, by their canonical names (one name may stand for all
-    brokers).
+    """Replace each server by the canonical names of its addresses.
+
+    One name may stand for all brokers of a cluster.
     """
     found = []
     for host, port in servers:
@@ -104,16 +109,20 @@ def canonical_hosts(servers: list[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def bootstrap_nodes(servers: list[tuple[str, int]]) -> tuple[Node, ...]:
-    """Nodes with ids -1, -2 …, to be asked who the real ones are."""
+    """Return the servers as nodes with the ids -1, -2 and so on."""
     return tuple(Node(-1 - index, host, port) for index, (host, port) in enumerate(servers))
 
 
 def is_same_endpoint(node: Node, bootstrap: Node, connected_to: str | None) -> bool:
-    """Whether the connection to ``bootstrap`` leads where ``node`` says that it listens.
+    """Return whether a bootstrap server has the advertised address of a node.
 
     Parameters
     ----------
+    node:
+        Node of the cluster.
+    bootstrap:
+        Bootstrap server.
     connected_to:
-        IP address of that connection, which a broker may have for its host.
+        IP address of the connection to the bootstrap server. The node may advertise it as its host.
     """
     return node.port == bootstrap.port and node.host in (bootstrap.host, connected_to)

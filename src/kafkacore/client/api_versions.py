@@ -1,7 +1,4 @@
-"""Which version of a request a broker understands: its ApiVersions answer in, versions to use out.
-
-Does not know: connections, when the question is asked. (Kafka's ``NodeApiVersions`` and ``ApiVersions``.)
-"""
+"""Choose the version of a request for a broker (Kafka's ``NodeApiVersions`` and ``ApiVersions``)."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ from kafkacore.errors import UnsupportedVersionError
 from kafkacore.protocol import ApiKey, RequestMessage
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-#: Since when a broker answers a client over its quota at once and leaves the waiting to the client (KIP-219);
-# older : versions have waited themselves. From Kafka's ``shouldClientThrottle``; absent: never.
+#: First version of each API in which the client itself must apply the throttle time (KIP-219). In older
+#: versions, and for other APIs, the broker delays the response. Source: Kafka's ``shouldClientThrottle``.
 # fmt: off
 THROTTLED_FROM_VERSION: dict[ApiKey, int] = {
     ApiKey.PRODUCE: 6, ApiKey.FETCH: 8, ApiKey.LIST_OFFSETS: 3, ApiKey.METADATA: 6, ApiKey.OFFSET_COMMIT: 4,
@@ -37,37 +34,37 @@ THROTTLED_FROM_VERSION: dict[ApiKey, int] = {
 
 
 def should_client_throttle(api_key: ApiKey, version: int) -> bool:
-    """Whether the client has to keep the throttle time of an answer in this version itself."""
+    """Return whether the client must apply the throttle time of a response in this version."""
     return version >= THROTTLED_FROM_VERSION.get(api_key, 1 << 15)
 
 
 def api_versions_request(request_version: int) -> ApiVersionsRequest:
-    """The question that comes first on every connection; since version 3 it says who asks (KIP-511)."""
+    """Create the first request of a connection. From version 3 it names the client software (KIP-511)."""
     if request_version < 3:
         return ApiVersionsRequest()
     try:
         ours = version("kafkacore")
     except PackageNotFoundError:
         ours = "unknown"
-    # The broker closes the connection of a client whose version has other characters than these.
+    # The broker rejects a software version with any other character.
     ours = re.sub(r"[^a-zA-Z0-9.-]", ".", ours).strip(".-") or "unknown"
     return ApiVersionsRequest(client_software_name="kafkacore", client_software_version=ours)
 
 
 class NodeApiVersions:
-    """What one broker has said it speaks.
+    """The API versions and features that one broker supports.
 
     Parameters
     ----------
     response:
-        Its answer to ApiVersions.
+        The ApiVersions response of the broker.
 
     Attributes
     ----------
     finalized_features:
-        Name → level that the whole cluster has agreed on (KIP-584), such as ``transaction.version``.
+        Feature → level that is finalized for the cluster (KIP-584), such as ``transaction.version``.
     finalized_features_epoch:
-        Grows with each change of them; -1 where the broker says nothing of features.
+        Epoch that grows with each change of the features; -1 if the broker did not return features.
     """
 
     def __init__(self, response: ApiVersionsResponse) -> None:
@@ -76,22 +73,29 @@ class NodeApiVersions:
         self.finalized_features = {
             feature.name: feature.max_version_level for feature in response.finalized_features
         }
-        #: What has been asked before.
+        #: Cache of :meth:`latest_usable_version`.
         self._usable: dict[tuple[type[RequestMessage[Any]], int | None], int] = {}
 
     def supported_range(self, api_key: ApiKey) -> tuple[int, int] | None:
-        """Oldest and newest version, or ``None``."""
+        """Return the oldest and the newest version of an API; ``None`` if the broker does not support it."""
         return self._ranges.get(api_key)
 
     def latest_usable_version(
         self, request: type[RequestMessage[Any]], max_version: int | None = None
     ) -> int:
-        """The newest version that both sides know.
+        """Return the newest version of a request that both sides support.
+
+        Parameters
+        ----------
+        request:
+            The class of the request.
+        max_version:
+            Highest version that may be returned; ``None`` for the highest that the class has.
 
         Raises
         ------
         UnsupportedVersionError
-            When there is none.
+            The broker does not support the API, or no version of it is common to both sides.
         """
         known = self._usable.get((request, max_version))
         if known is not None:
@@ -99,24 +103,25 @@ class NodeApiVersions:
         newest = request.MAX_VERSION if max_version is None else min(request.MAX_VERSION, max_version)
         theirs = self._ranges.get(request.API_KEY)
         if theirs is None:
-            raise UnsupportedVersionError(f"the broker does not know {request.NAME}")
+            raise UnsupportedVersionError(f"the broker does not support {request.NAME}")
         version = min(newest, theirs[1])
         if version < max(request.MIN_VERSION, theirs[0]):
             raise UnsupportedVersionError(
-                f"the broker speaks {request.NAME} in versions {theirs[0]} to {theirs[1]}, "
-                f"needed is one from {request.MIN_VERSION} to {newest}"
+                f"the broker supports versions {theirs[0]} to {theirs[1]} of {request.NAME}, but the client "
+                f"requires a version from {request.MIN_VERSION} to {newest}"
             )
         self._usable[request, max_version] = version
         return version
 
 
 class ApiVersions:
-    """The same for all brokers that are connected now.
+    """The API versions of all connected brokers.
 
     Attributes
     ----------
     finalized_features:
-        Of the whole cluster, by the newest that any broker has said so far; also when none is connected.
+        The features with the highest epoch that any broker has returned so far. They are kept when all
+        connections are closed.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,4 @@
-"""A client out of its settings: a checked dictionary in, Metadata and a NetworkClient on a Selector out.
-
-No connection is made yet. Does not know: what the client is for.
-"""
+"""Create the network client and the metadata of a client from its settings."""
 
 from __future__ import annotations
 
@@ -31,22 +28,29 @@ def bootstrap_client(
     selector: Selectable | None = None,
     resolver: Resolver = resolve_host,
 ) -> tuple[NetworkClient, Metadata]:
-    """The network side of a producer, a consumer or an admin client.
+    """Create the network client of a producer, a consumer or an admin client. It does not connect yet.
 
     Parameters
     ----------
     config:
-        Of :func:`kafkacore.client.config.resolve`.
+        Settings that :func:`kafkacore.client.config.resolve` returned.
+    clock:
+        Clock of the client.
     topic_expiry_ms:
-        A topic that has not been named for longer is not asked about any more (producers); ``None`` for
-        never.
+        Time, in milliseconds, after which an unused topic is dropped from the metadata; ``None`` for never.
+        Only producers set it.
     selector, resolver:
-        In place of real sockets and DNS.
+        Replacements for sockets and DNS in tests.
+
+    Returns
+    -------
+    NetworkClient, Metadata
+        The network client, and the metadata that it updates.
 
     Raises
     ------
     KafkaConfigurationError
-        When ``bootstrap_servers`` names no broker, or connections cannot be made secure as it is said.
+        ``bootstrap_servers`` is invalid or cannot be resolved, or the security settings are invalid.
     """
     builder = channel_builder(config, clock)
     servers = _servers(config)

@@ -1,7 +1,4 @@
-"""How a client's connections are made secure: its settings in, what builds their channels out.
-
-Does not know: TLS, mechanisms. Source of the settings: kafka-python's ``ssl_`` and ``sasl_`` arguments.
-"""
+"""Create the builder of TLS and SASL channels from the ``ssl_`` and ``sasl_`` settings of a client."""
 
 from __future__ import annotations
 
@@ -17,20 +14,27 @@ from kafkacore.security.client_authenticator import SaslClientAuthenticator
 from kafkacore.security.sasl.mechanism import SaslConfig
 from kafkacore.security.tls_contexts import ReloadingContext, TlsSettings, client_context
 
-#: Settings that an ``ssl_context`` of the user's own has in it already.
-_OF_A_CONTEXT: Final = (
+#: Settings that cannot be combined with ``ssl_context``, because the context contains them.
+_CONTEXT_SETTINGS: Final = (
     "ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_crlfile", "ssl_ciphers",
     "ssl_enabled_protocols",
 )  # fmt: skip
 
 
 def channel_builder(config: Mapping[str, Any], clock: Clock) -> ChannelBuilder | None:
-    """Of a client's settings as ``config.resolve`` gives them; ``None`` if the connections are in the clear.
+    """Create the channel builder of a client; return ``None`` if the connections are plaintext.
+
+    Parameters
+    ----------
+    config:
+        Settings that ``config.resolve`` returned.
+    clock:
+        Clock of the client.
 
     Raises
     ------
     KafkaConfigurationError
-        Settings that do not fit together, or certificates that cannot be read; names them.
+        Settings contradict each other, or a certificate cannot be read. The message names them.
     """
     protocol = config["security_protocol"]
     context = _context(config, clock) if protocol in ("SSL", "SASL_SSL") else None
@@ -48,10 +52,11 @@ def channel_builder(config: Mapping[str, Any], clock: Clock) -> ChannelBuilder |
 def _context(config: Mapping[str, Any], clock: Clock) -> Callable[[], ssl.SSLContext]:
     own = config["ssl_context"]
     if own is not None:
-        doubled = [name for name in _OF_A_CONTEXT if config[name] is not None]
-        if doubled:
+        redundant = [name for name in _CONTEXT_SETTINGS if config[name] is not None]
+        if redundant:
             raise KafkaConfigurationError(
-                f"ssl_context says it all: leave out {', '.join(doubled)}, or load them into the context"
+                f"ssl_context cannot be combined with {', '.join(redundant)}: remove these settings, and "
+                "load their values into the context"
             )
         return lambda: own
     settings = TlsSettings(

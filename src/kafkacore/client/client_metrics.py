@@ -1,7 +1,6 @@
-"""What a network client counts: requests, answers and connections in, metrics by connection and in all out.
+"""Metrics of a network client, for each connection and for all connections together.
 
-Does not know: what requests are for. Names and meanings are kafka-python's; those that it dropped, and the
-``-total`` ones, are Apache Kafka's.
+The metrics are those of kafka-python. Those that kafka-python lacks, such as ``-total``, are Apache Kafka's.
 """
 
 from __future__ import annotations
@@ -13,21 +12,21 @@ from kafkacore.metrics import Authentications, Metrics, Sensor
 
 
 class ClientMetrics:
-    """Of one client. Called on the thread that polls.
+    """The network metrics of one client. Only the polling thread may call the methods.
 
     Parameters
     ----------
     metrics:
-        Where they are registered.
+        Registry of the metrics.
     prefix:
-        Of their groups: "producer", "consumer".
+        Prefix of the names of metric groups, such as "producer".
     connection_count, in_flight_count:
-        How many there are just now.
+        Functions that return the current number of connections and of requests in flight.
 
     Attributes
     ----------
     requests:
-        Counts requests, responses and waits.
+        Recorder of requests, responses and waits.
     """
 
     def __init__(
@@ -43,11 +42,11 @@ class ClientMetrics:
         self._prefix = prefix
         group = f"{prefix}-metrics"
         self._operations = metrics.sensor("bytes-sent-received")
-        self._all = self._register("", group, "all servers", None)
+        self._all = self._register("", group, "all brokers", None)
         metrics.add(
             "network-io-rate",
             group,
-            "Requests sent and answers received per second, on all connections.",
+            "Requests sent plus responses received per second, on all connections.",
             self._operations.occurrence_rate,
         )
         self._created = metrics.sensor("connections-created")
@@ -58,9 +57,14 @@ class ClientMetrics:
         ):
             metrics.add(f"{name}-rate", group, f"{what} per second.", sensor.occurrence_rate)
             metrics.add(f"{name}-total", group, f"{what}.", sensor.occurrences)
-        metrics.add("connection-count", group, "Connections there are.", lambda now_ms: connection_count())
         metrics.add(
-            "requests-in-flight", group, "Requests that wait for an answer.", lambda now_ms: in_flight_count()
+            "connection-count",
+            group,
+            "Number of connections that are open or being established.",
+            lambda now_ms: connection_count(),
+        )
+        metrics.add(
+            "requests-in-flight", group, "Number of requests in flight.", lambda now_ms: in_flight_count()
         )
         self._register_waits(group, waits)
         self.authentications = Authentications(metrics.sensor)
@@ -68,17 +72,22 @@ class ClientMetrics:
 
     def _register_waits(self, group: str, waits: Sensor) -> None:
         add = self._metrics.add
-        add("select-rate", group, "Waits for the network per second.", waits.occurrence_rate)
+        add(
+            "select-rate",
+            group,
+            "Number of times per second that the client checked or waited for network I/O.",
+            waits.occurrence_rate,
+        )
         add(
             "io-wait-time-ns-avg",
             group,
-            "Average length of a wait for the network, in nanoseconds.",
+            "Average time per check for network I/O that the client waited, in nanoseconds.",
             lambda now_ms: waits.average(now_ms) * 1e6,
         )
         add(
             "io-wait-ratio",
             group,
-            "Share of the time that the network's thread waited for the network.",
+            "Fraction of the time that the client waited for network I/O, from 0 to 1.",
             lambda now_ms: waits.rate(now_ms) / 1000.0,
         )
 
@@ -98,16 +107,32 @@ class ClientMetrics:
             ("outgoing-byte-total", f"Bytes sent to {what}.", sent.sum),
             ("request-rate", f"Requests sent to {what} per second.", sent.occurrence_rate),
             ("request-total", f"Requests sent to {what}.", sent.occurrences),
-            ("request-size-avg", f"Average bytes of a request to {what}.", sent.average),
-            ("request-size-max", f"Bytes of the largest request to {what}.", sent.largest),
+            ("request-size-avg", f"Average size of a request to {what}, in bytes.", sent.average),
+            ("request-size-max", f"Size of the largest request to {what}, in bytes.", sent.largest),
             ("incoming-byte-rate", f"Bytes received from {what} per second.", received.rate),
             ("incoming-byte-total", f"Bytes received from {what}.", received.sum),
-            ("response-rate", f"Answers from {what} per second.", received.occurrence_rate),
-            ("response-total", f"Answers from {what}.", received.occurrences),
-            ("request-latency-avg", f"Average ms until {what} answered.", latency.average),
-            ("request-latency-max", f"Longest ms until {what} answered.", latency.largest),
-            ("throttle-time-avg", f"Average ms of a throttling by {what}.", throttle.average),
-            ("throttle-time-max", f"Longest ms of a throttling by {what}.", throttle.largest),
+            ("response-rate", f"Responses received from {what} per second.", received.occurrence_rate),
+            ("response-total", f"Responses received from {what}.", received.occurrences),
+            (
+                "request-latency-avg",
+                f"Average latency of requests to {what}, in milliseconds.",
+                latency.average,
+            ),
+            (
+                "request-latency-max",
+                f"Maximum latency of requests to {what}, in milliseconds.",
+                latency.largest,
+            ),
+            (
+                "throttle-time-avg",
+                f"Average throttle time of responses from {what}, in milliseconds.",
+                throttle.average,
+            ),
+            (
+                "throttle-time-max",
+                f"Maximum throttle time of responses from {what}, in milliseconds.",
+                throttle.largest,
+            ),
         ):
             metrics.add(of, group, description, measure)
         return made

@@ -1,7 +1,6 @@
-"""What is known of a cluster at one moment: nodes, topics, partitions and their leaders.
+"""Immutable snapshots of a cluster: nodes, topics, partitions and their leaders (Kafka's ``Cluster``).
 
-Never changes once made, so that any thread may read it. Does not know: how old it is, where it came from.
-(Kafka's ``Cluster``.)
+Any thread may read a snapshot without a lock.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ _MAX_PORT = 65_535
 
 
 def is_address(node_id: int, host: str, port: int) -> bool:
-    """Whether these can be a broker's id, host and port. A response may carry any number."""
+    """Return whether id, host and port of a broker in a response are valid."""
     return node_id >= 0 and bool(host) and 0 < port <= _MAX_PORT
 
 
 class PartitionMetadata(NamedTuple):
-    """A partition. Node ids are as the broker gave them: a leader need not be among the cluster's nodes.
+    """Metadata of a partition. Its node ids may be unknown in the cluster, even that of the leader.
 
     Attributes
     ----------
     leader_id, leader_epoch:
-        -1 when there is none, or the broker does not tell reliably.
+        Leader and its epoch; -1 if the partition has none or the broker did not return a reliable value.
     """
 
     topic_partition: TopicPartition
@@ -42,16 +41,26 @@ class PartitionMetadata(NamedTuple):
 
 
 class Cluster:
-    """A snapshot.
+    """A snapshot of the cluster's metadata.
 
     Parameters
     ----------
+    cluster_id:
+        Id of the cluster, if known.
     nodes:
-        Of the cluster; before it is known, the bootstrap addresses with ids below 0.
+        Nodes of the cluster. Before the first response they are the bootstrap servers, with ids below 0.
     partitions:
-        By topic, in any order.
+        Partitions by topic, in any order.
+    topic_ids:
+        Ids by topic.
     topic_errors:
-        Of topics that were asked for and have no partitions to tell.
+        Errors of requested topics for which the broker returned no partitions.
+    internal_topics:
+        Topics that are internal to Kafka.
+    controller_id:
+        Node id of the controller; -1 if unknown.
+    is_bootstrap:
+        Whether ``nodes`` are the bootstrap servers.
     """
 
     def __init__(
@@ -70,13 +79,13 @@ class Cluster:
         self.nodes: tuple[Node, ...] = tuple(nodes)
         self.internal_topics = frozenset(internal_topics)
         self.controller_id = controller_id
-        #: Nobody has answered yet; ``nodes`` are the addresses that the user gave.
+        #: Whether no broker has responded yet and ``nodes`` are the bootstrap servers.
         self.is_bootstrap = is_bootstrap
         self._nodes_by_id = {node.node_id: node for node in self.nodes}
         self._partitions: dict[TopicPartition, PartitionMetadata] = {}
         self._by_topic: dict[str, tuple[int, ...]] = {}
         self._available: dict[str, tuple[int, ...]] = {}
-        # One walk, for there may be tens of thousands of partitions.
+        # A single pass, because there may be tens of thousands of partitions.
         for topic, each in (partitions or {}).items():
             known = {partition.topic_partition.partition: partition for partition in each}
             numbers = sorted(known)
@@ -91,7 +100,7 @@ class Cluster:
 
     @classmethod
     def bootstrap(cls, nodes: Iterable[Node]) -> Cluster:
-        """All that is known before the first answer."""
+        """Return the snapshot that is used before the first response."""
         return cls(nodes=nodes, is_bootstrap=True)
 
     # ---- Nodes ---------------------------------------------------------------------------------------------
@@ -107,19 +116,19 @@ class Cluster:
 
     @property
     def topics(self) -> frozenset[str]:
-        """Topics that have partitions."""
+        """Topics whose partitions are known."""
         return frozenset(self._by_topic)
 
     def partitions_for_topic(self, topic: str) -> tuple[int, ...] | None:
-        """Partition numbers, rising; ``None`` if the topic is not known."""
+        """Return the partition numbers in ascending order; ``None`` if the topic is unknown."""
         return self._by_topic.get(topic)
 
     def available_partitions(self, topic: str) -> tuple[int, ...]:
-        """Those that have a leader."""
+        """Return the numbers of the partitions that have a known leader."""
         return self._available.get(topic, ())
 
     def topic_id(self, topic: str) -> UUID | None:
-        """``None`` if the topic or its id is not known."""
+        """Return the id of a topic; ``None`` if the topic or its id is unknown."""
         return self._topic_ids.get(topic)
 
     def topic_name(self, topic_id: UUID) -> str | None:
@@ -130,7 +139,7 @@ class Cluster:
         return MappingProxyType(self._topic_ids)
 
     def topic_error(self, topic: str) -> BrokerResponseError | None:
-        """Why the broker told nothing of a topic that it was asked about."""
+        """Return the error for a requested topic without partitions, if there is one."""
         return self._topic_errors.get(topic)
 
     @property
@@ -143,24 +152,24 @@ class Cluster:
         return self._partitions.get(tp)
 
     def online_node(self, tp: TopicPartition, node_id: int) -> Node | None:
-        """The node, unless it is unknown or its replica of the partition offline."""
+        """Return the node; ``None`` if it is unknown or its replica of the partition is offline."""
         partition = self.partition(tp)
         if partition is not None and node_id in partition.offline_replica_ids:
             return None
         return self.node_by_id(node_id)
 
     def leader_for(self, tp: TopicPartition) -> Node | None:
-        """``None`` without a leader, and if the leader is not among the nodes."""
+        """Return the leader of a partition; ``None`` if the leader or its node is unknown."""
         partition = self._partitions.get(tp)
         return None if partition is None else self._nodes_by_id.get(partition.leader_id)
 
     def leader_epoch(self, tp: TopicPartition) -> int | None:
-        """``None`` if it is not known."""
+        """Return the leader epoch of a partition; ``None`` if it is unknown."""
         partition = self._partitions.get(tp)
         return None if partition is None or partition.leader_epoch < 0 else partition.leader_epoch
 
     def replicas(self, tp: TopicPartition) -> tuple[Node, ...]:
-        """Those that are not offline and that are among the nodes."""
+        """Return the nodes of the replicas that are online and known."""
         partition = self._partitions.get(tp)
         if partition is None:
             return ()
@@ -168,7 +177,7 @@ class Cluster:
         return tuple(self._nodes_by_id[each] for each in online if each in self._nodes_by_id)
 
     def same_as(self, other: Cluster) -> bool:
-        """Whether a client could not tell the two apart."""
+        """Return whether nodes, partitions, topic ids and topic errors are equal."""
         return (
             self.nodes == other.nodes
             and self._partitions == other._partitions

@@ -1,12 +1,12 @@
-"""Settings of all clients: keyword arguments in, a complete and checked dictionary out.
+"""The settings that all clients have in common, and the checks of keyword arguments.
 
-A façade adds a table of its own settings to :data:`CLIENT_SETTINGS` and calls :func:`resolve`::
+A client adds a table of its own settings to :data:`CLIENT_SETTINGS` and calls :func:`resolve`::
 
     SETTINGS = table(setting("group_id", None, text_or_none, "Name of the consumer group."))
     config = resolve(SETTINGS, configs)
 
-Names and defaults are kafka-python's, except that ``reconnect_backoff_max_ms`` has Java's default. Settings
-marked with a KIP are Kafka's in snake case.
+Names and defaults are those of kafka-python, except that ``reconnect_backoff_max_ms`` has the default of
+Kafka's Java client. Settings whose description names a KIP are Kafka's settings in snake case.
 """
 
 from __future__ import annotations
@@ -43,17 +43,19 @@ logger = logging.getLogger(__name__)
 
 @checks("Sequence[Callable[[], object]]", "classes derived from `MetricsReporter`", SettingType.LIST)
 def reporters(name: str, value: object) -> list[object]:
-    """Classes of metrics reporters, each made without arguments."""
+    """Accept a list of metrics reporter classes, or of functions without arguments that create reporters."""
     if not isinstance(value, list | tuple) or not all(callable(each) for each in value):
-        raise refuse(name, value, "a list of classes with init, metric_change, metric_removal and close")
+        raise refuse(
+            name, value, "a list of classes with the methods init, metric_change, metric_removal and close"
+        )
     return list(value)
 
 
 @checks("object", kind=SettingType.CLASS)
 def without_effect(name: str, value: object) -> object:
-    """Accepted for programs written for kafka-python, with a warning: they may rely on it."""
+    """Accept any value, with a warning, because a program for kafka-python may rely on the setting."""
     if value is not None:
-        warn_once(name, "it has no effect here; leave it out")
+        warn_once(name, "this setting has no effect; remove it")
     return value
 
 
@@ -61,7 +63,7 @@ _warned: set[str] = set()
 
 
 def warn_once(name: str, what: str) -> None:
-    """A ``DeprecationWarning`` of a setting, once in a process, at the line that is not ours."""
+    """Warn about a setting, once per process, at the line of the program that calls kafkacore."""
     if name in _warned:
         return
     _warned.add(name)
@@ -75,9 +77,9 @@ def warn_once(name: str, what: str) -> None:
 
 @checks("Sequence[tuple[int, int, int | bytes]]", "arguments of `setsockopt`", SettingType.LIST)
 def socket_options(name: str, value: object) -> tuple[tuple[int, int, int | bytes], ...]:
-    """Arguments of ``setsockopt``, tried on a socket."""
+    """Accept arguments of ``setsockopt`` that a new TCP socket accepts."""
     if not isinstance(value, list | tuple):
-        raise refuse(name, value, "a list of (level, option, value)")
+        raise refuse(name, value, "a list of tuples (level, option, value)")
     options = tuple(tuple(each) for each in value)
     with socket.socket() as sock:
         for option in options:
@@ -85,15 +87,17 @@ def socket_options(name: str, value: object) -> tuple[tuple[int, int, int | byte
                 sock.setsockopt(*option)
             except (TypeError, OSError) as error:
                 raise KafkaConfigurationError(
-                    f"{name} has {option!r}, which no socket takes: {error}"
+                    f"{name}: setsockopt rejects the arguments {option!r}: {error}"
                 ) from None
     return options
 
 
 @checks("tuple[int, ...] | list[int] | str | None", "such as (2, 8)", SettingType.LIST)
 def api_version(name: str, value: object) -> tuple[int, ...] | None:
-    """A broker's version: what has none of our record batches is refused. Else it says that nobody need wait
-    for a broker to find it out; what is spoken with each broker is agreed on with it.
+    """Accept the version of a broker that supports record batches of format 2.
+
+    The version only means that the constructor does not wait for a broker. The client negotiates API versions
+    with each broker anyway.
     """
     if value is None or value == "auto":
         return None
@@ -103,33 +107,33 @@ def api_version(name: str, value: object) -> tuple[int, ...] | None:
             raise TypeError
         version = tuple(int(part) for part in parts)
     except (TypeError, ValueError):
-        raise refuse(name, value, "None, or a broker's version, as (2, 8)") from None
+        raise refuse(name, value, "None, 'auto' or a broker version such as (2, 8)") from None
     if version < OLDEST_BROKER:
         raise KafkaConfigurationError(
-            f"{name}={value!r}: brokers before {'.'.join(map(str, OLDEST_BROKER))} do not know the record "
-            "batches that kafkacore writes and reads"
+            f"{name}={value!r}: kafkacore requires brokers of version {'.'.join(map(str, OLDEST_BROKER))} or "
+            "newer, because older brokers do not support record batches of format 2"
         )
     return version
 
 
-@checks("type[selectors.BaseSelector] | None", "one of `selectors`", SettingType.CLASS)
+@checks("type[selectors.BaseSelector] | None", "a class of `selectors`", SettingType.CLASS)
 def selector(name: str, value: object) -> str | None:
-    """Which of Python's selectors, for the one here: by the system call that it stands for."""
+    """Convert a class of Python's ``selectors`` to the name of its system call, ``epoll`` or ``poll``."""
     for selector_class, backend in SELECTORS.items():
         if value is selector_class:
             return backend
     if value is not None and value is not selectors.DefaultSelector:
-        warn_once(name, f"{value!r} has no effect: the compiled one here waits by epoll or poll")
+        warn_once(name, f"{value!r} has no effect: kafkacore waits with epoll or poll")
     return None
 
 
-#: Selectors of the standard library that say how to wait.
+#: Selectors of the standard library → name of the system call.
 SELECTORS: dict[type[selectors.BaseSelector], str] = {
     getattr(selectors, name): backend
     for name, backend in (("EpollSelector", "epoll"), ("PollSelector", "poll"))
     if hasattr(selectors, name)
 }
-#: The first that has record batches of format 2.
+#: First broker version with record batches of format 2.
 OLDEST_BROKER = (0, 11)
 
 
@@ -138,7 +142,7 @@ _RECOVERIES: Final = one_of("rebootstrap", "none")
 _SERVERS: Final = anything("str | Sequence[str]", SettingType.LIST)
 
 # fmt: off
-#: What every client has. Times in milliseconds, sizes in bytes.
+#: Settings of every client. Times are in milliseconds, sizes in bytes.
 CLIENT_SETTINGS: Final = table(
     setting("bootstrap_servers", "localhost", _SERVERS,
             "Brokers to connect to first, as `host:port`: a list, or one text with commas. The "
@@ -181,9 +185,8 @@ CLIENT_SETTINGS: Final = table(
             "Age of the metadata, in milliseconds, after which the client fetches it again. This "
             "is how new partitions and brokers are found when no error reports them."),
     setting("metadata_recovery_strategy", "rebootstrap", _RECOVERIES,
-            "What the client does when it can reach none of the known brokers. `rebootstrap` "
-            "connects to `bootstrap_servers` again (KIP-899); `none` keeps trying the known "
-            "brokers."),
+            "How the client recovers when it cannot reach any known broker. `rebootstrap` connects "
+            "to `bootstrap_servers` again (KIP-899). `none` keeps trying the known brokers."),
     setting("metadata_recovery_rebootstrap_trigger_ms", 300_000, at_least(0),
             "How long all known brokers may be out of reach, in milliseconds, before the client connects to "
             "`bootstrap_servers` again (KIP-1102)."),
@@ -191,7 +194,8 @@ CLIENT_SETTINGS: Final = table(
             "How long the client tries to reach a first broker, in milliseconds, before it raises "
             "`NoBrokersAvailable`."),
     setting("receive_message_max_bytes", 100_000_000, at_least(1),
-            "Largest response, in bytes. A larger one closes the connection."),
+            "Maximum size of a response, in bytes. The client closes the connection if a response is "
+            "larger."),
     setting("receive_buffer_bytes", -1, buffer_size,
             "Size of the socket's receive buffer (`SO_RCVBUF`), in bytes. -1 leaves it to the "
             "operating system."),
@@ -216,7 +220,7 @@ CLIENT_SETTINGS: Final = table(
             "First word of the names of metric groups, such as `producer` in `producer-metrics`."),
     setting("selector", None, selector,
             "System call with which the client waits for sockets: `selectors.EpollSelector` or "
-            "`selectors.PollSelector`. By default the better one that the system has."),
+            "`selectors.PollSelector`. The default is epoll where the system has it."),
     setting("kafka_client", None, without_effect,
             "Accepted so that programs for kafka-python run. It has no effect."),
     setting("socket_options", [(6, 1, 1)], socket_options,
@@ -227,7 +231,7 @@ CLIENT_SETTINGS: Final = table(
     unsupported("socks5_proxy"),
 )
 # fmt: on
-#: Names that kafka-python had before 3.0, and which says the same today; ``None`` for none.
+#: Settings that kafka-python removed in 3.0 → their replacement, or ``None``.
 RETIRED_SETTINGS: dict[str, str | None] = {
     "api_version_auto_timeout_ms": "bootstrap_timeout_ms",
     "bootstrap_topics_filter": None,
@@ -238,7 +242,7 @@ RETIRED_SETTINGS: dict[str, str | None] = {
 
 
 def all_settings(own: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Return the settings of a client: those of all clients, and its own in their place."""
+    """Return the settings of a client. Its own settings override those of all clients."""
     return {**CLIENT_SETTINGS, **own}
 
 
@@ -248,12 +252,12 @@ def defaults(own: Mapping[str, Setting]) -> Config:
 
 
 def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
-    """All settings of a client: defaults, what was given in their place, each checked.
+    """Return all settings of a client: the checked keyword arguments, and defaults for the others.
 
     Parameters
     ----------
     own:
-        The façade's own table. It may repeat a name of :data:`CLIENT_SETTINGS` to change its default or
+        The client's own table. It may repeat a name of :data:`CLIENT_SETTINGS` to change its default or
         check.
     given:
         The user's keyword arguments.
@@ -261,8 +265,8 @@ def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
     Raises
     ------
     KafkaConfigurationError
-        For an unknown name, with the nearest one that there is, and for a value that cannot be. The values of
-        secrets are not in it.
+        A setting is unknown or has an invalid value. The message suggests a similar name, and never contains
+        the value of a secret.
     """
     known = all_settings(own)
     given = _without_retired(known, given)
@@ -275,7 +279,8 @@ def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
         config[name] = value if check is None else _checked(name, value, check)
     if config["sasl_mechanism"] and not config["security_protocol"].startswith("SASL_"):
         logger.warning(
-            "sasl_mechanism=%r is not used with security_protocol=%r: use SASL_SSL, or leave it out",
+            "sasl_mechanism=%r has no effect with security_protocol=%r: set security_protocol='SASL_SSL', or "
+            "remove sasl_mechanism",
             config["sasl_mechanism"],
             config["security_protocol"],
         )
@@ -287,7 +292,7 @@ def _without_retired(known: Mapping[str, Setting], given: Mapping[str, object]) 
     for name in given.keys() - kept.keys():
         today = RETIRED_SETTINGS[name]
         if today is None:
-            warn_once(name, "kafka-python had it before 3.0; it has no effect any more, leave it out")
+            warn_once(name, "kafka-python removed this setting in 3.0, and it has no effect; remove it")
         else:
             kept.setdefault(today, given[name])
     return kept
@@ -303,9 +308,7 @@ def _checked(name: str, value: object, check: Check[object]) -> object:
 
 
 def refuse_positional(client: str, positional: Iterable[object]) -> None:
-    """Raise ``TypeError`` for settings given as a dict, as in confluent-kafka, or for any other positional
-    argument of a client that takes none.
-    """
+    """Raise ``TypeError`` for a positional argument, such as the settings dictionary of confluent-kafka."""
     for argument in positional:
         what = "" if isinstance(argument, Mapping) else f", not as {type(argument).__name__}"
         raise TypeError(
@@ -318,21 +321,23 @@ def _unknown(names: list[str], known: Mapping[str, Setting]) -> str:
     sentences = []
     for name in names:
         if "." in name and (underscored := name.replace(".", "_")) in known:
-            sentences.append(f"there is no setting {name!r}: dots become underscores, {underscored!r}")
+            sentences.append(
+                f"unknown setting {name!r}: use {underscored!r}, with underscores instead of dots"
+            )
             continue
         longer = next((f"did you mean {each!r}?" for each in known if name in each), "")
-        sentences.append(f"there is no setting {name!r}{suggestion(name, known.keys(), longer, show=repr)}")
+        sentences.append(f"unknown setting {name!r}{suggestion(name, known.keys(), longer, show=repr)}")
     return ". ".join(sentences)
 
 
 def servers_text(config: Mapping[str, object]) -> str:
-    """``bootstrap_servers`` as one text, for messages."""
+    """Return ``bootstrap_servers`` as one text, for messages."""
     servers = config["bootstrap_servers"]
     return ",".join(map(str, servers)) if isinstance(servers, list | tuple) else str(servers)
 
 
 def redacted(config: Mapping[str, object]) -> Config:
-    """``config`` as it may be logged."""
+    """Return ``config`` for the log, without the values of secrets."""
     return {
         name: HIDDEN if name in SECRET_SETTINGS and value is not None else value
         for name, value in config.items()

@@ -66,8 +66,8 @@ class ClientConfig(TypedDict, total=False):
     partitions and brokers are found when no error reports them."""
 
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
-    """What the client does when it can reach none of the known brokers. `rebootstrap` connects to
-    `bootstrap_servers` again (KIP-899); `none` keeps trying the known brokers."""
+    """How the client recovers when it cannot reach any known broker. `rebootstrap` connects to
+    `bootstrap_servers` again (KIP-899). `none` keeps trying the known brokers."""
 
     metadata_recovery_rebootstrap_trigger_ms: float
     """How long all known brokers may be out of reach, in milliseconds, before the client connects to
@@ -78,7 +78,7 @@ class ClientConfig(TypedDict, total=False):
     `NoBrokersAvailable`."""
 
     receive_message_max_bytes: float
-    """Largest response, in bytes. A larger one closes the connection."""
+    """Maximum size of a response, in bytes. The client closes the connection if a response is larger."""
 
     receive_buffer_bytes: int | None
     """Size of the socket's receive buffer (`SO_RCVBUF`), in bytes. -1 leaves it to the operating system."""
@@ -109,7 +109,7 @@ class ClientConfig(TypedDict, total=False):
 
     selector: type[selectors.BaseSelector] | None
     """System call with which the client waits for sockets: `selectors.EpollSelector` or
-    `selectors.PollSelector`. By default the better one that the system has."""
+    `selectors.PollSelector`. The default is epoll where the system has it."""
 
     kafka_client: object
     """Accepted so that programs for kafka-python run. It has no effect."""

@@ -1,6 +1,6 @@
-"""Why a broker cannot be had, said once: failed connections in, a line for the log and for an error out.
+"""Record why connections to brokers fail, for the log and for error messages.
 
-Does not know: sockets, back-off.
+Each reason is logged once until a connection to the broker succeeds.
 """
 
 from __future__ import annotations
@@ -14,118 +14,142 @@ from kafkacore.network.other_protocols import spoken_protocol
 
 logger = logging.getLogger(__name__)
 
-#: Connections to one server that end so in a row, until it is taken to speak no TLS.
-MOST_SILENCES = 3
-#: Connections to a bootstrap server that it closes at the first question, until it is taken to want a login.
-MOST_HANG_UPS = 3
-HANGS_UP = (
-    "it closes the connection at the first question; does the port want a login "
-    "(security_protocol='SASL_SSL' or 'SASL_PLAINTEXT')?"
+#: Number of consecutive TLS handshakes that a broker closes without an alert before the client gives up.
+MAX_SILENT_CLOSES = 3
+#: Number of connections that a bootstrap server closes after ApiVersions before the client logs a warning.
+MAX_EARLY_CLOSES = 3
+CLOSED_EARLY = (
+    "the broker closes the connection at the first request after ApiVersions; if the port requires a login, "
+    "set security_protocol='SASL_SSL' or 'SASL_PLAINTEXT'"
 )
-#: Different reasons of one server that are said; more are a server that says something else each time.
+#: Maximum number of reasons that are logged for a broker, in case its message differs each time.
 MAX_REASONS = 8
+RETRYING = "; retrying (repeated failures are logged at level DEBUG)"
 
 
 class ConnectionErrors:
-    """Of one client, by ``host:port``. Written by the thread that polls, read by any."""
+    """Reasons of failed connections by ``host:port``.
+
+    Only the polling thread may add reasons. Any thread may read them.
+    """
 
     def __init__(self) -> None:
         self._reasons: dict[str, list[str]] = {}
-        self._silences: Counter[str] = Counter()
-        self._hang_ups: Counter[str] = Counter()
+        self._silent_closes: Counter[str] = Counter()
+        self._early_closes: Counter[str] = Counter()
 
-    def is_silent(self, endpoint: str, error: Exception | None) -> bool:
-        """Whether a connection that ended with ``error`` is one of several in a row that were hung up on at
-        the first bytes of TLS: a broker that goes down does so once, one whose port is in the clear always.
+    def expects_no_tls(self, endpoint: str, error: Exception | None) -> bool:
+        """Count connections that the broker closes at the first bytes of TLS.
+
+        A broker that shuts down does this once. A plaintext port does it each time.
+
+        Returns
+        -------
+        bool
+            Whether it has happened often enough in a row to conclude that the port is a plaintext port.
         """
         if not isinstance(error, SilentTlsPeerError):
-            self._silences.pop(endpoint, None)
+            self._silent_closes.pop(endpoint, None)
             return False
-        self._silences[endpoint] += 1
-        return self._silences[endpoint] >= MOST_SILENCES
+        self._silent_closes[endpoint] += 1
+        return self._silent_closes[endpoint] >= MAX_SILENT_CLOSES
 
     def failed(self, endpoint: str, reason: str, *, is_final: bool = False) -> None:
-        """No connection came about, or it ended before anything useful was said on it.
+        """Record a connection that could not be established.
 
-        A warning the first time, for each reason, until there has been a connection. ``is_final``: whoever
-        asked is told, and there is nothing that another try could mend.
+        A reason is logged as a warning the first time, and at level DEBUG until a connection succeeds.
+
+        Parameters
+        ----------
+        endpoint:
+            The broker, as ``host:port``.
+        reason:
+            Why the connection failed.
+        is_final:
+            Whether a retry cannot succeed, so that the error is raised to the caller.
         """
         reasons = self._reasons.setdefault(endpoint, [])
-        is_said = reason in reasons or len(reasons) == MAX_REASONS
+        is_logged = reason in reasons or len(reasons) == MAX_REASONS
         logger.log(
-            logging.DEBUG if is_said else logging.WARNING,
+            logging.DEBUG if is_logged else logging.WARNING,
             "no connection to %s: %s%s",
             endpoint,
             reason,
-            "" if is_said or is_final else "; trying again, in silence",
+            "" if is_logged or is_final else RETRYING,
         )
         if reason in reasons:
             reasons.remove(reason)
-        elif is_said:
+        elif is_logged:
             return
         reasons.append(reason)
 
     def succeeded(self, endpoint: str) -> None:
-        """It answers."""
-        self._silences.pop(endpoint, None)
+        """Record that a broker answered ApiVersions."""
+        self._silent_closes.pop(endpoint, None)
         if self._reasons.pop(endpoint, None) is not None:
             logger.warning("%s can be reached now", endpoint)
 
-    def hung_up(self, endpoint: str) -> None:
-        """A bootstrap server has said what it speaks, and closes the connection when it is asked for more.
+    def closed_early(self, endpoint: str) -> None:
+        """Record that a bootstrap server closed the connection after ApiVersions, at the next request.
 
-        A warning when it has done so several times; a poll would wait without a word else.
+        Several of these are logged as a warning, because a poll would otherwise wait without any message.
         """
-        self._hang_ups[endpoint] += 1
-        if self._hang_ups[endpoint] == MOST_HANG_UPS:
-            logger.warning("no answer from %s: %s; trying again, in silence", endpoint, HANGS_UP)
+        self._early_closes[endpoint] += 1
+        if self._early_closes[endpoint] == MAX_EARLY_CLOSES:
+            logger.warning("no answer from %s: %s%s", endpoint, CLOSED_EARLY, RETRYING)
 
     @property
-    def are_hang_ups(self) -> bool:
-        """Whether :meth:`answered` has something to do; asked for each response."""
-        return bool(self._hang_ups)
+    def has_early_closes(self) -> bool:
+        """Whether :meth:`answered` must be called. It is read for each response."""
+        return bool(self._early_closes)
 
     def answered(self, endpoint: str) -> None:
-        """A server has answered more than what it speaks."""
-        if self._hang_ups.pop(endpoint, 0) >= MOST_HANG_UPS:
+        """Record that a broker answered a request other than ApiVersions."""
+        if self._early_closes.pop(endpoint, 0) >= MAX_EARLY_CLOSES:
             logger.warning("%s answers now", endpoint)
 
     def summary(self) -> str:
-        """Each server that cannot be had, with its last reason; empty if there is none."""
-        said = {endpoint: reasons[-1] for endpoint, reasons in list(self._reasons.items())}
-        for endpoint, times in list(self._hang_ups.items()):
-            if times >= MOST_HANG_UPS:
-                said.setdefault(endpoint, HANGS_UP)
-        return "; ".join(f"{endpoint}: {reason}" for endpoint, reason in said.items())
+        """Return each broker that cannot be reached with its last reason; empty if all can."""
+        found = {endpoint: reasons[-1] for endpoint, reasons in list(self._reasons.items())}
+        for endpoint, times in list(self._early_closes.items()):
+            if times >= MAX_EARLY_CLOSES:
+                found.setdefault(endpoint, CLOSED_EARLY)
+        return "; ".join(f"{endpoint}: {reason}" for endpoint, reason in found.items())
 
     def as_cause(self) -> str:
-        """What to put behind an error's own words; empty if nothing is known."""
+        """Return the summary as the end of an error message; empty if the summary is."""
         summary = self.summary()
         return f": {summary}" if summary else ""
 
 
 def reason_of(state: ChannelState) -> str:
-    """Why a connection ended before the broker had said what it speaks."""
+    """Return why a connection was closed before the broker answered ApiVersions."""
     error = state.error
     if isinstance(error, InvalidReceiveError):
-        return _foreign(error)
+        return _other_protocol(error)
     if error is None and state.phase is ConnectionPhase.AUTHENTICATE:
-        return f"{state.reason}; does the port speak this security_protocol, or want a client's certificate?"
+        return (
+            f"{state.reason} during authentication; check security_protocol, and whether the port requires a "
+            "client certificate"
+        )
     if error is None:
-        return f"{state.reason}, before it said what it speaks; does the port want TLS?"
+        return (
+            f"{state.reason} before it answered the first request; if the port expects TLS, set "
+            "security_protocol='SSL' or 'SASL_SSL'"
+        )
     return state.reason
 
 
 def speaks_tls(state: ChannelState) -> bool:
-    """Whether a connection in the clear has ended because the broker speaks TLS on it."""
+    """Return whether a plaintext connection was closed because the port expects TLS."""
     error = state.error
     return isinstance(error, InvalidReceiveError) and spoken_protocol(error.frame_size) == "TLS"
 
 
-def _foreign(error: InvalidReceiveError) -> str:
+def _other_protocol(error: InvalidReceiveError) -> str:
     spoken = spoken_protocol(error.frame_size)
     if spoken == "TLS":
-        return "it speaks TLS: say security_protocol='SSL' or 'SASL_SSL', or use its plaintext port"
+        return "the port expects TLS: set security_protocol='SSL' or 'SASL_SSL', or use the plaintext port"
     if spoken is not None:
-        return f"it speaks {spoken}: this is not a Kafka broker's port"
-    return f"it does not speak Kafka's protocol: a frame of {error.frame_size} bytes to begin with"
+        return f"the server speaks {spoken}: this is not the port of a Kafka broker"
+    return f"the server does not speak the Kafka protocol: it announced a frame of {error.frame_size} bytes"

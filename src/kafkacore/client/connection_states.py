@@ -1,10 +1,7 @@
-"""How far the connection to each node has come, and when the next try is due.
+"""The state of the connection to each node, and when to connect again (Kafka's ``ClusterConnectionStates``).
 
-    disconnected -> connecting -> checking API versions -> ready
-         ^______________|___________________|______________|
-
-In: what happened, and when. Out: what may be done. Does not know: sockets, requests. (Kafka's
-``ClusterConnectionStates``.)
+disconnected -> connecting -> checking API versions -> ready
+     ^______________|___________________|______________|
 """
 
 from __future__ import annotations
@@ -35,8 +32,9 @@ class ConnectionState(Enum):
 
 
 class NodeConnection:
-    """One node's state. Its addresses are asked for when the first is needed, and again when all were
-    tried.
+    """State of the connection to one node.
+
+    The host name is resolved when an address is first needed, and again after all addresses have been tried.
     """
 
     __slots__ = (
@@ -51,7 +49,7 @@ class NodeConnection:
         self.port = port
         self.addresses: list[str] = []
         self.address_index = 0
-        #: Tried last.
+        #: IP address of the last attempt.
         self.last_address: str | None = None
         self.last_attempt_ms = -math.inf
         self.failed_attempts = 0
@@ -73,16 +71,16 @@ class NodeConnection:
 
 
 class ClusterConnectionStates:
-    """The connections of a client.
+    """The states of all connections of a client.
 
     Parameters
     ----------
     reconnect_backoff:
-        Between two tries of one node.
+        Pause between two attempts to connect to a node.
     setup_timeout:
-        How long one try may take.
+        Maximum duration of one attempt.
     resolver:
-        Asks DNS.
+        Function that resolves host names.
     """
 
     def __init__(
@@ -92,13 +90,13 @@ class ClusterConnectionStates:
         self._setup_timeout = setup_timeout
         self._resolver = resolver
         self._nodes: dict[int, NodeConnection] = {}
-        #: Nodes whose connection is on its way: mostly none, and then there is nothing to watch the time for.
+        #: Nodes whose connection is being established, so that their timeouts are cheap to check.
         self._preparing: set[int] = set()
 
-    # ---- What happened -------------------------------------------------------------------------------------
+    # ---- Transitions ---------------------------------------------------------------------------------------
 
     def connecting(self, node_id: int, now_ms: float, host: str, port: int) -> None:
-        """A try begins; of a node that was tried before, with its next address."""
+        """Record the start of an attempt to connect. A known node uses its next address."""
         self._preparing.add(node_id)
         node = self._nodes.get(node_id)
         if node is not None and (node.host, node.port) == (host, port):
@@ -112,11 +110,17 @@ class ClusterConnectionStates:
         self._nodes[node_id] = node
 
     def current_address(self, node_id: int) -> str:
-        """The IP address to try now; :class:`OSError` when the name has none."""
+        """Return the IP address to connect to.
+
+        Raises
+        ------
+        OSError
+            The host name cannot be resolved.
+        """
         node = self._nodes[node_id]
         if not node.addresses:
             node.addresses = self._resolver(node.host, node.port)
-            # Not first the one that has just failed, or whose connection has just ended: it may be down.
+            # Do not start with the address that was used last: its host may be down.
             is_last_again = len(node.addresses) > 1 and node.addresses[0] == node.last_address
             node.address_index = 1 if is_last_again else 0
         node.last_address = node.addresses[node.address_index]
@@ -136,7 +140,7 @@ class ClusterConnectionStates:
         node.setup_timeout_ms = self._setup_timeout.backoff_ms(0)
 
     def disconnected(self, node_id: int, now_ms: float) -> None:
-        """The connection has ended, or never came; nothing for one that has ended before."""
+        """Record that a connection was closed or could not be established."""
         node = self._nodes.get(node_id)
         if node is None or node.state.is_disconnected:
             return
@@ -149,7 +153,7 @@ class ClusterConnectionStates:
         else:
             node.failed_connects = 0
             node.setup_timeout_ms = self._setup_timeout.backoff_ms(0)
-            # It was there: if it is not any more, it may have moved.
+            # The broker may have moved to another address since the connection was established.
             node.clear_addresses()
         node.state = ConnectionState.DISCONNECTED
         self._preparing.discard(node_id)
@@ -161,7 +165,7 @@ class ClusterConnectionStates:
         node.state = ConnectionState.AUTHENTICATION_FAILED
 
     def throttle(self, node_id: int, until_ms: float) -> None:
-        """Nothing may be sent before; an earlier end than one that is known already changes nothing."""
+        """Send nothing to a node before ``until_ms``. An earlier throttle that lasts longer remains valid."""
         node = self._nodes.get(node_id)
         if node is not None:
             node.throttled_until_ms = max(node.throttled_until_ms, until_ms)
@@ -171,7 +175,7 @@ class ClusterConnectionStates:
         self._preparing.discard(node_id)
 
     def rename(self, node_id: int, new_node_id: int, host: str) -> None:
-        """The connection of one node turns out to be that of another."""
+        """Assign the connection of a node to another node id."""
         node = self._nodes.pop(node_id)
         node.host = host
         self._nodes[new_node_id] = node
@@ -179,15 +183,15 @@ class ClusterConnectionStates:
             self._preparing.remove(node_id)
             self._preparing.add(new_node_id)
 
-    # ---- What may be done ----------------------------------------------------------------------------------
+    # ---- Queries -------------------------------------------------------------------------------------------
 
     def is_ready(self, node_id: int, now_ms: float) -> bool:
-        """Whether requests may be sent now."""
+        """Return whether the connection is ready and not throttled."""
         node = self._nodes.get(node_id)
         return node is not None and node.state is ConnectionState.READY and node.throttled_until_ms <= now_ms
 
     def can_connect(self, node_id: int, now_ms: float) -> bool:
-        """Whether there is no connection, and none is on its way or too early."""
+        """Return whether the node is disconnected and its back-off has passed."""
         node = self._nodes.get(node_id)
         return node is None or (node.state.is_disconnected and self._backoff_left_ms(node, now_ms) <= 0)
 
@@ -200,13 +204,13 @@ class ClusterConnectionStates:
         return node is not None and node.state.is_disconnected
 
     def is_preparing(self, node_id: int) -> bool:
-        """Whether a connection is on its way and not ready."""
+        """Return whether a connection is being established and is not ready yet."""
         return node_id in self._preparing
 
     def endpoint(self, node_id: int) -> str:
-        """Where the node listens, as ``host:port``."""
+        """Return the address of a node as ``host:port``."""
         node = self._nodes.get(node_id)
-        # A broker may say that another one is called anything.
+        # The host name comes from a broker and may contain any characters.
         return f"node {node_id}" if node is None else f"{printable(node.host[:MAX_HOST_NAME])}:{node.port}"
 
     def node_ids(self) -> list[int]:
@@ -217,8 +221,9 @@ class ClusterConnectionStates:
         return None if node is None else node.state
 
     def connection_delay_ms(self, node_id: int, now_ms: float) -> float:
-        """How long until something may change: the rest of the back-off or of the set-up, or until news
-        comes.
+        """Return the milliseconds until the client may connect to a node.
+
+        While it is connecting, return its connection setup timeout. Return infinity if it is connected.
         """
         node = self._nodes.get(node_id)
         if node is None:
@@ -228,7 +233,7 @@ class ClusterConnectionStates:
         return node.setup_timeout_ms if node.state is ConnectionState.CONNECTING else math.inf
 
     def poll_delay_ms(self, node_id: int, now_ms: float) -> float:
-        """As :meth:`connection_delay_ms`, and the rest of a throttle time."""
+        """Return the rest of the throttle time if the node is throttled, else :meth:`connection_delay_ms`."""
         throttle_ms = self.throttle_delay_ms(node_id, now_ms)
         node = self._nodes.get(node_id)
         if node is not None and node.state.is_connected and throttle_ms > 0:
@@ -240,12 +245,12 @@ class ClusterConnectionStates:
         return 0.0 if node is None else max(node.throttled_until_ms - now_ms, 0.0)
 
     def last_attempt_ms(self, node_id: int) -> float:
-        """When it was last tried; minus infinity if never."""
+        """Return the time of the last attempt to connect; minus infinity if there was none."""
         node = self._nodes.get(node_id)
         return -math.inf if node is None else node.last_attempt_ms
 
     def setup_deadline_ms(self, node_id: int) -> float:
-        """When a connection that is on its way has taken too long; infinity if none is."""
+        """Return when the connection setup times out; infinity if none is in progress."""
         if not self.is_preparing(node_id):
             return math.inf
         node = self._nodes[node_id]
@@ -257,7 +262,7 @@ class ClusterConnectionStates:
         return min(map(self.setup_deadline_ms, self._preparing))
 
     def nodes_with_setup_timeout(self, now_ms: float) -> list[int]:
-        """Connections that took too long to become ready."""
+        """Return the nodes whose connection setup has timed out."""
         return [node_id for node_id in self._preparing if self.setup_deadline_ms(node_id) <= now_ms]
 
     def authentication_error(self, node_id: int) -> KafkaError | None:
@@ -268,7 +273,7 @@ class ClusterConnectionStates:
         return any(self.is_ready(node_id, now_ms) for node_id in self._nodes)
 
     def connected_address(self, node_id: int) -> str | None:
-        """The IP address of the connection that stands, if one does."""
+        """Return the IP address of the open connection, if there is one."""
         node = self._nodes.get(node_id)
         if node is None or not node.state.is_connected or not node.addresses:
             return None

@@ -1,7 +1,4 @@
-"""How long to wait before the next try: attempts in, milliseconds out.
-
-Does not know: what is tried. (Kafka's ``ExponentialBackoff``, KIP-580.)
-"""
+"""Exponential back-off with jitter (Kafka's ``ExponentialBackoff``, KIP-580)."""
 
 from __future__ import annotations
 
@@ -9,15 +6,21 @@ from kafkacore.clock import Clock
 
 
 class ExponentialBackoff:
-    """``initial_ms * multiplier ** attempts``, capped, then spread by ``jitter`` so that clients do not come
-    as one.
+    """Pauses that grow exponentially with the number of failures.
+
+    A pause is ``initial_ms * multiplier ** attempts``, limited to ``max_ms``. The jitter prevents clients
+    from retrying at the same time.
 
     Parameters
     ----------
+    clock:
+        Source of random numbers.
     initial_ms, max_ms:
-        Milliseconds; above its maximum an initial value is the maximum itself.
+        First and longest pause, in milliseconds.
+    multiplier:
+        Factor by which each failure lengthens the pause.
     jitter:
-        0.2 gives 80 % to 120 %.
+        Largest relative deviation: 0.2 gives 80 % to 120 % of the pause.
     """
 
     def __init__(
@@ -30,8 +33,8 @@ class ExponentialBackoff:
         self._jitter = jitter
 
     def backoff_ms(self, attempts: int) -> float:
-        """Wait after ``attempts`` failures before the last; never above the maximum."""
-        # Beyond this many doublings every initial value has met its maximum, and the power would overflow.
+        """Return the pause, in milliseconds, after a failure that ``attempts`` failures preceded."""
+        # The limit prevents an overflow. After 64 doublings any initial value has reached its maximum.
         term = min(self._initial_ms * self._multiplier ** min(attempts, 64), self._max_ms)
         spread = 1.0 + self._clock.random.uniform(-self._jitter, self._jitter)
         return min(term * spread, self._max_ms)

@@ -1,4 +1,4 @@
-"""The lookup of the broker that coordinates a group or a transactional id."""
+"""Find the broker that coordinates a group or a transactional id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkacore.protocol import RequestBuilder
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kafkacore.structs import Node
 
-#: Kinds of keys.
+#: Key types of FindCoordinator.
 GROUP, TRANSACTION = 0, 1
 #: First FindCoordinator version that has several keys (KIP-699).
 BATCHED_LOOKUP_FROM = 4
@@ -41,13 +41,14 @@ def coordinator_in(message: FindCoordinatorResponse, key: str) -> Node:
     if message.coordinators:
         entry = next((each for each in message.coordinators if each.key == key), None)
         if entry is None:
-            raise MalformedMessageError(f"the answer to FindCoordinator leaves {key!r} out")
+            raise MalformedMessageError(f"the FindCoordinator response has no entry for {key!r}")
         found = entry
     if found.error_code:
         error: type[BrokerResponseError] = for_code(found.error_code)
         raise error(found.error_message or "")
     if not is_address(found.node_id, found.host, found.port):
         raise MalformedMessageError(
-            f"FindCoordinator names node {found.node_id} at {found.host!r}:{found.port} for {key!r}"
+            f"the FindCoordinator response has an invalid coordinator for {key!r}: "
+            f"node {found.node_id} at {found.host!r}:{found.port}"
         )
     return Node(found.node_id, found.host, found.port)

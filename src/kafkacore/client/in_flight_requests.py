@@ -1,8 +1,4 @@
-"""Requests that have been sent and not answered, by node, in the order of sending.
-
-Requests in; the oldest, the last and the late out. Does not know: sockets, what is asked. (Kafka's
-``InFlightRequests``.)
-"""
+"""The requests in flight of each node, in the order of sending (Kafka's ``InFlightRequests``)."""
 
 from __future__ import annotations
 
@@ -14,23 +10,26 @@ from kafkacore.client.requests import ClientRequest
 
 
 class InFlightRequests:
-    """A queue a node: a broker answers in the order of the requests.
+    """Queues of the requests in flight, one for each node.
+
+    A broker responds in the order of the requests.
 
     Parameters
     ----------
     max_in_flight:
-        Requests on one connection that wait for their answers.
+        Maximum number of requests in flight on one connection.
     """
 
     def __init__(self, max_in_flight: int) -> None:
         self._max_in_flight = max_in_flight
         self._by_node: dict[int, deque[ClientRequest]] = {}
         self._count = 0
-        #: No request expires earlier. Answers leave it as it is: it is seldom reached, and then looked into.
+        #: Lower bound of all deadlines. Responses do not update it. It is computed again when it is reached,
+        #: which is rare.
         self._no_expiry_before_ms = math.inf
-        #: Requests that are over when they have been written.
+        #: Number of requests without a response. They are complete once they are written.
         self.unanswered_count = 0
-        #: Nodes of which something is asked and more may be.
+        #: Number of nodes that have requests in flight and are below the limit.
         self._open_count = 0
 
     def add(self, request: ClientRequest) -> None:
@@ -46,23 +45,29 @@ class InFlightRequests:
             self._no_expiry_before_ms = deadline_ms
 
     def oldest(self, node_id: int) -> ClientRequest | None:
-        """The request that the next answer must be to; ``None`` if nothing was asked."""
+        """Return the request to which the next response belongs; ``None`` if none is in flight."""
         queue = self._by_node.get(node_id)
         return queue[0] if queue else None
 
     def complete_next(self, node_id: int) -> ClientRequest:
-        """Take out the oldest; :class:`IndexError` or :class:`KeyError` if there is none."""
-        return self._taken(self._by_node[node_id], deque.popleft)
+        """Remove the oldest request of a node and return it.
+
+        Raises
+        ------
+        IndexError, KeyError
+            The node has no requests in flight.
+        """
+        return self._remove(self._by_node[node_id], deque.popleft)
 
     def last_sent(self, node_id: int) -> ClientRequest | None:
         queue = self._by_node.get(node_id)
         return queue[-1] if queue else None
 
     def complete_last_sent(self, node_id: int) -> ClientRequest:
-        """Take out the youngest; it wants no answer."""
-        return self._taken(self._by_node[node_id], deque.pop)
+        """Remove the newest request of a node, which expects no response, and return it."""
+        return self._remove(self._by_node[node_id], deque.pop)
 
-    def _taken(
+    def _remove(
         self, queue: deque[ClientRequest], take: Callable[[deque[ClientRequest]], ClientRequest]
     ) -> ClientRequest:
         request = take(queue)
@@ -71,17 +76,20 @@ class InFlightRequests:
         self.unanswered_count -= not request.expect_response
         return request
 
-    def has_room(self, node_id: int) -> bool:
-        """Whether one more may wait for its answer."""
+    def is_below_limit(self, node_id: int) -> bool:
+        """Return whether a node has fewer than the maximum number of requests in flight."""
         return self.count(node_id) < self._max_in_flight
 
     @property
-    def may_follow_a_send(self) -> bool:
-        """Whether it matters that one has been written whole: it is over then, or another may go."""
+    def needs_completed_sends(self) -> bool:
+        """Whether a poll must return when a request is written.
+
+        This is so if the request expects no response, or if another request can then be sent to its node.
+        """
         return self.unanswered_count > 0 or self._open_count > 0
 
     def can_send_more(self, node_id: int) -> bool:
-        """Whether the last request has been written whole and one more may wait for its answer."""
+        """Return whether the last request is completely written and the node is below the limit."""
         queue = self._by_node.get(node_id)
         if not queue:
             return True
@@ -89,11 +97,11 @@ class InFlightRequests:
         return len(queue) < self._max_in_flight and (last is None or last.is_completed)
 
     def count(self, node_id: int | None = None) -> int:
-        """Requests on their way to one node, or to all."""
+        """Return the number of requests in flight to one node or to all nodes."""
         return self._count if node_id is None else len(self._by_node.get(node_id, ()))
 
     def clear(self, node_id: int) -> list[ClientRequest]:
-        """Take out all of a node, in the order of sending."""
+        """Remove all requests of a node and return them in the order of sending."""
         cleared = list(self._by_node.pop(node_id, ()))
         self._count -= len(cleared)
         self._open_count -= 0 < len(cleared) < self._max_in_flight
@@ -101,14 +109,14 @@ class InFlightRequests:
         return cleared
 
     def rename(self, node_id: int, new_node_id: int) -> None:
-        """The connection of one node turns out to be another's, which has none of its own."""
+        """Assign the requests of a node to another node, which must not have any."""
         queue = self._by_node.pop(node_id, None)
         if queue:
             assert not self._by_node.get(new_node_id)
             self._by_node[new_node_id] = queue
 
     def nodes_with_expired_requests(self, now_ms: float) -> list[int]:
-        """Nodes that owe an answer for longer than their request allows."""
+        """Return the nodes that have a request past its deadline."""
         if now_ms < self._no_expiry_before_ms:
             return []
         late = [
@@ -121,5 +129,5 @@ class InFlightRequests:
         return late
 
     def next_deadline_ms(self) -> float:
-        """None expires earlier; :data:`math.inf` if none is on its way."""
+        """Return a lower bound of all deadlines; :data:`math.inf` if no request is in flight."""
         return self._no_expiry_before_ms if self._count else math.inf

@@ -1,7 +1,4 @@
-"""What interceptors of producers and of consumers have in common: several in a row, none of which may hurt.
-
-Does not know: records, offsets. (KIP-42.)
-"""
+"""Common code of producer and consumer interceptors (KIP-42)."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from typing import Any
 
 
 class Interceptors:
-    """All of a client's, one after the other.
+    """The interceptors of a client, in the order in which they are called.
 
     Parameters
     ----------
     interceptors:
-        Objects with ``close()`` and what the client calls besides.
+        Objects with ``close()`` and the methods that the client calls.
     log:
-        Told what they raise.
+        Logger for exceptions of the interceptors.
     """
 
     def __init__(self, interceptors: Iterable[Any], log: logging.Logger) -> None:
@@ -26,7 +23,7 @@ class Interceptors:
         self._log = log
 
     def close(self) -> None:
-        """The client has closed."""
+        """Close all interceptors. An exception is logged and does not prevent the others from closing."""
         log = self._log
         for interceptor in self._interceptors:
             try:

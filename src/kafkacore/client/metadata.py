@@ -1,7 +1,6 @@
-"""What a client knows of its cluster, when it has to ask again, and who waits for it. For any thread.
+"""The metadata of a cluster as a client knows it, and when the client must refresh it.
 
-Answers in, snapshots (:class:`Cluster`) out. Does not know: connections, requests in flight. Source of the
-behaviour: Kafka's ``Metadata``, ``ProducerMetadata`` and ``ConsumerMetadata``.
+Source of the behaviour: Kafka's ``Metadata``, ``ProducerMetadata`` and ``ConsumerMetadata``.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class MetadataRequestAndVersion(NamedTuple):
-    """A request for metadata, and what has to come back with its answer."""
+    """A Metadata request, and the arguments of :meth:`Metadata.update` that belong to it."""
 
     request: MetadataRequest
     request_version: int
@@ -38,20 +37,24 @@ class MetadataRequestAndVersion(NamedTuple):
 
 
 class Metadata:
-    """The cluster as this client sees it.
+    """The newest metadata of the cluster, and the topics that the client needs.
+
+    Any thread may call the methods unless they say otherwise.
 
     Parameters
     ----------
     clock:
-        For waiting threads, and for the jitter of back-offs.
+        Clock for waits and for the jitter of the back-off.
     refresh_backoff_ms, refresh_backoff_max_ms:
-        Between two requests, growing while they fail or tell nothing new; milliseconds.
+        First and longest pause between two requests, in milliseconds. The pause grows while requests fail or
+        their responses contain nothing new.
     metadata_max_age_ms:
-        After which all is asked anew though nothing is known to be wrong.
+        Age, in milliseconds, at which the metadata is refreshed without any other reason.
     topic_expiry_ms:
-        A topic that :meth:`add_topic` has not named for longer is dropped (producers); ``None`` for never.
+        Time, in milliseconds, after which a topic is dropped if :meth:`add_topic` has not been called for it
+        again. ``None`` keeps topics; only producers set it.
     allow_auto_topic_creation:
-        Whether asking for a topic may create it.
+        Whether a Metadata request may create missing topics.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class Metadata:
         self._cluster = Cluster()
         self._bootstrap = self._cluster
         self._seen_epochs: dict[TopicPartition, int] = {}
-        #: Topic → when it was last named.
+        #: Topic → time of the last :meth:`add_topic` for it.
         self._topics: dict[str, float] = {}
         self._new_topics: set[str] = set()
         self._need_all_topics = False
@@ -94,7 +97,7 @@ class Metadata:
     # ---- Topics --------------------------------------------------------------------------------------------
 
     def add_topic(self, topic: str) -> None:
-        """Take ``topic`` among those that are followed; a new one is asked about at once. From any thread."""
+        """Include ``topic`` in the metadata. A new topic is requested without a back-off."""
         with self._condition:
             known = topic in self._topics
             self._topics[topic] = self._clock.monotonic_ms()
@@ -103,7 +106,7 @@ class Metadata:
                 self._want_partial_update()
 
     def set_topics(self, topics: Iterable[str]) -> None:
-        """Follow exactly these topics. From any thread."""
+        """Include exactly these topics in the metadata."""
         with self._condition:
             wanted = set(topics)
             new = wanted - self._topics.keys()
@@ -115,7 +118,7 @@ class Metadata:
                 self._want_partial_update()
 
     def set_need_all_topics(self, needed: bool) -> None:
-        """Follow every topic that this client may see, or only those named again. From any thread."""
+        """Include every topic that the client may describe, or again only those that were named."""
         with self._condition:
             if needed and not self._need_all_topics:
                 self._need_all_topics = True
@@ -125,24 +128,25 @@ class Metadata:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that are followed by name."""
+        """The topics that the metadata includes by name."""
         with self._condition:
             return frozenset(self._topics)
 
-    # ---- Asking --------------------------------------------------------------------------------------------
+    # ---- Requests ------------------------------------------------------------------------------------------
 
     def request_update(self, *, reset_equivalent_backoff: bool = False) -> int:
-        """Have all asked anew, as soon as the back-off allows. From any thread.
+        """Request a full update as soon as the back-off allows.
 
         Parameters
         ----------
         reset_equivalent_backoff:
-            There is a new reason: forget that the last answers told nothing new.
+            Whether to ignore earlier responses without news in the back-off, because there is a new reason
+            for the update.
 
         Returns
         -------
         int
-            The version that :meth:`wait_for_update` has to wait past.
+            The current version, for :meth:`wait_for_update`.
         """
         with self._condition:
             if reset_equivalent_backoff:
@@ -157,24 +161,23 @@ class Metadata:
             return self._need_full_update or self._need_partial_update
 
     def time_to_next_update(self, now_ms: float) -> float:
-        """Milliseconds until there is something to ask; 0 for now."""
-        # Without the lock, for it is asked several times per request: the times are changed by the thread
-        # that asks, and of what others wish it hears now or by the wake-up that follows.
+        """Return the milliseconds until the next request is due; 0 if it is due now."""
+        # No lock, because this is called several times per request. Only the polling thread calls it and
+        # changes the times. Other threads set the flags and then wake up the polling thread.
         wanted = self._need_full_update or self._need_partial_update
         expires_ms = 0.0 if wanted else self._last_full_update_ms + self._max_age_ms - now_ms
         return max(expires_ms, self.time_to_allow_update(now_ms))
 
     def time_to_allow_update(self, now_ms: float) -> float:
-        """Milliseconds until the back-off lets anything be asked; 0 for now."""
+        """Return the milliseconds until the back-off allows a request; 0 if it allows one now."""
         return max(self._last_refresh_ms + self._backoff_ms - now_ms, 0.0)
 
     def new_metadata_request(self, now_ms: float) -> MetadataRequestAndVersion:
-        """The request to send now: about the new topics only, if that will do."""
+        """Return the request to send now. It names only the new topics if that is sufficient."""
         with self._condition:
             is_fresh = self._last_full_update_ms + self._max_age_ms > now_ms
             if not is_fresh:
-                # Asked for its age, not because something is missing: that it is as it was is no reason to
-                # wait.
+                # A response to a regular refresh usually contains nothing new. It must not cause a back-off.
                 self._equivalent_responses = 0
             is_partial = self._need_partial_update and not self._need_full_update and is_fresh
             if is_partial:
@@ -192,10 +195,10 @@ class Metadata:
             )
             return MetadataRequestAndVersion(request, self._request_version, is_partial)
 
-    # ---- Answers -------------------------------------------------------------------------------------------
+    # ---- Responses -----------------------------------------------------------------------------------------
 
     def bootstrap(self, nodes: Iterable[Node]) -> None:
-        """Begin with the addresses that the user gave."""
+        """Start with the addresses that the user configured."""
         with self._condition:
             self._bootstrap = Cluster.bootstrap(nodes)
             self._cluster = self._bootstrap
@@ -203,7 +206,7 @@ class Metadata:
             self._update_version += 1
 
     def rebootstrap(self) -> None:
-        """Forget the nodes, of which none can be reached, and begin again (KIP-899)."""
+        """Replace unreachable nodes by the bootstrap servers (KIP-899)."""
         with self._condition:
             self._cluster = self._bootstrap
             self._seen_epochs.clear()
@@ -218,24 +221,28 @@ class Metadata:
         now_ms: float,
         response_version: int = MetadataResponse.MAX_VERSION,
     ) -> None:
-        """Work an answer in and wake who waits.
+        """Merge a response into the metadata, and wake up the waiting threads.
 
         Parameters
         ----------
         request_version, is_partial:
-            Of :meth:`new_metadata_request`.
+            Values that :meth:`new_metadata_request` returned with the request.
+        response:
+            The Metadata response.
+        now_ms:
+            Current time, in milliseconds.
         response_version:
-            In which the answer was written.
+            Version of the Metadata API in which the response was sent.
 
         Raises
         ------
         IllegalStateError
-            After :meth:`close`.
+            The metadata is closed.
         """
         with self._condition:
             if self._is_closed:
-                raise IllegalStateError("this Metadata is closed; nobody reads its updates")
-            # What was asked for while this answer was on its way is not in it.
+                raise IllegalStateError("cannot update the metadata: the client is closed")
+            # The response lacks whatever was requested after its request was sent.
             self._need_partial_update = request_version < self._request_version
             if not is_partial:
                 self._need_full_update = request_version < self._full_request_version
@@ -260,7 +267,7 @@ class Metadata:
         logger.debug("metadata version %d: %r", self._update_version, cluster)
 
     def failed_update(self, now_ms: float) -> None:
-        """No answer, or an empty one; the next try waits longer."""
+        """Record a request without a usable response. The back-off grows."""
         with self._condition:
             self._last_refresh_ms = now_ms
             self._attempts += 1
@@ -268,14 +275,21 @@ class Metadata:
             self._fatal_error = None
 
     def fatal_error(self, error: KafkaError) -> None:
-        """Asking again cannot help. Raised once, to who waits or asks next."""
+        """Record an error that a retry cannot solve.
+
+        It is raised once, in :meth:`wait_for_update` or :meth:`maybe_raise_any_error`.
+        """
         with self._condition:
             self._fatal_error = error
             self._condition.notify_all()
 
     def maybe_raise_any_error(self) -> None:
-        """Raise what the cluster holds against us, once: a topic that is invalid or forbidden, a fatal
-        error.
+        """Raise the last error, once: a fatal error, or a topic that is invalid or not authorized.
+
+        Raises
+        ------
+        KafkaError
+            The fatal error, ``TopicAuthorizationFailedError`` or ``InvalidTopicError``.
         """
         with self._condition:
             error = self._fatal_error or self._topic_problem
@@ -286,19 +300,19 @@ class Metadata:
     def update_partition_leadership(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
     ) -> set[TopicPartition]:
-        """Take over the leaders that a broker hinted at beside an error (KIP-951).
+        """Apply the new leaders that a broker returned together with an error (KIP-951).
 
         Parameters
         ----------
         leaders:
             Leader id and leader epoch by partition.
         nodes:
-            Where these leaders listen.
+            Nodes of these leaders.
 
         Returns
         -------
         set of TopicPartition
-            Those whose leader is newer than what was known.
+            Partitions whose leader has changed. A leader epoch that is not newer is ignored.
         """
         with self._condition:
             last = self._cluster
@@ -318,12 +332,12 @@ class Metadata:
             return set(changed)
 
     def update_last_seen_epoch_if_newer(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """A broker's answer has named a leader epoch: if it is newer than what is known, ask for metadata.
+        """Record a leader epoch from a response, and request an update if it is newer than the known one.
 
         Returns
         -------
         bool
-            Whether it is newer. That of a partition that is not known never is.
+            Whether it is newer. It is false for a partition without a known epoch.
         """
         with self._condition:
             seen = self._seen_epochs.get(tp)
@@ -336,38 +350,45 @@ class Metadata:
     # ---- Reading and waiting -------------------------------------------------------------------------------
 
     def fetch(self) -> Cluster:
-        """The newest snapshot. From any thread."""
-        # One reference, read at once: never half of an update.
+        """Return the newest snapshot."""
+        # Reading one reference is atomic, so the lock is not needed.
         return self._cluster
 
     @property
     def bootstrap_nodes(self) -> tuple[Node, ...]:
-        """The addresses that the user gave, with ids below 0."""
+        """The configured bootstrap servers, with node ids below 0."""
         return self._bootstrap.nodes
 
     def age_ms(self, now_ms: float) -> float:
-        """Since the last full update; infinity if there was none."""
+        """Return the milliseconds since the last full update; infinity if there was none."""
         return now_ms - self._last_full_update_ms
 
     @property
     def update_version(self) -> int:
-        """Grows with every update."""
+        """Number that every update increases."""
         return self._update_version
 
     def wait_for_update(self, version: int, timeout_ms: float) -> bool:
-        """Wait until there is a newer update than ``version``. From a thread that does not poll the network.
+        """Wait for an update newer than ``version``. The thread that polls the network must not call this.
+
+        Parameters
+        ----------
+        version:
+            Value that :meth:`request_update` returned.
+        timeout_ms:
+            Maximum wait, in milliseconds.
 
         Returns
         -------
         bool
-            ``False`` when the time was up before.
+            ``False`` if no update came within ``timeout_ms``.
 
         Raises
         ------
         IllegalStateError
-            When the client has been closed meanwhile.
+            The client was closed during the wait.
         KafkaError
-            A fatal error.
+            A fatal error occurred.
         """
         with self._condition:
             done = self._clock.wait_for(
@@ -383,7 +404,7 @@ class Metadata:
             return done
 
     def close(self) -> None:
-        """No more updates; who waits is woken."""
+        """Close the metadata, and wake up the waiting threads."""
         with self._condition:
             self._is_closed = True
             self._condition.notify_all()
@@ -392,7 +413,7 @@ class Metadata:
     def is_closed(self) -> bool:
         return self._is_closed
 
-    # ---- The parts -----------------------------------------------------------------------------------------
+    # ---- Internals -----------------------------------------------------------------------------------------
 
     def _want_full_update(self) -> None:
         self._need_full_update = True
@@ -400,16 +421,14 @@ class Metadata:
         self._full_request_version = self._request_version
 
     def _want_partial_update(self) -> None:
-        # A new topic is no repetition: the back-off is for asking the same again.
+        # The back-off limits repeated requests. A request for a new topic is not a repetition.
         self._last_refresh_ms = -math.inf
         self._need_partial_update = True
         self._equivalent_responses = 0
         self._request_version += 1
 
     def _next_backoff(self) -> None:
-        """Draw the wait before the next request once, so that it does not change each time it is looked
-        at.
-        """
+        """Choose the pause before the next request. Its jitter must not change with each read."""
         tries = max(self._attempts, self._equivalent_responses)
         self._backoff_ms = self._backoff.backoff_ms(max(tries - 1, 0))
 
@@ -422,7 +441,7 @@ class Metadata:
             self._topics = {topic: at_ms for topic, at_ms in self._topics.items() if at_ms >= oldest_ms}
 
     def _forget_epochs(self) -> None:
-        """Of topics that are not followed any more."""
+        """Remove the leader epochs of topics that the metadata no longer includes."""
         gone = [tp for tp in self._seen_epochs if not self._retains_topic(tp.topic)]
         for tp in gone:
             del self._seen_epochs[tp]
@@ -430,8 +449,8 @@ class Metadata:
 
 def _topic_problem(errors: Mapping[str, BrokerResponseError]) -> KafkaError | None:
     for kind, what in [
-        (TopicAuthorizationFailedError, "not allowed to see the topics"),
-        (InvalidTopicError, "invalid topic names"),
+        (TopicAuthorizationFailedError, "not authorized to access topics:"),
+        (InvalidTopicError, "invalid topic names:"),
     ]:
         topics = sorted(topic for topic, error in errors.items() if isinstance(error, kind))
         if topics:

@@ -1,4 +1,4 @@
-"""The next snapshot out of the last one and an answer. Does not know: when to ask, who waits.
+"""Merge a Metadata response into the last snapshot of the cluster.
 
 Source of the behaviour: Kafka's ``Metadata.handleMetadataResponse`` and ``updateLatestMetadata``,
 ``MetadataSnapshot``.
@@ -15,12 +15,13 @@ from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.metadata import MetadataResponse
 from kafkacore.structs import Node, TopicPartition
 
-#: Before, a broker could answer with an epoch that it had not got from the controller (KAFKA-9212).
+#: First Metadata version whose leader epochs are reliable. In earlier versions a broker could return a stale
+#: epoch (KAFKA-9212).
 RELIABLE_LEADER_EPOCHS_FROM = 9
 
 
 def nodes_in(response: MetadataResponse) -> tuple[Node, ...]:
-    """The brokers of a response, each id once. A broker whose address cannot be connected to is left out."""
+    """Return the brokers of a response, each id once, without brokers that have an invalid address."""
     nodes = {
         broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
         for broker in response.brokers
@@ -30,16 +31,16 @@ def nodes_in(response: MetadataResponse) -> tuple[Node, ...]:
 
 
 class MetadataMerge:
-    """One answer being worked in.
+    """The merge of one response.
 
     Parameters
     ----------
     last:
-        The snapshot before.
+        The snapshot before the response.
     seen_epochs:
-        The newest leader epoch of each partition; changed.
+        The newest known leader epoch of each partition. :meth:`merge` updates it.
     retains:
-        Whether a topic is still wanted.
+        Function that returns whether the metadata still includes a topic.
     """
 
     def __init__(
@@ -55,17 +56,17 @@ class MetadataMerge:
         self._topic_ids: dict[str, UUID] = {}
         self._topic_errors: dict[str, BrokerResponseError] = {}
         self._internal_topics: set[str] = set()
-        #: A leader is missing or on its way: ask again.
+        #: Whether a partition has no known leader, so that another update is needed.
         self.is_incomplete = False
 
     def merge(self, response: MetadataResponse, response_version: int, is_partial: bool) -> Cluster:
-        """The next snapshot."""
+        """Return the next snapshot."""
         has_epochs = response_version >= RELIABLE_LEADER_EPOCHS_FROM
         for topic in response.topics:
             if topic.name is not None and self._retains(topic.name):
                 self._topic(topic.name, topic, has_epochs)
         if is_partial:
-            self._keep_others()
+            self._copy_other_topics()
         return Cluster(
             response.cluster_id,
             nodes_in(response),
@@ -88,7 +89,7 @@ class MetadataMerge:
         if topic_id is not None:
             self._topic_ids[name] = topic_id
         known_id = self._last.topic_id(name)
-        # Another id is another topic that has the name now: its epochs begin anew.
+        # If the id differs, the topic was deleted and created again. Its leader epochs start from 0 again.
         is_new_topic = topic_id is not None and known_id is not None and topic_id != known_id
         merged = {
             partition.partition_index: self._partition(name, partition, has_epochs, is_new_topic)
@@ -118,20 +119,20 @@ class MetadataMerge:
         if partition.error_code:
             self.is_incomplete |= issubclass(for_code(partition.error_code), InvalidMetadataError)
         if epoch < 0:
-            # Nothing to compare by: what comes last counts.
+            # Without an epoch, the newest response wins.
             self._seen_epochs.pop(tp, None)
             return found
         seen = self._seen_epochs.get(tp)
         if is_new_topic or seen is None or epoch >= seen:
             self._seen_epochs[tp] = epoch
             return found
-        # The broker that answered does not know the newest leader epoch yet.
+        # The broker that sent the response does not know the newest leader epoch yet.
         known = self._last.partition(tp)
         self.is_incomplete |= known is None
         return known
 
-    def _keep_others(self) -> None:
-        """A partial answer says nothing of the topics that it leaves out."""
+    def _copy_other_topics(self) -> None:
+        """Copy the topics that a partial response does not contain from the last snapshot."""
         for topic in self._last.topics | self._last.topic_errors.keys():
             if topic in self._partitions or topic in self._topic_errors or not self._retains(topic):
                 continue

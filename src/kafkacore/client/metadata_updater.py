@@ -1,7 +1,6 @@
-"""Keeps the metadata fresh from within the network client's poll: one request at a time, to the idlest node.
+"""Send a Metadata request to the least loaded node whenever an update is due.
 
-The time in; a request when it is due, and how long to wait, out. Does not know: sockets, what the metadata
-are for. Source of the behaviour: ``DefaultMetadataUpdater`` of Kafka's ``NetworkClient``.
+Source of the behaviour: ``DefaultMetadataUpdater`` of Kafka's ``NetworkClient``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class MetadataSender(Protocol):
-    """What an updater needs of the network client that owns it."""
+    """The methods of the network client that a metadata updater calls."""
 
     def least_loaded_node(self, now_ms: float) -> Node | None: ...
 
@@ -42,16 +41,21 @@ class MetadataSender(Protocol):
 
 
 class MetadataUpdater:
-    """Owned by a network client, which sends for it.
+    """Updates the metadata for a network client. At most one Metadata request is in flight.
 
     Parameters
     ----------
+    client:
+        The network client that sends the requests.
+    metadata:
+        The metadata to update.
     request_timeout_ms:
-        Of the requests for metadata.
+        Timeout of a Metadata request, in milliseconds.
     reconnect_backoff_ms:
-        The wait when no node can be asked.
+        Pause while no node is available, in milliseconds.
     rebootstrap_trigger_ms:
-        Without any node to ask for longer, begin with the bootstrap addresses again; infinity for never.
+        Time without a successful update, in milliseconds, after which the client starts again from the
+        bootstrap servers. Infinity disables this.
     """
 
     def __init__(
@@ -71,7 +75,7 @@ class MetadataUpdater:
         self._in_progress: MetadataRequestAndVersion | None = None
         #: Topics that had a retriable error in their last response. The first one is usual: the topic is new.
         self._failing_topics: set[str | None] = set()
-        #: Since when an update has been wanted without a success.
+        #: Time of the first attempt since the last successful update.
         self._wanted_since_ms: float | None = None
 
     @property
@@ -79,11 +83,17 @@ class MetadataUpdater:
         return self._metadata.fetch().nodes
 
     def is_update_due(self, now_ms: float) -> bool:
-        """Whether the next request has to be one for metadata."""
+        """Return whether the next request must be a Metadata request."""
         return self._in_progress is None and self._metadata.time_to_next_update(now_ms) <= 0
 
     def maybe_update(self, now_ms: float) -> float:
-        """Ask if it is time, and if a node can be asked; how long may be waited for news, in milliseconds."""
+        """Send a request if one is due and a node is available.
+
+        Returns
+        -------
+        float
+            Milliseconds until the next call is needed.
+        """
         if self._in_progress is not None:
             return self._request_timeout_ms
         wait_ms = self._metadata.time_to_next_update(now_ms)
@@ -92,18 +102,18 @@ class MetadataUpdater:
         self._maybe_rebootstrap(now_ms)
         node = self._client.least_loaded_node(now_ms)
         if node is None:
-            logger.debug("no node can be asked for metadata now")
+            logger.debug("no node is available for a metadata request")
             return max(self._reconnect_backoff_ms, 1.0)
-        return self._ask(node, now_ms)
+        return self._send_request(node, now_ms)
 
-    def _ask(self, node: Node, now_ms: float) -> float:
+    def _send_request(self, node: Node, now_ms: float) -> float:
         if self._client.can_send_request(node.node_id, now_ms):
             self._in_progress = self._metadata.new_metadata_request(now_ms)
-            logger.debug("asking node %d for metadata: %r", node.node_id, self._in_progress.request)
+            logger.debug("sending a metadata request to node %d: %r", node.node_id, self._in_progress.request)
             self._client.send_internal(node.node_id, self._in_progress.request, now_ms)
             return self._request_timeout_ms
         if self._client.is_any_node_preparing():
-            # What becomes of it ends the wait.
+            # The poll returns when this connection becomes ready or fails.
             return max(self._reconnect_backoff_ms, 1.0)
         if self._client.can_connect(node, now_ms):
             self._client.initiate_connect(node, now_ms)
@@ -115,30 +125,31 @@ class MetadataUpdater:
             self._wanted_since_ms = now_ms
         elif now_ms - self._wanted_since_ms >= self._rebootstrap_trigger_ms:
             logger.warning(
-                "no broker told about the cluster for too long; asking the bootstrap servers again"
+                "no metadata update succeeded for %.0f ms; connecting to the bootstrap servers again",
+                now_ms - self._wanted_since_ms,
             )
             self._client.rebootstrap(now_ms)
             self._wanted_since_ms = now_ms
 
-    # ---- What became of it ---------------------------------------------------------------------------------
+    # ---- Results -------------------------------------------------------------------------------------------
 
     def handle_server_disconnect(self, node_id: int, error: KafkaError | None) -> None:
-        """The connection may have ended because the node is not there any more."""
+        """Request an update, because the cluster may no longer have the disconnected node."""
         if error is not None:
             self._metadata.fatal_error(error)
         self._metadata.request_update()
 
     def handle_failed_request(self, now_ms: float, error: KafkaError | None = None) -> None:
-        """The request for metadata was lost, or could not be sent."""
+        """Record that a Metadata request was lost or could not be sent."""
         self._in_progress = None
         self._metadata.failed_update(now_ms)
         if error is not None:
             self._metadata.fatal_error(error)
 
     def handle_response(self, request: ClientRequest, response: Any, now_ms: float) -> None:
-        """The answer to the request for metadata."""
-        asked, self._in_progress = self._in_progress, None
-        assert asked is not None
+        """Handle the response to the Metadata request."""
+        sent, self._in_progress = self._in_progress, None
+        assert sent is not None
         self._log_topic_errors(response)
         if response.error_code == RebootstrapRequiredError.errno:
             self._client.rebootstrap(now_ms)
@@ -148,7 +159,7 @@ class MetadataUpdater:
             self._metadata.failed_update(now_ms)
         else:
             self._wanted_since_ms = None
-            self._metadata.update(asked.request_version, response, asked.is_partial, now_ms, request.version)
+            self._metadata.update(sent.request_version, response, sent.is_partial, now_ms, request.version)
             self._client.adopt_bootstrap_connections()
 
     def _log_topic_errors(self, response: MetadataResponse) -> None:
@@ -164,5 +175,5 @@ class MetadataUpdater:
             logger.log(level, "topic %r: %s", topic.name, error.message)
 
     def forget_request(self) -> None:
-        """The request in flight will not be answered; another may be sent."""
+        """Forget the request in flight, whose connection was closed, so that another can be sent."""
         self._in_progress = None

@@ -1,7 +1,6 @@
-"""Native heartbeats, seen from the client: whose connection, which answers, their end.
+"""Attach native heartbeats to the connections of a client, and receive their responses.
 
-A heartbeat and a request in, the answers as responses to it out. Does not know: when to beat, what an answer
-means.
+A native thread writes the heartbeats, so that they continue while Python code holds the GIL.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 if TYPE_CHECKING:
     from kafkacore.client.network_client import NetworkClient
 
-#: A frame's size, and of an answer its correlation id, no tagged fields, the throttle time.
+#: Sizes of the length field of a frame, and of the fields before the error code of a Heartbeat response.
 FRAME_SIZE_BYTES = 4
 _ID_BYTES, _TAGS_BYTES, _THROTTLE_BYTES = 4, 1, 4
 
 
 def new_native_heartbeat() -> NativeHeartbeat:
-    """A heartbeat whose beats have the ids that are kept for them."""
+    """Create a heartbeat with the correlation ids that are reserved for heartbeats."""
     return NativeHeartbeat(HEARTBEAT_CORRELATION_IDS.start, len(HEARTBEAT_CORRELATION_IDS))
 
 
 class _Attached:
-    """What a heartbeat beats with on one connection."""
+    """A heartbeat that is attached to a connection, with its request and its callback."""
 
     __slots__ = ("callback", "heartbeat", "request", "version")
 
@@ -46,11 +45,14 @@ class _Attached:
 
 
 class NativeHeartbeats:
-    """The heartbeats of a client's connections. Their beats are none of its requests in flight."""
+    """The heartbeats that are attached to connections of a client.
+
+    Heartbeat requests are not among the requests in flight of the client.
+    """
 
     def __init__(self, client: NetworkClient) -> None:
         self._client = client
-        #: What beats on whose connection; mostly nothing.
+        #: Node id → the heartbeat on the connection to the node.
         self.by_node: dict[int, _Attached] = {}
 
     def begin(
@@ -62,7 +64,7 @@ class NativeHeartbeats:
         session_timeout_ms: float,
         callback: Callable[[ClientResponse], None],
     ) -> bool:
-        """See ``NetworkClient.begin_heartbeats``."""
+        """Start a heartbeat; see ``NetworkClient.begin_heartbeats``."""
         client = self._client
         connection_id = client.connection_id(node_id)
         versions = client.api_versions.get(node_id)
@@ -91,13 +93,19 @@ class NativeHeartbeats:
         now_ms: float,
         responses: MutableSequence[ClientResponse],
     ) -> ClientResponse | None:
-        """The answer to a beat, which goes to ``responses`` unless the beats that it belongs to have ended;
-        ``None`` if it is to something else.
+        """Decode a received frame if it is the response to a heartbeat.
+
+        Append it to ``responses``, unless the heartbeat has been stopped since the request.
+
+        Returns
+        -------
+        ClientResponse or None
+            The response; ``None`` if the frame belongs to another request.
 
         Raises
         ------
         MalformedMessageError
-            If it is no such answer.
+            The frame is not a valid Heartbeat response.
         """
         attached = self.by_node.get(node_id)
         if attached is None:
@@ -113,8 +121,9 @@ class NativeHeartbeats:
         return response
 
     def disconnected(self, node_id: int, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
-        """The connection has ended; the heartbeat knows already. Who still waits for an answer hears
-        that none will come.
+        """Report a closed connection to the callback of its heartbeat.
+
+        The selector has already detached the heartbeat from the connection.
         """
         attached = self.by_node.pop(node_id, None)
         if attached is not None:
@@ -124,7 +133,7 @@ class NativeHeartbeats:
     def _request(
         self, node_id: int, attached: _Attached, correlation_id: int, now_ms: float
     ) -> ClientRequest:
-        """What a beat would have been as a request of the client's."""
+        """Return the request of a heartbeat as if the client had sent it."""
         request = ClientRequest(
             node_id,
             attached.request,

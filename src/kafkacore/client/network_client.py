@@ -1,8 +1,7 @@
-"""Requests to nodes in, responses out; connections come and go on the way. One thread uses it.
+"""Send requests to brokers and receive their responses (Kafka's ``NetworkClient``).
 
-Nothing here blocks but the selector's wait inside :meth:`NetworkClient.poll`. Does not know: what requests
-are for, but for ApiVersions and the metadata that it keeps fresh. Source of the behaviour: Kafka's
-``NetworkClient``.
+Only one thread may use a client. It blocks only in :meth:`NetworkClient.poll`, while the selector waits, and
+while it resolves host names.
 """
 
 from __future__ import annotations
@@ -36,32 +35,36 @@ logger = logging.getLogger(__name__)
 
 
 class NetworkClient:
-    """The connections of one client.
+    """The connections of one client to its brokers.
 
     Parameters
     ----------
     selector:
-        Owned and closed by this client.
+        The selector that owns the sockets. :meth:`close` closes it.
     metadata:
-        Kept fresh from within :meth:`poll`.
+        The metadata of the cluster. :meth:`poll` refreshes it.
+    clock:
+        The clock of all times that are passed to this client.
     client_id:
-        Sent with every request.
+        Name of the client in every request header.
     max_in_flight_requests_per_connection:
-        Requests to one node that wait for their answers.
+        Maximum number of requests in flight on one connection.
     reconnect_backoff_ms, reconnect_backoff_max_ms:
-        Between tries to connect to one node, growing.
+        First and longest pause between two attempts to connect to a node.
     send_buffer_bytes, receive_buffer_bytes:
-        Of the sockets; -1 leaves them to the operating system.
+        Sizes of the socket buffers. -1 leaves them to the operating system.
     request_timeout_ms:
-        Of requests that do not say otherwise. A connection that lets a request wait longer is closed.
+        Timeout of requests without a timeout of their own. The client closes the connection of a request that
+        times out.
     connection_setup_timeout_ms, connection_setup_timeout_max_ms:
-        For a connection to become ready, growing with failures.
+        First and longest time that a connection may take to become ready. It grows with each failure.
     rebootstrap_trigger_ms:
-        Without any node to ask for longer, begin with the bootstrap addresses again; infinity for never.
+        Time without a successful metadata update, in milliseconds, after which the client starts again from
+        the bootstrap servers. Infinity disables this.
     resolver:
-        Asks DNS; blocks.
+        Function that resolves host names. It may block.
     channel_builder:
-        Makes connections secure; ``None`` if they are in the clear.
+        Builder of TLS and SASL channels; ``None`` for plaintext connections.
     """
 
     def __init__(
@@ -97,7 +100,7 @@ class NetworkClient:
             resolver,
         )
         self.in_flight = InFlightRequests(max_in_flight_requests_per_connection)
-        #: Who beats by himself on one of the connections.
+        #: Heartbeats that a native thread sends on connections of this client.
         self.native_heartbeats = NativeHeartbeats(self)
         self.api_versions = ApiVersions()
         self.updater = MetadataUpdater(
@@ -108,20 +111,22 @@ class NetworkClient:
             rebootstrap_trigger_ms=rebootstrap_trigger_ms,
         )
         self._correlation_ids = CorrelationIds()
-        #: Brokers that cannot be had.
+        #: Why brokers cannot be reached, for the log and for error messages.
         self.connection_errors = ConnectionErrors()
-        #: Told of requests, answers and connections; ``None`` if nobody counts.
+        #: Metrics of requests, responses and connections; ``None`` if they are disabled.
         self.metrics: ClientMetrics | None = None
         self._waited_ms = 0.0
-        #: Connections whose first request is still to be sent, and its highest version.
+        #: Node id → version of the ApiVersions request that is still to be sent to the node.
         self.wanted_api_versions: dict[int, int] = {}
-        #: Ended, and their callbacks not yet called; those that ended outside of poll wait for the next one.
+        #: Responses whose callbacks have not been called. If a request fails outside of poll(), its response
+        #: waits here for the next poll.
         self._aborted: deque[ClientResponse] = deque()
-        #: The selector's names of the connections that there are, and back.
+        #: Node id → the selector's id of its connection, and the reverse.
         self._connection_ids: dict[int, str] = {}
         self._node_ids: dict[str, int] = {}
         self._bootstrap_connections = 0
-        #: The selector's answers that have been handled last; others there are have been missed by Ctrl-C.
+        #: Results of the last poll that were handled. If the selector has others, Ctrl-C interrupted poll()
+        #: before it could handle them.
         self._handled: object = selector.completed_receives
         self._is_handling = False
         self._is_closed = False
@@ -129,7 +134,7 @@ class NetworkClient:
     # ---- Connections ---------------------------------------------------------------------------------------
 
     def ready(self, node: Node, now_ms: float) -> bool:
-        """Whether a request may be sent to ``node`` now; if not for want of a connection, begin one."""
+        """Return whether a request can be sent to ``node`` now. Start to connect if it is not connected."""
         if self.is_ready(node, now_ms):
             return True
         if self.can_connect(node, now_ms):
@@ -137,11 +142,14 @@ class NetworkClient:
         return False
 
     def is_ready(self, node: Node, now_ms: float) -> bool:
-        """Whether a request may be sent to ``node`` now. A request for metadata that is due goes first."""
+        """Return whether a request can be sent to ``node`` now.
+
+        It is false while a metadata update is due, because that request is sent first.
+        """
         return not self.updater.is_update_due(now_ms) and self.can_send_request(node.node_id, now_ms)
 
     def can_send_request(self, node_id: int, now_ms: float) -> bool:
-        """Whether the connection is ready, not throttled, and has room for one more request."""
+        """Return whether the connection is ready, is not throttled and can accept one more request."""
         return (
             self.states.is_ready(node_id, now_ms)
             and self.selector.is_channel_ready(self.connection_id(node_id))
@@ -152,7 +160,7 @@ class NetworkClient:
         return self.states.can_connect(node.node_id, now_ms)
 
     def initiate_connect(self, node: Node, now_ms: float) -> None:
-        """Begin to connect; a failure at once counts as a disconnection."""
+        """Start to connect to ``node``. An immediate failure counts as a disconnection."""
         self.states.connecting(node.node_id, now_ms, node.host, node.port)
         self._name_connection(node.node_id)
         try:
@@ -182,20 +190,22 @@ class NetworkClient:
         self.updater.handle_server_disconnect(node_id, error)
 
     def connection_delay(self, node: Node, now_ms: float) -> float:
-        """Milliseconds until a try to connect may be made, or is decided; infinity when the news will wake
-        us.
+        """Return the milliseconds until the client may connect to ``node``.
+
+        While it is connecting, return its connection setup timeout. Return infinity if it is connected,
+        because then an event ends the wait.
         """
         return self.states.connection_delay_ms(node.node_id, now_ms)
 
     def poll_delay_ms(self, node: Node, now_ms: float) -> float:
-        """As :meth:`connection_delay`, and the rest of a throttle time."""
+        """Return the rest of the throttle time if the node is throttled, else :meth:`connection_delay`."""
         return self.states.poll_delay_ms(node.node_id, now_ms)
 
     def throttle_delay_ms(self, node: Node, now_ms: float) -> float:
         return self.states.throttle_delay_ms(node.node_id, now_ms)
 
     def connection_failed(self, node: Node) -> bool:
-        """Whether the last try failed, or the connection has ended."""
+        """Return whether the last attempt to connect failed or the connection was closed."""
         return self.states.is_disconnected(node.node_id)
 
     def authentication_error(self, node: Node) -> KafkaError | None:
@@ -205,11 +215,11 @@ class NetworkClient:
         return self.states.has_ready_nodes(now_ms)
 
     def is_any_node_preparing(self) -> bool:
-        """Whether a connection to one of the cluster's nodes is on its way."""
+        """Return whether a connection to a node of the cluster is being established."""
         return any(self.states.is_preparing(node.node_id) for node in self.updater.nodes)
 
     def disconnect(self, node_id: int) -> None:
-        """Close the connection; its requests fail in the next poll. Nothing if it is closed already."""
+        """Close the connection to a node, if there is one. Its requests fail in the next poll."""
         if self.states.state(node_id) is None or self.states.is_disconnected(node_id):
             return
         now_ms = self.clock.monotonic_ms()
@@ -219,7 +229,7 @@ class NetworkClient:
         self.forget_connection(node_id)
 
     def forget_connection(self, node_id: int) -> None:
-        """A connection has ended: the next one begins anew."""
+        """Forget what is known about a closed connection."""
         self.api_versions.remove(node_id)
         self.wanted_api_versions.pop(node_id, None)
         connection_id = self._connection_ids.pop(node_id, None)
@@ -229,15 +239,15 @@ class NetworkClient:
                 self.metrics.connection_closed(self.clock.monotonic_ms())
 
     def least_loaded_node(self, now_ms: float) -> Node | None:
-        """The node to ask what any can answer.
+        """Return the best node for a request that any node can answer.
 
-        From a random start: a ready one without requests, or with the fewest; else one whose connection is on
-        its way; else, of those that may be tried, the one whose last try is longest ago.
+        Prefer a ready node with the fewest requests in flight, then a node that is being connected, then the
+        node whose last connection attempt is longest ago. The search starts at a random node.
 
         Returns
         -------
         Node or None
-            ``None`` when all back off, are throttled, or have no room.
+            ``None`` if every node is backing off, throttled or at its limit of requests in flight.
         """
         nodes = self.updater.nodes
         if not nodes:
@@ -276,7 +286,7 @@ class NetworkClient:
         callback: Callable[[ClientResponse], None] | None = None,
         max_version: int | None = None,
     ) -> ClientRequest:
-        """A request that can be sent; see :class:`ClientRequest`."""
+        """Create a request for :meth:`send`; see :class:`ClientRequest`."""
         return ClientRequest(
             node_id,
             request,
@@ -289,25 +299,25 @@ class NetworkClient:
         )
 
     def send(self, request: ClientRequest, now_ms: float) -> None:
-        """Hand over a request; it is written by later polls.
+        """Queue a request; the next polls write it to the socket.
 
-        A version that both sides know is chosen here. Without one nothing is sent, and the response with
-        ``version_mismatch`` comes with the next poll.
+        The request is sent in the newest version that both sides support. If they have no version in common,
+        nothing is sent, and the next poll returns a response with ``version_mismatch``.
 
         Raises
         ------
         IllegalStateError
-            When the node is not ready.
+            The node is not ready, or the client is closed.
         """
         self._check_open()
         if not self.can_send_request(request.node_id, now_ms):
-            raise IllegalStateError(f"node {request.node_id} is not ready; send when ready() says so")
+            raise IllegalStateError(f"node {request.node_id} is not ready: wait until ready() returns True")
         self._send(request, now_ms)
 
     def send_internal(
         self, node_id: int, message: Request[Any], now_ms: float, max_version: int | None = None
     ) -> None:
-        """Send a request whose answer this client handles itself."""
+        """Send a request whose response this client handles itself."""
         request = self.new_client_request(node_id, message, now_ms, max_version=max_version)
         request.is_internal = True
         self._send(request, now_ms)
@@ -322,7 +332,7 @@ class NetworkClient:
             request.version = newest
             pieces = encode_request(request.request, newest, request.correlation_id, self.client_id)
         except UnsupportedVersionError as error:
-            logger.debug("%r cannot be sent: %s", request, error)
+            logger.debug("failed to send %r: %s", request, error)
             if request.is_internal:
                 self.updater.handle_failed_request(now_ms, error)
             else:
@@ -338,41 +348,50 @@ class NetworkClient:
     def begin_heartbeats(
         self,
         node_id: int,
-        line: NativeHeartbeat,
+        heartbeat: NativeHeartbeat,
         request: HeartbeatRequest,
         interval_ms: float,
         session_timeout_ms: float,
         callback: Callable[[ClientResponse], None],
     ) -> bool:
-        """Have ``line`` beat on a node's connection, and on no other; no request in flight is made of that.
+        """Let ``heartbeat`` send its requests on the connection to a node.
+
+        It stops sending on any other connection. Its requests do not count as requests in flight.
 
         Parameters
         ----------
+        node_id:
+            The group coordinator.
+        heartbeat:
+            The native heartbeat of a consumer.
         request:
-            What every beat says.
+            The request that is sent at each interval.
         interval_ms, session_timeout_ms:
-            As of ``NativeHeartbeat.begin``.
+            Arguments of ``NativeHeartbeat.begin``.
         callback:
-            Told of each answer until ``line.end()``, and of the connection's end, inside :meth:`poll`.
+            Function that :meth:`poll` calls with each response until ``heartbeat.end()``, and when the
+            connection is closed.
 
         Returns
         -------
         bool
-            ``False`` if the connection is not ready, or cannot carry a line.
+            ``False`` if the connection is not ready or does not support native heartbeats.
         """
         self._check_open()
-        return self.native_heartbeats.begin(node_id, line, request, interval_ms, session_timeout_ms, callback)
+        return self.native_heartbeats.begin(
+            node_id, heartbeat, request, interval_ms, session_timeout_ms, callback
+        )
 
-    def has_room(self, node_id: int) -> bool:
-        """Whether less than ``max_in_flight_requests_per_connection`` wait for the node's answers."""
-        return self.in_flight.has_room(node_id)
+    def is_below_in_flight_limit(self, node_id: int) -> bool:
+        """Return whether another request to a node would respect the maximum of requests in flight."""
+        return self.in_flight.is_below_limit(node_id)
 
     def in_flight_request_count(self, node_id: int | None = None) -> int:
-        """Requests sent and not answered, to one node or to all."""
+        """Return the number of requests in flight to one node or to all nodes."""
         return self.in_flight.count(node_id)
 
     def connection_count(self) -> int:
-        """Connections that there are, or that are on their way."""
+        """Return the number of connections that are open or being established."""
         return len(self._connection_ids)
 
     def has_in_flight_requests(self) -> bool:
@@ -381,19 +400,19 @@ class NetworkClient:
     # ---- Polling -------------------------------------------------------------------------------------------
 
     def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
-        """Do all the I/O there is to do, wait for some if there is none, and complete what has ended.
+        """Do pending I/O, refresh the metadata, and complete requests.
 
         Parameters
         ----------
         timeout_ms:
-            The longest wait.
+            Maximum wait for I/O, in milliseconds.
         now_ms:
-            By this client's clock.
+            Current time of this client's clock, in milliseconds.
 
         Returns
         -------
         list of ClientResponse
-            Their callbacks have been called already.
+            Responses to the requests that are completed. Their callbacks have been called.
         """
         self._check_open()
         if self._is_handling:
@@ -404,10 +423,10 @@ class NetworkClient:
             return self._complete_aborted()
         metadata_ms = self.updater.maybe_update(now_ms)
         timeout_ms = min(timeout_ms, metadata_ms, self._next_deadline_ms(now_ms))
-        self.selector.poll(timeout_ms, self.in_flight.may_follow_a_send)
+        self.selector.poll(timeout_ms, self.in_flight.needs_completed_sends)
         self._handle_results()
         self._handled = self.selector.completed_receives
-        # A callback of the last poll, or an update, may have ended requests too.
+        # Callbacks and metadata updates may have aborted requests, so return those too.
         return self._complete_aborted()
 
     def _handle_results(self) -> None:
@@ -421,8 +440,9 @@ class NetworkClient:
         self._is_handling = False
 
     def _handle_missed(self) -> None:
-        """Ctrl-C came when the selector's poll had just returned. What one that it has interrupted had found
-        out is told by the next.
+        """Handle results of a selector poll after which Ctrl-C interrupted :meth:`poll`.
+
+        If Ctrl-C interrupted the selector's poll itself, its next poll returns the results.
         """
         self._handle_results()
         if self.selector.completed_receives or self.selector.disconnected or self.selector.connected:
@@ -432,15 +452,15 @@ class NetworkClient:
         if not self._aborted:
             return []
         completed = []
-        # Those that callbacks add are for the next poll. Each leaves the list only when its callback has
-        # returned, so that Ctrl-C loses none.
+        # Responses that callbacks add wait for the next poll. A response is removed only after its callback
+        # has returned, so that Ctrl-C loses none.
         for _ in range(len(self._aborted)):
             response_handling.complete(self._aborted[0])
             completed.append(self._aborted.popleft())
         return completed
 
     def _disconnect_all(self, now_ms: float) -> None:
-        """Close all connections, because a Ctrl-C interrupted the handling of their results."""
+        """Close all connections, because Ctrl-C interrupted the handling of their results."""
         for node_id in self.states.node_ids():
             self.selector.close(self.connection_id(node_id))
             self.cancel_in_flight(node_id, now_ms, self._aborted)
@@ -450,12 +470,12 @@ class NetworkClient:
         self._is_handling = False
 
     def _next_deadline_ms(self, now_ms: float) -> float:
-        """How long the selector may wait before a request or a connection has taken too long."""
+        """Return the milliseconds until the next request or connection setup times out."""
         deadline_ms = min(self.in_flight.next_deadline_ms(), self.states.next_setup_deadline_ms())
         return max(min(deadline_ms - now_ms, self.request_timeout_ms), 0.0)
 
     def wakeup(self) -> None:
-        """End the poll that runs, or the next one, at once. From any thread."""
+        """Make the current or the next :meth:`poll` return immediately. Any thread may call this."""
         self.selector.wakeup()
 
     def cancel_in_flight(
@@ -467,7 +487,7 @@ class NetworkClient:
         timed_out: bool = False,
         error: KafkaError | None = None,
     ) -> None:
-        """End all requests to a node whose connection has ended, in the order of sending."""
+        """Fail all requests in flight to a node whose connection is closed, in the order of sending."""
         for request in self.in_flight.clear(node_id):
             if not request.is_internal:
                 responses.append(
@@ -481,20 +501,20 @@ class NetworkClient:
             self.native_heartbeats.disconnected(node_id, now_ms, responses)
 
     def send_api_versions(self, now_ms: float) -> None:
-        """Begin what must come first on every connection: ask what the broker speaks."""
+        """Send ApiVersions, the first request on every connection, where the channel is ready."""
         for node_id, version in list(self.wanted_api_versions.items()):
-            is_there = self.selector.is_channel_ready(self.connection_id(node_id))
-            if is_there and self.in_flight.can_send_more(node_id):
+            is_ready = self.selector.is_channel_ready(self.connection_id(node_id))
+            if is_ready and self.in_flight.can_send_more(node_id):
                 del self.wanted_api_versions[node_id]
                 self.send_internal(node_id, api_versions_request(version), now_ms, max_version=version)
 
     # ---- Bootstrap servers ---------------------------------------------------------------------------------
 
     def adopt_bootstrap_connections(self) -> None:
-        """Make a bootstrap server's connection that of the node which it has turned out to be.
+        """Reuse connections to bootstrap servers as connections to nodes of the cluster.
 
-        The cluster says where its nodes listen. A connection that leads there is kept under the node's id, so
-        that one broker costs one socket and not two.
+        If a node listens at the address of a bootstrap server, the connection continues under the id of the
+        node, so that one broker needs only one socket. Other idle bootstrap connections are closed.
         """
         cluster = self.metadata.fetch()
         for bootstrap in self.metadata.bootstrap_nodes:
@@ -511,11 +531,11 @@ class NetworkClient:
                     break
             else:
                 if self.in_flight.count(bootstrap.node_id) == 0:
-                    # Its name is not used any more: it would only lie there until it expires.
+                    # No request uses this connection again, and it would stay open until it expires.
                     self.close(bootstrap.node_id)
 
     def _rename(self, bootstrap_id: int, node: Node) -> None:
-        logger.debug("the connection to bootstrap server %d is that of node %d", bootstrap_id, node.node_id)
+        logger.debug("bootstrap server %d is node %d; reusing its connection", bootstrap_id, node.node_id)
         self.states.rename(bootstrap_id, node.node_id, node.host)
         self.in_flight.rename(bootstrap_id, node.node_id)
         self.api_versions.rename(bootstrap_id, node.node_id)
@@ -526,8 +546,10 @@ class NetworkClient:
         self._node_ids[connection_id] = node.node_id
 
     def _name_connection(self, node_id: int) -> None:
-        """Give the connection that begins its name; no two to bootstrap servers have the same, since one may
-        live on under another node's id.
+        """Choose the selector's id of a new connection.
+
+        Each connection to a bootstrap server gets a new id, because an earlier one may still be in use under
+        the id of a node.
         """
         if node_id < 0:
             self._bootstrap_connections += 1
@@ -538,29 +560,27 @@ class NetworkClient:
         self._node_ids[connection_id] = node_id
 
     def connection_id(self, node_id: int) -> str:
-        """The selector's name of a node's connection."""
+        """Return the selector's id of the connection to a node."""
         return self._connection_ids.get(node_id) or str(node_id)
 
     def node_id(self, connection_id: str) -> int | None:
-        """The node of a connection; ``None`` if it has been closed here meanwhile."""
+        """Return the node of a connection; ``None`` if this client has closed the connection."""
         return self._node_ids.get(connection_id)
 
     def rebootstrap(self, now_ms: float) -> None:
-        """Close all connections to the cluster's nodes and begin with the bootstrap addresses again
-        (KIP-899).
-        """
+        """Close all connections to nodes and start again from the bootstrap servers (KIP-899)."""
         for node in self.updater.nodes:
             self.disconnect(node.node_id)
         self.updater.forget_request()
         self.metadata.rebootstrap()
 
-    # ---- The end -------------------------------------------------------------------------------------------
+    # ---- Closing -------------------------------------------------------------------------------------------
 
     def close(self, node_id: int | None = None) -> None:
-        """Close all connections, and the metadata; twice is once.
+        """Close the client: all connections and the metadata. A second call does nothing.
 
-        With a ``node_id`` only its connection, and forget the node with its requests: nobody hears of them
-        again.
+        With a ``node_id``, close only the connection to this node and forget the node. The callbacks of its
+        requests are not called.
         """
         if node_id is not None:
             self.selector.close(self.connection_id(node_id))

@@ -1,7 +1,4 @@
-"""A request on its way, and what became of it. Nouns: they know neither sockets nor retries.
-
-(Kafka's ``ClientRequest`` and ``ClientResponse``.)
-"""
+"""A request of a client and its result (Kafka's ``ClientRequest`` and ``ClientResponse``)."""
 
 from __future__ import annotations
 
@@ -12,38 +9,41 @@ from kafkacore.errors import KafkaError, UnsupportedVersionError
 from kafkacore.network import NetworkSend
 from kafkacore.protocol import ApiKey, Request, RequestMessage, request_class_of
 
-#: Kafka's SASL authenticator counts in the last eight (``SaslClientAuthenticator``); all others stay below.
+#: Correlation ids of authentication. As in Kafka's ``SaslClientAuthenticator``, they are the last eight.
 _SASL_CORRELATION_IDS: Final = range(2**31 - 8, 2**31)
-#: Of heartbeats that a line writes by itself, so that their answers are told apart from all others.
+#: Correlation ids of native heartbeats, so that their responses can be recognized.
 HEARTBEAT_CORRELATION_IDS: Final = range(_SASL_CORRELATION_IDS.start - 2**16, _SASL_CORRELATION_IDS.start)
 MAX_CORRELATION_ID: Final = HEARTBEAT_CORRELATION_IDS.start - 1
 
 
 class CorrelationIds:
-    """0, 1, 2 … and from the top to 0 again, without the ids kept for authentication and heartbeats."""
+    """Counter of correlation ids. It wraps around before the ids of authentication and heartbeats."""
 
     def __init__(self, start: int = 0) -> None:
         self._next = start
 
     def next(self) -> int:
-        given = self._next
-        self._next = 0 if given >= MAX_CORRELATION_ID else given + 1
-        return given
+        """Return the next id."""
+        correlation_id = self._next
+        self._next = 0 if correlation_id >= MAX_CORRELATION_ID else correlation_id + 1
+        return correlation_id
 
 
 class ClientRequest:
-    """A protocol message for one node.
+    """A request to one node.
 
     Attributes
     ----------
     request_class:
-        The class of the message.
+        Class of the message.
     version:
-        Chosen when it is sent; -1 before.
+        Version of the message; -1 until the request is sent.
     max_version:
-        Upper bound of it; ``None`` for the message's own.
+        Highest version that may be used; ``None`` for the highest that the message has.
     callback:
-        Called with the :class:`ClientResponse`, inside ``NetworkClient.poll``.
+        Function that ``NetworkClient.poll`` calls with the :class:`ClientResponse`.
+    is_internal:
+        Whether the network client itself sent the request and handles its response.
     """
 
     __slots__ = (
@@ -84,7 +84,7 @@ class ClientRequest:
 
     @property
     def deadline_ms(self) -> float:
-        """When it has waited too long for its answer; of one that has been sent."""
+        """When the request times out. It is only valid after the request was sent."""
         return self.sent_ms + self.request_timeout_ms
 
     def __repr__(self) -> str:
@@ -95,20 +95,22 @@ class ClientRequest:
 
 
 class ClientResponse:
-    """The end of a request: an answer, or the reason why there is none.
+    """The result of a request: the response, or the reason for its absence.
 
     Attributes
     ----------
     message:
-        The decoded answer; ``None`` without one, or if none was expected.
+        The decoded response; ``None`` if no response arrived or none was expected.
     version:
-        In which the request was sent.
-    disconnected, timed_out:
-        The connection has ended before the answer came; because it did not come in time.
+        Version of the request and of the response.
+    disconnected:
+        Whether the connection was closed before the response arrived.
+    timed_out:
+        Whether the connection was closed because a request timed out.
     version_mismatch:
-        The request was never sent: this broker does not know it, or not as it was meant.
+        Error if the request was not sent because the broker does not support it or a field of it.
     authentication_error:
-        Why the connection has ended, if for that.
+        Error if the connection was closed because the authentication failed.
     """
 
     __slots__ = (
@@ -138,7 +140,7 @@ class ClientResponse:
 
     @property
     def latency_ms(self) -> float:
-        """From the making of the request to its end."""
+        """Milliseconds from the creation of the request to its completion."""
         return self.received_ms - self.request.created_ms
 
     def on_complete(self) -> None:
@@ -151,7 +153,7 @@ class ClientResponse:
         except Exception:
             self.request.callback = None
             raise
-        # Not before: a Ctrl-C on the way in would have it called never.
+        # Clear the callback only now. If Ctrl-C interrupts the call, the callback can still be called again.
         self.request.callback = None
 
     def __repr__(self) -> str:

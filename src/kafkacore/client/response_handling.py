@@ -1,8 +1,7 @@
-"""What a poll of the selector has brought: frames to answers, ended connections to failed requests.
+"""Handle the results of a selector poll for a network client.
 
-In the order in which it must be seen: what was sent, what was received, who is gone, who has come, who is too
-late. Does not know: how to send or connect; the :class:`NetworkClient` does. (The ``handle…`` methods of
-Kafka's ``NetworkClient``.)
+The order matters: completed sends, responses, closed connections, new connections and timeouts. Source of the
+behaviour: the ``handle…`` methods of Kafka's ``NetworkClient``.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Before each frame.
+#: Size of the length field before each frame.
 FRAME_SIZE_BYTES = 4
 
 
 def handle_results(client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
-    """All that the last poll of the selector has found out; requests that ended go to ``responses``."""
+    """Handle the results of the last selector poll, and append completed requests to ``responses``."""
     if client.in_flight.unanswered_count:
         _completed_sends(client, now_ms, responses)
     _completed_receives(client, now_ms, responses)
@@ -53,11 +52,11 @@ def handle_results(client: NetworkClient, now_ms: float, responses: MutableSeque
 
 
 def complete(response: ClientResponse) -> None:
-    """Call the callback; one that raises stops none of the others."""
+    """Call the callback of a request. If it raises, log the exception so that other callbacks still run."""
     try:
         response.on_complete()
     except Exception:
-        logger.exception("the callback of %r raised", response.request)
+        logger.exception("the callback of %r raised an exception", response.request)
 
 
 def _completed_sends(
@@ -71,7 +70,7 @@ def _completed_sends(
             responses.append(ClientResponse(request, now_ms))
 
 
-# ---- Answers -----------------------------------------------------------------------------------------------
+# ---- Responses ---------------------------------------------------------------------------------------------
 
 
 def _completed_receives(
@@ -83,13 +82,13 @@ def _completed_receives(
             continue
         request = client.in_flight.oldest(node_id)
         try:
-            if client.native_heartbeats.by_node and _is_heartbeat(
+            if client.native_heartbeats.by_node and _handle_heartbeat(
                 client, node_id, receive, now_ms, responses
             ):
                 continue
             message = _decode(request, receive.payload)
         except (KafkaProtocolError, UnsupportedVersionError) as error:
-            # What comes after cannot be told apart any more.
+            # Later responses can no longer be matched with their requests.
             if client.states.is_preparing(node_id):
                 client.connection_errors.failed(client.states.endpoint(node_id), str(error))
             else:
@@ -99,16 +98,16 @@ def _completed_receives(
             continue
         assert request is not None
         if not request.is_internal:
-            # Before it is taken off those in flight, so that an interrupt in between ends it twice, of which
-            # the second is nothing, and not never.
+            # Append before removing the request from those in flight. If Ctrl-C comes in between, the request
+            # is completed twice, which is harmless, instead of never.
             responses.append(ClientResponse(request, now_ms, message=message))
         client.in_flight.complete_next(node_id)
-        throttle_ms = _keep_throttle_time(client, node_id, request, message, now_ms)
+        throttle_ms = _apply_throttle_time(client, node_id, request, message, now_ms)
         if client.metrics is not None:
             size = len(receive.payload) + FRAME_SIZE_BYTES
             latency_ms = now_ms - request.sent_ms
             client.metrics.requests.response_received(node_id, size, latency_ms, throttle_ms, now_ms)
-        if client.connection_errors.are_hang_ups and request.api_key != ApiKey.API_VERSIONS:
+        if client.connection_errors.has_early_closes and request.api_key != ApiKey.API_VERSIONS:
             client.connection_errors.answered(client.states.endpoint(node_id))
         if request.is_internal and request.api_key == ApiKey.METADATA:
             client.updater.handle_response(request, message, now_ms)
@@ -118,37 +117,37 @@ def _completed_receives(
 
 def _decode(request: ClientRequest | None, payload: memoryview) -> Any:
     if request is None:
-        raise KafkaProtocolError("it sent an answer to nothing that was asked")
+        raise KafkaProtocolError("received a response, but no request is in flight")
     correlation_id, message = decode_response(payload, request.request_class, request.version)
     if correlation_id != request.correlation_id:
         raise CorrelationIdError(
-            f"it answered correlation id {correlation_id}, the next to answer was {request.correlation_id}"
+            f"received correlation id {correlation_id}, expected {request.correlation_id}"
         )
     return message
 
 
-def _is_heartbeat(
+def _handle_heartbeat(
     client: NetworkClient,
     node_id: int,
     receive: NetworkReceive,
     now_ms: float,
     responses: MutableSequence[ClientResponse],
 ) -> bool:
-    """Whether it answers a beat of a line; then it is dealt with."""
+    """Handle a response to a native heartbeat, and return whether it was one."""
     response = client.native_heartbeats.take(node_id, receive, now_ms, responses)
     if response is None:
         return False
-    _keep_throttle_time(client, node_id, response.request, response.message, now_ms)
+    _apply_throttle_time(client, node_id, response.request, response.message, now_ms)
     return True
 
 
-def _keep_throttle_time(
+def _apply_throttle_time(
     client: NetworkClient, node_id: int, request: ClientRequest, message: Any, now_ms: float
 ) -> int:
     throttle_ms: int = getattr(message, "throttle_time_ms", 0)
     if throttle_ms > 0 and should_client_throttle(request.api_key, request.version):
         client.states.throttle(node_id, now_ms + throttle_ms)
-        logger.debug("node %d is to be left alone for %d ms", node_id, throttle_ms)
+        logger.debug("node %d throttles this client for %d ms", node_id, throttle_ms)
     return throttle_ms
 
 
@@ -167,10 +166,10 @@ def _api_versions(
     elif response.error_code == UnsupportedVersionError.errno and request.version > 0:
         ranges = {entry.api_key: entry.max_version for entry in response.api_keys}
         named = ranges.get(ApiKey.API_VERSIONS, 0)
-        # Not the version again that it has just refused, whatever it says.
+        # Never retry with the rejected version, even if a faulty broker announces it.
         client.wanted_api_versions[node_id] = named if 0 <= named < request.version else 0
     else:
-        reason = f"it refuses to say what it speaks ({for_code(response.error_code).message})"
+        reason = f"the broker rejected the ApiVersions request: {for_code(response.error_code).message}"
         client.connection_errors.failed(client.states.endpoint(node_id), reason)
         client.selector.close(client.connection_id(node_id))
         end_connection(client, node_id, now_ms, responses)
@@ -188,12 +187,22 @@ def end_connection(
     timed_out: bool = False,
     error: KafkaError | None = None,
 ) -> None:
-    """A connection is gone: fail its requests, back off, and look for what has changed in the cluster.
+    """Handle a closed connection: fail its requests, start the back-off and request a metadata update.
 
     Parameters
     ----------
+    client:
+        The network client of the connection.
+    node_id:
+        The node that was connected.
+    now_ms:
+        Current time, in milliseconds.
+    responses:
+        List to which the failed requests are appended.
+    timed_out:
+        Whether the connection was closed because a request timed out.
     error:
-        Why authentication failed, if it did.
+        Error of the authentication, if it failed.
     """
     if error is not None:
         client.states.authentication_failed(node_id, now_ms, error)
@@ -211,18 +220,18 @@ def _disconnections(client: NetworkClient, now_ms: float, responses: MutableSequ
             error = _authentication_error(state)
             if client.states.is_preparing(node_id):
                 endpoint = client.states.endpoint(node_id)
-                if speaks_tls(state) or client.connection_errors.is_silent(endpoint, state.error):
+                if speaks_tls(state) or client.connection_errors.expects_no_tls(endpoint, state.error):
                     error = SslAuthenticationError(reason_of(state))
                 client.connection_errors.failed(endpoint, reason_of(state), is_final=error is not None)
             else:
                 logger.info("node %d disconnected (%s): %s", node_id, state.phase.value, state.reason)
                 if node_id < 0 and state.error is None and client.in_flight.count(node_id):
-                    client.connection_errors.hung_up(client.states.endpoint(node_id))
+                    client.connection_errors.closed_early(client.states.endpoint(node_id))
             end_connection(client, node_id, now_ms, responses, error=error)
 
 
 def _authentication_error(state: ChannelState) -> KafkaError | None:
-    """Why nobody need try again; a token or a ticket that has not come yet is no reason."""
+    """Return the error of a failed authentication unless a retry can succeed, as with a missing token."""
     error = state.error
     if state.phase is not ConnectionPhase.AUTHENTICATION_FAILED or not isinstance(error, KafkaError):
         return None
@@ -243,7 +252,7 @@ def _timed_out_connections(
     client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
 ) -> None:
     for node_id in client.states.nodes_with_setup_timeout(now_ms):
-        client.connection_errors.failed(client.states.endpoint(node_id), "it does not answer")
+        client.connection_errors.failed(client.states.endpoint(node_id), "the connection setup timed out")
         client.selector.close(client.connection_id(node_id))
         end_connection(client, node_id, now_ms, responses)
 
@@ -252,6 +261,6 @@ def _timed_out_requests(
     client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
 ) -> None:
     for node_id in client.in_flight.nodes_with_expired_requests(now_ms):
-        logger.info("node %d did not answer in time; closing the connection", node_id)
+        logger.info("node %d did not respond within the request timeout; closing the connection", node_id)
         client.selector.close(client.connection_id(node_id))
         end_connection(client, node_id, now_ms, responses, timed_out=True)

@@ -1,4 +1,4 @@
-"""Settings of a client that are text, as options of Spark and files of properties have them."""
+"""Convert settings that are text, as in options of Spark and in properties files."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.settings import Setting, SettingType
 from kafkacore.settings.texts import InvalidTextError, read_boolean, read_number, read_whole
 
-#: How Java says that a connection may be idle for ever.
+#: Setting whose value -1 means "never" in Java.
 MAX_IDLE: Final = "connections_max_idle_ms"
 
 
 def typed(name: str, label: str, text: str, known: Mapping[str, Setting]) -> object:
-    """Return the argument ``name`` of a client, given as a text.
+    """Convert the text of a setting to the type that the client expects.
 
     Parameters
     ----------
+    name:
+        Name of the client's keyword argument.
     label:
-        What the user calls it, for the message; the text is never in it.
+        Name under which the user gave the setting, for the message.
+    text:
+        The value. It never appears in the message, because it may be a secret.
     known:
-        The settings of the client. The text of any other argument is returned.
+        The settings of the client. The text of any other argument is returned unchanged.
 
     Raises
     ------
     KafkaConfigurationError
-        A number is not a number, or a boolean is neither true nor false.
+        The text is not a valid number or boolean.
     """
     kind = known[name].type if name in known else SettingType.STRING
     if name == MAX_IDLE and text == "-1":

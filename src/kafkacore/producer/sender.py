@@ -182,7 +182,9 @@ class Sender:
         outcomes.expire(now_ms)
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, cluster, now_ms)
-        self._busy_nodes = [node_id for node_id in wanted if not self._client.has_room(node_id)]
+        self._busy_nodes = [
+            node_id for node_id in wanted if not self._client.is_below_in_flight_limit(node_id)
+        ]
         if has_drained and len(self._busy_nodes) < len(wanted):
             # A node that is not busy may have more batches.
             return 0.0

@@ -109,7 +109,7 @@ class HandClient:
     def connection_failed(self, node: Node) -> bool:
         return node.node_id in self.failed
 
-    def has_room(self, node_id: int) -> bool:
+    def is_below_in_flight_limit(self, node_id: int) -> bool:
         return sum(request.node_id == node_id for request in self.in_flight) < self.max_in_flight
 
     def poll_delay_ms(self, node: Node, now_ms: float) -> float:

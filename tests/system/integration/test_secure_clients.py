@@ -274,7 +274,7 @@ def test_plaintext_to_a_port_of_tls_and_the_reverse_are_told_apart(secure_kafka:
     plain = {"bootstrap_servers": secure_kafka.settings("SSL")["bootstrap_servers"]}
     with (
         contextlib.closing(KafkaConsumer(**plain)) as consumer,
-        pytest.raises(SslAuthenticationError, match="it speaks TLS: say security_protocol='SSL'"),
+        pytest.raises(SslAuthenticationError, match="the port expects TLS: set security_protocol='SSL'"),
     ):
         consumer.topics()
     encrypted = secure_kafka.settings("SSL") | {
@@ -310,5 +310,5 @@ def test_client_without_a_login_reads_that_one_may_be_wanted_while_it_polls(
         # As many polls as it takes, and some more.
         for _ in range(20):
             assert consumer.poll(timeout_ms=0 if said else 1_000) == {}
-            said = [each.levelname for each in caplog.records if "the port want a login" in each.message]
+            said = [each.levelname for each in caplog.records if "the port requires a login" in each.message]
     assert said == ["WARNING"]

@@ -300,7 +300,7 @@ def test_partitioner_of_kafka_python_works_here(our_broker: EmbeddedBroker) -> N
         ({"partitioner": ByLength}, "partitioner"),
         ({"buffer_memry": 5}, "buffer_memory"),
         ({"max_in_flight": 1}, "max_in_flight_requests_per_connection"),
-        ({"sock_chunk_byte": 1}, "no setting 'sock_chunk_byte'"),
+        ({"sock_chunk_byte": 1}, "unknown setting 'sock_chunk_byte'"),
         ({"security_protocol": "TLS"}, "security_protocol='TLS': it must be one of PLAINTEXT, SSL"),
         ({"sasl_mechanism": 5}, "sasl_mechanism"),
         ({"socks5_proxy": "socks5://p"}, "socks5_proxy"),
@@ -363,7 +363,7 @@ OF_KAFKA_PYTHON_2: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:.*kafka-python had it before 3.0:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*kafka-python removed this setting in 3.0:DeprecationWarning")
 def test_every_setting_of_kafka_python_2_is_taken(our_broker: EmbeddedBroker) -> None:
     asked: list[tuple[bytes | None, list[int], list[int]]] = []
 

@@ -70,8 +70,8 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     [
         (nobody(), "Connection refused"),
         (unknown_name(), "not known"),
-        (answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "it speaks HTTP"),
-        (answering(b""), "does the port want TLS?"),
+        (answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "the server speaks HTTP"),
+        (answering(b""), "if the port expects TLS"),
     ],
     ids=["nobody", "unknown name", "HTTP", "hangs up"],
 )
@@ -98,11 +98,11 @@ def test_a_port_that_speaks_tls_is_told_at_once_to_a_client_in_the_clear(
 ) -> None:
     with (
         answering(b"\x15\x03\x01\x00\x02\x02\x28") as servers,
-        pytest.raises(SslAuthenticationError, match="it speaks TLS: say security_protocol='SSL'"),
+        pytest.raises(SslAuthenticationError, match="the port expects TLS: set security_protocol='SSL'"),
     ):
         KafkaProducer(bootstrap_servers=servers, bootstrap_timeout_ms=60_000, **FAST)
     (said,) = warnings_in(caplog)
-    assert "trying again" not in said
+    assert "retrying" not in said
 
 
 def test_a_port_in_the_clear_is_told_to_a_client_with_tls_after_some_tries() -> None:

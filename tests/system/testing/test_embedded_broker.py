@@ -162,7 +162,7 @@ def test_client_without_login_is_told_that_one_may_be_wanted(
         settings["security_protocol"] = protocol
         with (
             KafkaAdminClient(**settings, request_timeout_ms=8_000) as admin,
-            pytest.raises(KafkaTimeoutError, match="does the port want a login"),
+            pytest.raises(KafkaTimeoutError, match="if the port requires a login"),
         ):
             admin.list_topics()
         caplog.clear()
@@ -171,7 +171,7 @@ def test_client_without_login_is_told_that_one_may_be_wanted(
             # As many polls as it takes, and some more.
             for _ in range(20):
                 assert consumer.poll(timeout_ms=0 if said else 1_000) == {}
-                said = [each.levelname for each in caplog.records if "want a login" in each.message]
+                said = [each.levelname for each in caplog.records if "requires a login" in each.message]
         assert said == ["WARNING"]
 
 

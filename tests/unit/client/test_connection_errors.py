@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from kafkacore.client.connection_errors import MAX_REASONS, MOST_HANG_UPS, ConnectionErrors, reason_of
+from kafkacore.client.connection_errors import MAX_EARLY_CLOSES, MAX_REASONS, ConnectionErrors, reason_of
 from kafkacore.errors import InvalidReceiveError
 from kafkacore.network import ChannelState, ConnectionPhase
 
@@ -45,14 +45,16 @@ def test_server_that_can_be_reached_again_is_said_and_forgotten(caplog: pytest.L
 
 def test_server_that_hangs_up_each_time_may_want_a_login(caplog: pytest.LogCaptureFixture) -> None:
     troubles = ConnectionErrors()
-    for _ in range(MOST_HANG_UPS):
+    for _ in range(MAX_EARLY_CLOSES):
         assert troubles.summary() == ""
         troubles.succeeded("b:1")
-        troubles.hung_up("b:1")
-    assert "want a login" in troubles.summary()
+        troubles.closed_early("b:1")
+    assert "requires a login" in troubles.summary()
     (warned,) = warnings_in(caplog)
-    assert warned.startswith("no answer from b:1: it closes the connection at the first question; does the")
-    troubles.hung_up("b:1")
+    assert warned.startswith(
+        "no answer from b:1: the broker closes the connection at the first request after"
+    )
+    troubles.closed_early("b:1")
     assert len(warnings_in(caplog)) == 1
     troubles.failed("b:1", "refused")
     assert troubles.summary() == "b:1: refused"
@@ -60,12 +62,12 @@ def test_server_that_hangs_up_each_time_may_want_a_login(caplog: pytest.LogCaptu
 
 def test_server_that_answers_after_all_wants_no_login(caplog: pytest.LogCaptureFixture) -> None:
     troubles = ConnectionErrors()
-    for times in (MOST_HANG_UPS - 1, MOST_HANG_UPS):
+    for times in (MAX_EARLY_CLOSES - 1, MAX_EARLY_CLOSES):
         for _ in range(times):
-            troubles.hung_up("b:1")
-        assert troubles.are_hang_ups
+            troubles.closed_early("b:1")
+        assert troubles.has_early_closes
         troubles.answered("b:1")
-        assert not troubles.are_hang_ups
+        assert not troubles.has_early_closes
         assert troubles.summary() == ""
     assert [each.partition(":")[0] for each in warnings_in(caplog)] == ["no answer from b", "b"]
     assert warnings_in(caplog)[-1] == "b:1 answers now"
@@ -82,10 +84,10 @@ def test_server_with_ever_new_reasons_does_not_flood(caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize(
     ("first", "named"),
     [
-        (b"HTTP", "it speaks HTTP"),
-        (b"SSH-", "it speaks SSH"),
-        (b"\x15\x03\x01\x00", "it speaks TLS"),
-        (b"\x16\x03\x03\x40", "it speaks TLS"),
+        (b"HTTP", "the server speaks HTTP"),
+        (b"SSH-", "the server speaks SSH"),
+        (b"\x15\x03\x01\x00", "the port expects TLS"),
+        (b"\x16\x03\x03\x40", "the port expects TLS"),
         (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
         (b"\x7f\x00\x00\x00", "a frame of 2130706432 bytes"),
     ],
@@ -98,7 +100,9 @@ def test_first_bytes_of_something_else_are_recognised(first: bytes, named: str) 
 
 
 def test_server_that_hangs_up_without_a_word_may_want_tls() -> None:
-    assert "TLS?" in reason_of(ChannelState(ConnectionPhase.READY, "the peer has closed the connection"))
+    assert "expects TLS" in reason_of(
+        ChannelState(ConnectionPhase.READY, "the peer has closed the connection")
+    )
 
 
 def test_refused_connection_is_called_as_the_system_calls_it() -> None:

@@ -94,7 +94,7 @@ def test_a_version_that_the_broker_does_not_know_ends_the_request_unsent() -> No
     ended = mock.send(0, ListOffsetsRequest())
     assert ended == [], "callbacks run inside poll"
     assert mock.poll() == ended
-    assert "does not know ListOffsets" in str(ended[0].version_mismatch)
+    assert "does not support ListOffsets" in str(ended[0].version_mismatch)
     assert mock.requests_of(ListOffsetsRequest) == []
 
 

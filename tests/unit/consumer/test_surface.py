@@ -103,7 +103,7 @@ def test_what_is_not_there_yet_is_refused_with_a_sentence(name):
     ],
 )
 def test_unknown_argument_is_refused_with_the_nearest_name(wrong, near):
-    with pytest.raises(KafkaConfigurationError, match=f"no setting '{wrong}'; did you mean '{near}'"):
+    with pytest.raises(KafkaConfigurationError, match=f"unknown setting '{wrong}'; did you mean '{near}'"):
         KafkaConsumer(**{wrong: 1})
 
 

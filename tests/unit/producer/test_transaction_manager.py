@@ -547,7 +547,7 @@ def test_a_broker_without_transactions_is_named_in_one_sentence(version: int) ->
     result = harness.manager.init_transactions()
     harness.expect(FindCoordinatorRequest)
     harness.client.answer(
-        version_mismatch=UnsupportedVersionError("the broker does not know FindCoordinator")
+        version_mismatch=UnsupportedVersionError("the broker does not support FindCoordinator")
     )
     harness.run(2)
     with pytest.raises(UnsupportedVersionError, match=r"supports transactions: Apache Kafka does"):
