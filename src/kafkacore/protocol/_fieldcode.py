@@ -62,7 +62,7 @@ def condition(versions: Versions, within: Versions) -> str:
 
 
 def parenthesized(expression: str) -> str:
-    """Parenthesize an expression if an operand of ``and`` has to be."""
+    """Parenthesize an expression with ``or``, so that it can be an operand of ``and``."""
     return f"({expression})" if " or " in expression else expression
 
 
@@ -183,9 +183,9 @@ class FieldCode:
         return f"{value} != {default}"
 
     def _struct_not_default(self, value: str) -> str:
-        """Return the same as ``not_default`` for a structure.
+        """Return the expression of ``not_default`` for a structure.
 
-        If the fields of the structure are plain, no structure is created for the comparison.
+        If all its fields are scalar, the expression compares them and does not create a structure.
         """
         fields = self.scope.message.structs[self.field.type].fields
         if any(field.is_array or field.is_struct or field.nullable for field in fields):
@@ -195,9 +195,9 @@ class FieldCode:
 
     # ---- Encoding ----------------------------------------------------------------------------------------
     def refuse(self, guard: str = "") -> Iterator[str]:
-        """Generate the error of a field that is set and not ignorable, for versions without the field.
+        """Generate the check that a field is not set in a version without the field, unless it is ignorable.
 
-        ``guard`` is true in those versions; empty if it need not be tested.
+        ``guard`` is an expression that is true in those versions; empty if the caller has tested it.
         """
         if not self.field.ignorable:
             test = self.not_default()
@@ -205,7 +205,7 @@ class FieldCode:
             yield f"    raise field_not_in_version({self.label}, version)"
 
     def _refuse_null(self, value: str) -> Iterator[str]:
-        """Generate the error of encoding a null that is not allowed."""
+        """Generate the check that the value is not a null that the version does not allow."""
         allowed = condition(self.nullable, self.versions)
         if allowed == "True":
             return

@@ -1,7 +1,7 @@
 """Records of the cluster's metadata log that this broker writes.
 
-Source: ``common/metadata`` of kafka-metadata in Apache Kafka 4.3. The code that frames the records has their
-type numbers (``MetadataRecordType``).
+Source: ``common/metadata`` of kafka-metadata in Apache Kafka 4.3. The code that frames the records defines
+their type numbers (``MetadataRecordType``).
 """
 
 from kafkacore.protocol.schema.declaration import message
