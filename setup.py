@@ -1,8 +1,8 @@
-"""List the compiled modules and make the description; everything else is in pyproject.toml.
+"""Build the compiled modules and the package description. Everything else is in pyproject.toml.
 
-No -march=native: one wheel runs on every machine, and wire/crc32c picks its instructions at run time.
-``KAFKACORE_BUILD_ONLY=wire,record`` builds the extensions of these packages alone.
-``KAFKACORE_SANITIZE=1`` builds them so that they report what C leaves undefined (``make sanitize``).
+``-march=native`` is not used, so that a wheel runs on every machine. wire/crc32c chooses its instructions at
+run time. ``KAFKACORE_BUILD_ONLY=wire,record`` builds only the extensions of these packages.
+``KAFKACORE_SANITIZE=1`` builds them with sanitizers (``make sanitize``).
 """
 
 import os
@@ -17,7 +17,7 @@ SOURCE = Path("src")
 CYTHON_BUILD = Path("build/cython")
 COMPILE_ARGS = [
     "-O3",
-    # Many a Python is built with -g, and hands it on: four fifths of a wheel would be for debuggers alone.
+    # Many builds of Python pass -g on to extensions. Debug symbols would be four fifths of a wheel.
     "-g0",
     "-Wall",
     "-Wextra",
@@ -27,23 +27,23 @@ COMPILE_ARGS = [
 ]
 LINK_ARGS: list[str] = []
 if os.environ.get("KAFKACORE_SANITIZE"):
-    # A block that is kept for reuse would hide what is read after it has been given back.
+    # The reuse of memory blocks would hide reads of freed memory.
     SANITIZER = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     COMPILE_ARGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-DKAFKACORE_NO_BLOCK_REUSE", *SANITIZER]
     LINK_ARGS = SANITIZER
-# Modules are translated and compiled side by side: one after the other takes a minute more on two cores.
+# Modules are translated and compiled in parallel, which saves a minute on two cores.
 PROCESSORS = os.cpu_count() or 1
 DIRECTIVES = {
     "language_level": 3,
-    # Python's own descriptors check what they are called with; Cython's functions take any object for self.
+    # Python's own descriptors check the type of self. Cython's functions would accept any object.
     "binding": False,
     "embedsignature": True,
     "embedsignature.format": "clinic",
     "freethreading_compatible": False,
-    # It would read C pointers as text. A class that can be copied has a __reduce__ of its own.
+    # Automatic pickling would treat C pointers as strings. A class that can be pickled defines __reduce__.
     "auto_pickle": False,
-    # What is typed as a compiled class can be None: an AttributeError instead of a read through it. Inner
-    # loops without the GIL switch it off, because their callers have checked.
+    # A variable with the type of a compiled class can be None. With this check its use raises AttributeError
+    # instead of crashing. Inner loops without the GIL disable the check, because their callers have made it.
     "nonecheck": True,
 }
 
@@ -63,7 +63,7 @@ def extensions() -> list[Extension]:
                 [str(pyx), *([str(hand_written)] if hand_written.exists() else [])],
                 extra_compile_args=COMPILE_ARGS,
                 extra_link_args=LINK_ARGS,
-                # For headers that modules of several packages share, by their path in the package.
+                # Modules include headers of other packages by their path below src.
                 include_dirs=[str(SOURCE)],
                 depends=[str(header) for header in sorted(pyx.parent.glob("*.h"))],
             )
@@ -72,9 +72,9 @@ def extensions() -> list[Extension]:
 
 
 def description() -> str:
-    """Return README.md for a package index, where links into the repository need its address.
+    """Return README.md for a package index, with absolute links into the repository.
 
-    They are made absolute with ``Source`` of ``[project.urls]``. Without one they become plain text.
+    The links use ``Source`` of ``[project.urls]``. If it is missing, they become plain text.
     """
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     source = project.get("urls", {}).get("Source", "").rstrip("/")
@@ -83,9 +83,9 @@ def description() -> str:
     return re.sub(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)", target, readme)
 
 
-# The processes that translate may load this file again.
+# The worker processes of cythonize may import this file again.
 if __name__ == "__main__":
-    # Cython compares the times of files alone.
+    # Cython compares only modification times, so changed directives must force a rebuild.
     used = CYTHON_BUILD / "directives"
     is_forced = not used.exists() or used.read_text() != repr(DIRECTIVES)
     modules = cythonize(

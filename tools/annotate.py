@@ -1,10 +1,10 @@
-"""Show that the inner loops call nothing of Python: what ``cython -a`` colours yellow, as a check.
+"""Check that inner loops do not call Python: the lines that ``cython -a`` shows in yellow.
 
     python tools/annotate.py [file.pyx ...]
 
-Every loop inside a function or block marked ``nogil`` is looked at, line by line, in Cython's annotated C.
-One line out for each that calls Python's C API, or a helper of Cython's that does; exit status 1 if there is
-any. What raises or takes the GIL on purpose (``raise``, ``with gil``) ends a loop and is left out.
+The check covers every loop in a function or block marked ``nogil``. It reports each line whose C code calls
+Python's C API, directly or through a helper of Cython, and exits with status 1 if it finds any. Lines that
+raise an exception or take the GIL on purpose (``raise``, ``with gil``) are ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from Cython.Compiler.Main import compile_single
 from Cython.Compiler.Options import CompilationOptions, default_options
 
 PROJECT = Path(__file__).resolve().parents[1]
-# The build's directives decide what the loops call.
+# The directives of the build decide which calls Cython generates.
 sys.path.insert(0, str(PROJECT))
 from setup import DIRECTIVES  # noqa: E402
 
@@ -29,7 +29,7 @@ SOURCE = PROJECT / "src"
 NOGIL = re.compile(r"^\s*(?:cdef\b.*\bnogil\s*:|with nogil\s*:)")
 CONTINUED = re.compile(r"^\s*(?:cdef|cpdef)\b.*\([^)]*$")
 LOOP = re.compile(r"^\s*(?:for|while)\b")
-#: What ends a loop, or leaves the part that must be fast.
+#: Statements that leave the loop, or the part of it that must be fast.
 ON_PURPOSE = re.compile(r"^\s*(?:raise\b|with gil\b)")
 LINE = re.compile(r'<pre class="cython line score-\d+"[^>]*>[^<]*<span class="">(\d+)</span>')
 CALL = re.compile(r"<span class='(?:py_c_api|pyx_c_api)'>([^<]+)</span>")
@@ -40,7 +40,7 @@ def indent(line: str) -> int:
 
 
 def block(lines: list[str], start: int) -> range:
-    """Numbers of the lines that belong to the statement at ``start``, all from 0."""
+    """Return the indices of the lines in the block of the statement at index ``start``."""
     end = start + 1
     while end < len(lines) and (not lines[end].strip() or indent(lines[end]) > indent(lines[start])):
         end += 1
@@ -48,28 +48,28 @@ def block(lines: list[str], start: int) -> range:
 
 
 def inner_lines(text: str) -> set[int]:
-    """Numbers, from 1, of the lines in loops that run without the GIL."""
+    """Return the line numbers, from 1, of loops that run without the GIL."""
     lines = [line.split("#")[0].rstrip() for line in text.splitlines()]
     found: set[int] = set()
     for at, line in enumerate(lines):
         header = line
         last = at
-        # A signature over several lines ends with the one that closes its bracket.
+        # Join the lines of a signature that spans several lines.
         while CONTINUED.match(header) and not header.endswith(":") and last + 1 < len(lines):
             last += 1
             header = f"{header} {lines[last].strip()}"
         if not NOGIL.match(header):
             continue
         body = [one for one in block(lines, at) if one > last]
-        left_out = {one for number in body if ON_PURPOSE.match(lines[number]) for one in block(lines, number)}
+        ignored = {one for number in body if ON_PURPOSE.match(lines[number]) for one in block(lines, number)}
         for number in body:
             if LOOP.match(lines[number]):
-                found |= {one + 1 for one in [number, *block(lines, number)] if one not in left_out}
+                found |= {one + 1 for one in [number, *block(lines, number)] if one not in ignored}
     return {number for number in found if not ON_PURPOSE.match(lines[number - 1])}
 
 
 def calls_by_line(annotated: str) -> dict[int, list[str]]:
-    """Calls of Python in the C code of each line, from Cython's page about a module."""
+    """Return the calls of Python for each line, from the annotated page that Cython generates."""
     parts = LINE.split(annotated)
     return {
         int(number): [html.unescape(name) for name in CALL.findall(code)]
@@ -78,7 +78,7 @@ def calls_by_line(annotated: str) -> dict[int, list[str]]:
 
 
 def check(module: Path, source: Path = SOURCE) -> tuple[int, list[str]]:
-    """How many lines were looked at, and a sentence for each that calls Python."""
+    """Return the number of checked lines, and a message for each line that calls Python."""
     text = module.read_text()
     inner = inner_lines(text)
     if not inner:
@@ -95,11 +95,11 @@ def check(module: Path, source: Path = SOURCE) -> tuple[int, list[str]]:
         name = ".".join(module.relative_to(source).with_suffix("").parts)
         result = compile_single(str(module), options, name)
         if result.num_errors:
-            return 0, [f"{module}: Cython cannot compile it"]
+            return 0, [f"{module}: Cython failed to compile this module"]
         calls = calls_by_line(output.with_suffix(".html").read_text())
     where = module.relative_to(source)
     return len(inner), [
-        f"{where}:{number}: {', '.join(sorted(set(calls[number])))} in an inner loop: "
+        f"{where}:{number}: an inner loop calls {', '.join(sorted(set(calls[number])))}: "
         f"{text.splitlines()[number - 1].strip()}"
         for number in sorted(inner)
         if calls.get(number)
@@ -112,10 +112,10 @@ def main() -> int:
         results = list(pool.map(check, modules))
     for sentence in (sentence for _, sentences in results for sentence in sentences):
         print(sentence)
-    looked_at = sum(count for count, _ in results)
-    print(f"{looked_at} lines of inner loops, {sum(bool(count) for count, _ in results)} modules")
-    # Of all modules some have inner loops; of a few that were named perhaps none.
-    is_blind = not looked_at and len(sys.argv) == 1
+    checked = sum(count for count, _ in results)
+    print(f"checked {checked} lines of inner loops in {sum(bool(count) for count, _ in results)} modules")
+    # A run over all modules must find inner loops, else the check itself is broken.
+    is_blind = not checked and len(sys.argv) == 1
     return 1 if is_blind or any(sentences for _, sentences in results) else 0
 
 

@@ -1,8 +1,10 @@
-"""Known defects of the packages that are installed. Exit status: 0 none, 1 some, 2 nobody could be asked.
+"""Report known vulnerabilities of the installed packages.
 
-pip-audit calls a package fine that its service does not know: here that is no answer, for then nothing has
-been looked at. Indexes that mirror PyPI may know no release by its version, and still say of a project what
-is known of its newest one: who has that is answered by it. Our own package is not on any list, and left out.
+The exit status is 0 without vulnerabilities, 1 with vulnerabilities, and 2 if they cannot be determined.
+
+pip-audit skips a package if the index has no data about its version. A mirror of PyPI may have such data only
+for the newest release of a project. The tool therefore looks up skipped packages again by their project. If
+that fails too, it exits with status 2 instead of passing. kafkacore itself is ignored.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ TIMEOUT_S = 30.0
 
 
 def project_of(name: str) -> dict[str, Any]:
-    """What the index says of a project; empty if it says nothing."""
+    """Return the data of the index about a project; empty if they are not available."""
     try:
-        with urllib.request.urlopen(PROJECT.format(name), timeout=TIMEOUT_S) as answer:
-            found: dict[str, Any] = json.load(answer)
+        with urllib.request.urlopen(PROJECT.format(name), timeout=TIMEOUT_S) as response:
+            found: dict[str, Any] = json.load(response)
             return found
     except (OSError, ValueError):
         return {}
@@ -35,12 +37,12 @@ def answered(
     ask: Callable[[str], dict[str, Any]] = project_of,
     installed: Callable[[str], str] = metadata.version,
 ) -> dict[str, list[dict[str, Any]]]:
-    """The report, with an answer for packages without one that are their projects' newest release."""
+    """Complete the report with skipped packages that are the newest release of their project."""
     packages = []
     for each in report["dependencies"]:
         name = str(each["name"])
         if "skip_reason" in each and name != OURS:
-            # Of what it passes over, pip-audit does not say the version.
+            # pip-audit does not report the version of a skipped package.
             project, version = ask(name), installed(name)
             if project.get("info", {}).get("version") == version and "vulnerabilities" in project:
                 known = [vuln for vuln in project["vulnerabilities"] if not vuln.get("withdrawn")]
@@ -51,12 +53,12 @@ def answered(
 
 
 def verdict(report: dict[str, list[dict[str, object]]]) -> tuple[int, list[str]]:
-    """The exit status, and a line for each package that is to be spoken of."""
+    """Return the exit status and the lines to print."""
     packages = [each for each in report["dependencies"] if each["name"] != OURS]
     unknown = [str(each["name"]) for each in packages if "skip_reason" in each]
     known = [each for each in packages if each.get("vulns")]
     lines = [
-        f"{each['name']} {each['version']}: {vuln['id']}, mended in {', '.join(vuln['fix_versions'])}"
+        f"{each['name']} {each['version']}: {vuln['id']}, fixed in {', '.join(vuln['fix_versions'])}"
         for each in known
         for vuln in each["vulns"]  # type: ignore[attr-defined]
     ]
@@ -64,8 +66,8 @@ def verdict(report: dict[str, list[dict[str, object]]]) -> tuple[int, list[str]]
         return 1, lines
     if unknown:
         few = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
-        return 2, [f"no advisories could be had about {len(unknown)} of {len(packages)} packages: {few}"]
-    return 0, [f"no known defects in {len(packages)} packages"]
+        return 2, [f"no vulnerability data for {len(unknown)} of {len(packages)} packages: {few}"]
+    return 0, [f"no known vulnerabilities in {len(packages)} packages"]
 
 
 def main() -> int:
@@ -74,7 +76,7 @@ def main() -> int:
     try:
         report = json.loads(done.stdout)
     except ValueError:
-        print(done.stderr.strip() or "pip-audit said nothing", file=sys.stderr)
+        print(done.stderr.strip() or "pip-audit failed without a message", file=sys.stderr)
         return 2
     status, lines = verdict(answered(report))
     print("\n".join(lines), file=sys.stderr if status else sys.stdout)

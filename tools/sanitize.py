@@ -1,10 +1,10 @@
-"""Run tests against modules that report every memory error and every undefined operation in C.
+"""Run tests with gcc's AddressSanitizer and UndefinedBehaviorSanitizer.
 
     python tools/sanitize.py [pytest's arguments]
 
-The compiled modules, or those of the packages in ``KAFKACORE_BUILD_ONLY``, are built with gcc's
-AddressSanitizer and UndefinedBehaviorSanitizer into build/sanitize, beside the normal ones; then pytest runs
-with them. The first report ends the run, with a status above 0.
+The tool builds the compiled modules, or only those of the packages in ``KAFKACORE_BUILD_ONLY``, into
+build/sanitize and runs pytest with them. The normal modules are not changed. The first report of a sanitizer
+stops the run with a nonzero status.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 BUILD = PROJECT / "build" / "sanitize"
-#: What reads bytes from outside in C, and the property tests of it.
+#: Tests of the C code that reads bytes from outside, with its property tests.
 DEFAULT_TESTS = [
     "tests/unit/wire",
     "tests/unit/record",
@@ -25,12 +25,13 @@ DEFAULT_TESTS = [
     "tests/unit/network",
     "tests/unit/property",
 ]
-#: Hostile bytes for the same, in fewer inputs: each takes several times as long, and a report ends the run.
+#: Fuzz test of the same code. It gets fewer inputs, because each takes several times as long as without
+#: sanitizers.
 FUZZING = (
     "tests/system/fuzz/test_fuzz.py::test_millions_of_hostile_inputs_raise_what_is_promised_and_nothing_else"
 )
 FUZZ_INPUTS = "300000"
-#: Tests of what these modules are built without: blocks that are kept for reuse.
+#: Tests of the reuse of memory blocks, which these modules are built without.
 OF_REUSE = [
     f"tests/unit/wire/test_blocks.py::{name}"
     for name in (
@@ -39,32 +40,32 @@ OF_REUSE = [
         "test_trim_gives_all_idle_blocks_back",
     )
 ]
-#: What a process takes is not what it would take without them.
+#: Tests that measure memory, which sanitizers increase.
 OF_MEMORY = ["tests/system/record/test_bombs.py"]
 
 
 def compiler() -> list[str]:
-    """The command that setuptools compiles with."""
+    """Return the compiler command of setuptools."""
     return (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
 
 
 def runtime_libraries() -> list[str]:
-    """Paths of the sanitizers' libraries, which must be loaded before Python's own.
+    """Return the paths of the sanitizers' libraries, which must be loaded before those of Python.
 
-    The C++ library goes with them: pyarrow throws exceptions, and the sanitizer must know who catches them.
+    The C++ library must be among them, because the sanitizer intercepts the exceptions that pyarrow throws.
     """
     found = []
     for name in ("libasan.so", "libubsan.so", "libstdc++.so"):
         command = [*compiler(), f"-print-file-name={name}"]
         path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        # One that is not there is printed as it was asked for. Only a machine with pyarrow needs the last.
+        # If gcc does not find a library, it prints the name unchanged. Only pyarrow needs the C++ library.
         if Path(path).is_absolute():
             found.append(str(Path(path).resolve()))
     return found
 
 
 def build() -> None:
-    """Compile what has changed."""
+    """Compile the modules that have changed."""
     environment = {**os.environ, "KAFKACORE_SANITIZE": "1"}
     folders = [f"--build-lib={BUILD / 'lib'}", f"--build-temp={BUILD / 'temp'}"]
     command = [sys.executable, "setup.py", "-q", "build", *folders]
@@ -72,14 +73,15 @@ def build() -> None:
 
 
 def environment() -> dict[str, str]:
-    """In which a Python loads the modules that were built."""
+    """Return the environment variables with which Python loads the modules that were built."""
     return {
         **os.environ,
         "PYTHONPATH": str(BUILD / "lib"),
-        # Each object a piece of memory of its own, whose borders are watched.
+        # Allocate each object separately, so that the sanitizer sees every access beyond its end.
         "PYTHONMALLOC": "malloc",
         "LD_PRELOAD": " ".join(runtime_libraries()),
-        # What Python leaves behind at its end is no fault; a size that is refused is tested for.
+        # Python does not free all memory at exit, so leaks are not reported. Tests allocate excessive sizes,
+        # for which malloc must return NULL.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:halt_on_error=1",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "KAFKACORE_FUZZ_INPUTS": os.environ.get("KAFKACORE_FUZZ_INPUTS", FUZZ_INPUTS),
@@ -93,11 +95,13 @@ def main() -> int:
     loaded = subprocess.run(
         [sys.executable, "-c", check], env=libraries, capture_output=True, text=True, check=True
     )
-    assert Path(loaded.stdout.strip()).is_relative_to(BUILD), "the modules under test are other ones"
+    assert Path(loaded.stdout.strip()).is_relative_to(BUILD), (
+        "the tests do not use the modules in build/sanitize"
+    )
     arguments = sys.argv[1:] or [*DEFAULT_TESTS, FUZZING]
-    # Without pytest's capture, which would swallow the report of a process that ends at once.
-    left_out = [f"--deselect={test}" for test in (*OF_REUSE, *OF_MEMORY)]
-    options = ["-q", "-p", "no:cacheprovider", "--capture=sys", "--timeout=600", *left_out]
+    # Capturing file descriptors would hide the report of a process that the sanitizer aborts.
+    deselected = [f"--deselect={test}" for test in (*OF_REUSE, *OF_MEMORY)]
+    options = ["-q", "-p", "no:cacheprovider", "--capture=sys", "--timeout=600", *deselected]
     command = [sys.executable, "-m", "pytest", *options, *arguments]
     return subprocess.run(command, cwd=PROJECT, env=libraries, check=False).returncode
 

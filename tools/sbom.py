@@ -1,9 +1,9 @@
-"""A bill of materials: what an installation of kafkacore brings, with which version, as CycloneDX.
-
-The base install, or with the extras that are named. It is installed into an environment of its own, so that
-nothing of the tests is in the bill; cyclonedx-py, in another one, writes it down.
+"""Write a software bill of materials of a kafkacore installation in CycloneDX format.
 
     python tools/sbom.py dist/kafkacore.cdx.json [EXTRA ...]
+
+The bill lists the dependencies of kafkacore, and of the extras that are named. They are installed into a new
+environment, so that the bill contains no test dependencies. cyclonedx-py runs in another environment.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _OF_OURS = re.compile(r"kafkacore\[([\w,]+)\]")
 
 
 def requirements(project: dict[str, Any], extras: Sequence[str]) -> list[str]:
-    """What the base install and these extras require, extras that they are made of too; sorted.
+    """Return the sorted requirements of kafkacore and the extras, including extras that they refer to.
 
     Raises
     ------
     KeyError
-        There is no such extra.
+        An extra does not exist.
     """
     found = set(project["dependencies"])
     left = list(extras)
@@ -46,7 +46,7 @@ def requirements(project: dict[str, Any], extras: Sequence[str]) -> list[str]:
 
 
 def environment(folder: Path, packages: Sequence[str]) -> Path:
-    """A new one with these packages, and without pip, which nobody gets by us; its interpreter."""
+    """Create an environment with these packages and without pip, and return its interpreter."""
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
@@ -55,7 +55,7 @@ def environment(folder: Path, packages: Sequence[str]) -> Path:
 
 
 def named(bill: dict[str, Any], version: str) -> dict[str, Any]:
-    """With the version of the whole, which pyproject.toml does not say."""
+    """Add the version of kafkacore, which pyproject.toml does not contain."""
     bill["metadata"]["component"] |= {"version": version, "purl": f"pkg:pypi/kafkacore@{version}"}
     return bill
 
@@ -70,15 +70,15 @@ def main() -> int:
         needed = requirements(project, extras)
     except KeyError as error:
         known = ", ".join(project["optional-dependencies"])
-        print(f"there is no extra {error}; there are {known}", file=sys.stderr)
+        print(f"unknown extra {error}; the extras are {known}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="kafkacore-sbom-") as folder:
         shipped = environment(Path(folder) / "shipped", needed)
         generator = environment(Path(folder) / "generator", [GENERATOR])
         command = [str(generator), "-m", "cyclonedx_py", "environment", "--output-reproducible"]
         command += ["--mc-type", "library", "--pyproject", str(PROJECT / "pyproject.toml"), str(shipped)]
-        told = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-    bill = named(json.loads(told), metadata.version("kafkacore"))
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    bill = named(json.loads(done), metadata.version("kafkacore"))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(bill, indent=2) + "\n")
     print(f"{target}: kafkacore {metadata.version('kafkacore')} and {len(bill['components'])} packages")

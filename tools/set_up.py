@@ -1,8 +1,8 @@
-"""Install kafkacore, editable, with some of its extras into the environment that runs this.
+"""Install kafkacore in editable mode, with some of its extras, into the current environment.
 
     python tools/set_up.py demo test lint docs
 
-Compiling occupies the processor for minutes and downloading the network, so they run side by side.
+Compilation and downloads each take minutes, so they run in parallel.
 """
 
 from __future__ import annotations
@@ -34,19 +34,25 @@ def requirements(project: dict, extras: list[str]) -> list[str]:
             if own := OWN_EXTRAS.fullmatch(requirement):
                 wanted += [name.strip() for name in own[1].split(",")]
             elif requirement.startswith("gssapi") and not can_compile_gssapi():
-                print("missing: krb5-config; without it gssapi is left out, and its tests", file=sys.stderr)
+                print(
+                    "missing: krb5-config. gssapi is not installed, and its tests are skipped",
+                    file=sys.stderr,
+                )
             else:
                 found.append(requirement)
     return sorted(set(found))
 
 
 def can_compile_gssapi() -> bool:
-    """Return whether Kerberos' C headers are here. Where every tool is required, pip is to say so."""
+    """Return whether to install gssapi, which needs the C headers of Kerberos.
+
+    If KAFKACORE_REQUIRE_ALL is 1, always return true, so that pip fails without the headers.
+    """
     return os.environ.get("KAFKACORE_REQUIRE_ALL") == "1" or shutil.which("krb5-config") is not None
 
 
 def main(extras: list[str]) -> int:
-    """Install, and return the exit status."""
+    """Install kafkacore, and return the exit status."""
     pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
     subprocess.run([*PIP_INSTALL, *pyproject["build-system"]["requires"]], check=True)
     with subprocess.Popen(COMPILE, cwd=PROJECT) as compiler:
@@ -67,7 +73,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except subprocess.CalledProcessError as error:
-        # The command has said on standard error what failed.
+        # The command has printed the error.
         sys.exit(error.returncode)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,7 +1,7 @@
-"""Write the typed signatures of the clients from the tables of their settings.
+"""Generate the typed signatures of the clients from the tables of their settings.
 
-They are in ``config_types.py`` of ``client``, ``producer``, ``consumer`` and ``admin``. ``--check`` writes
-nothing and fails if one of them is out of date.
+The signatures are in ``config_types.py`` of ``client``, ``producer``, ``consumer`` and ``admin``. With
+``--check`` the tool writes nothing and fails if a file is out of date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafkacore.producer.config import PRODUCER_SETTINGS
 from kafkacore.settings import Setting
 
 PROJECT = Path(__file__).resolve().parents[1]
-#: Where each name of an annotation is imported from.
+#: The import statement of each name that annotations use.
 _IMPORTS = {
     "Callable": "from collections.abc import Callable, Sequence",
     "Literal": "from typing import Literal",
@@ -84,7 +84,7 @@ def _import_order(line: str) -> tuple[bool, str]:
 
 
 def _merged(lines: list[str]) -> list[str]:
-    """Return the lines with those of one module joined."""
+    """Merge the imports from the same module into one line."""
     by_module: dict[str, list[str]] = {}
     for line in lines:
         module, _, imported = line.partition(" import ")

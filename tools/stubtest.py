@@ -1,8 +1,8 @@
 """Compare the stubs of compiled modules with the modules themselves.
 
-A compiled module has a stub if a Python module imports it; mypy reports one that is missing. The stubs of
-public modules carry the docstrings of the compiled module, because an editor shows only those of the stub:
-``--write`` copies them. Exit status 1 if anything differs.
+A compiled module needs a stub if a Python module imports it; mypy reports a missing stub. The stubs of public
+modules repeat the docstrings of the compiled module, because an editor shows only those of the stub.
+``--write`` copies them. The exit status is 1 if anything differs.
 """
 
 import ast
@@ -39,13 +39,13 @@ def main() -> int:
         return 1 if faults else subprocess.run(command, check=False).returncode
 
 
-# ---- Which stubs there are -------------------------------------------------------------------------------
+# ---- Stubs -----------------------------------------------------------------------------------------------
 def _module_of(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
 
 
 def _imports(path: Path) -> set[str]:
-    """Every module that a file imports, or may import: of ``from a import b`` both ``a`` and ``a.b``."""
+    """Return the modules that a file may import. For ``from a import b`` these are ``a`` and ``a.b``."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -56,7 +56,7 @@ def _imports(path: Path) -> set[str]:
 
 
 def _unneeded(stubs: dict[str, Path]) -> set[str]:
-    """Stubs of modules that no Python module imports, directly or by the stub of another."""
+    """Return the modules with a stub that no Python module imports, directly or through another stub."""
     left = [module for path in SOURCE.rglob("*.py") for module in _imports(path) & stubs.keys()]
     needed: set[str] = set()
     while left:
@@ -68,14 +68,14 @@ def _unneeded(stubs: dict[str, Path]) -> set[str]:
 
 
 def _public(stubs: dict[str, Path]) -> set[str]:
-    """Modules whose names a package re-exports. The broker's packages re-export nothing for users."""
+    """Return the modules that a package re-exports for users, which excludes packages of the broker."""
     packages = (path for path in SOURCE.rglob("__init__.py") if "broker" not in path.parts)
     return {module for path in packages for module in _imports(path) & stubs.keys()}
 
 
 # ---- Docstrings ------------------------------------------------------------------------------------------
 def _documented(module: str, path: Path) -> Iterator[tuple[str, Definition, str | None]]:
-    """Each public class, function and method of a stub, with the docstring of the compiled one."""
+    """Yield each public class, function and method of a stub with the docstring of the compiled one."""
     compiled = importlib.import_module(module)
     for name, node, owner in _definitions(ast.parse(path.read_text()), "", compiled):
         found = inspect.getattr_static(owner, node.name, None)
@@ -103,7 +103,7 @@ def _docstring_faults(module: str, path: Path) -> Iterator[str]:
 
 def _write_docstrings(module: str, path: Path) -> None:
     lines = path.read_text().splitlines()
-    # From the end, so that the positions of what is still to be changed stay valid.
+    # Start at the end, so that the line numbers of the remaining definitions stay valid.
     for _, node, wanted in sorted(_documented(module, path), key=lambda each: -each[1].lineno):
         if wanted is None or ast.get_docstring(node) == wanted:
             continue

@@ -68,7 +68,7 @@ def test_tools_of_some_tests_are_named_and_not_required(tmp_path: Path) -> None:
     assert done.returncode == 0
     missing, consequence = done.stderr.splitlines()
     assert missing.startswith("missing: Maven")
-    assert consequence == "The tests that need them are left out."
+    assert consequence == "The tests that need them are skipped."
 
 
 def test_unit_tests_need_no_java(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_compiler_without_sanitizers_is_named(tmp_path: Path) -> None:
     assert lacks(path, "sanitize") == []
 
 
-@pytest.mark.parametrize(("says", "version"), [("1.8.0_412", "is Java 8"), ("11.0.2", "is Java 11")])
+@pytest.mark.parametrize(("says", "version"), [("1.8.0_412", "has Java 8"), ("11.0.2", "has Java 11")])
 def test_old_java_is_named_with_its_version_and_the_package(tmp_path: Path, says: str, version: str) -> None:
     (line,) = lacks(machine(tmp_path / "bin", {**ALL, "java": f'openjdk version "{says}"'}))
     assert version in line
@@ -97,13 +97,13 @@ def test_old_java_is_named_with_its_version_and_the_package(tmp_path: Path, says
 def test_java_home_that_leads_nowhere_is_named(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
     (line,) = lacks(machine(tmp_path / "bin", ALL), JAVA_HOME=nowhere)
-    assert f"JAVA_HOME is {nowhere}" in line
+    assert f"JAVA_HOME={nowhere} has no working bin/java" in line
 
 
 def test_old_java_in_java_home_is_found_before_the_new_one_on_path(tmp_path: Path) -> None:
     machine(tmp_path / "old" / "bin", {"java": 'openjdk version "1.8.0_412"'})
     (line,) = lacks(machine(tmp_path / "bin", ALL), JAVA_HOME=str(tmp_path / "old"))
-    assert f"JAVA_HOME is {tmp_path / 'old'}, and is Java 8" in line
+    assert f"JAVA_HOME={tmp_path / 'old'} has Java 8" in line
 
 
 def test_jdk_of_java_home_needs_nothing_on_path(tmp_path: Path) -> None:
