@@ -100,7 +100,7 @@ def resolve_host(host: str, port: int) -> list[str]:
 def canonical_hosts(servers: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """Replace each server by the canonical names of its addresses.
 
-    One name may stand for all brokers of a cluster.
+    One DNS name may resolve to the addresses of all brokers of a cluster.
     """
     found = []
     for host, port in servers:

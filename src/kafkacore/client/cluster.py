@@ -23,7 +23,7 @@ def is_address(node_id: int, host: str, port: int) -> bool:
 
 
 class PartitionMetadata(NamedTuple):
-    """Metadata of a partition. Its node ids may be unknown in the cluster, even that of the leader.
+    """Metadata of a partition. Its node ids may be missing from the nodes of the cluster.
 
     Attributes
     ----------

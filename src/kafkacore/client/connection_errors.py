@@ -117,7 +117,7 @@ class ConnectionErrors:
         return "; ".join(f"{endpoint}: {reason}" for endpoint, reason in found.items())
 
     def as_cause(self) -> str:
-        """Return the summary as the end of an error message; empty if the summary is."""
+        """Return the summary after a colon, to be appended to an error message, or an empty string."""
         summary = self.summary()
         return f": {summary}" if summary else ""
 

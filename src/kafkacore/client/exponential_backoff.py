@@ -33,7 +33,7 @@ class ExponentialBackoff:
         self._jitter = jitter
 
     def backoff_ms(self, attempts: int) -> float:
-        """Return the pause, in milliseconds, after a failure that ``attempts`` failures preceded."""
+        """Return the next pause, in milliseconds. ``attempts`` is 0 after the first failure."""
         # The limit prevents an overflow. After 64 doublings any initial value has reached its maximum.
         term = min(self._initial_ms * self._multiplier ** min(attempts, 64), self._max_ms)
         spread = 1.0 + self._clock.random.uniform(-self._jitter, self._jitter)

@@ -365,7 +365,7 @@ class Metadata:
 
     @property
     def update_version(self) -> int:
-        """Number that every update increases."""
+        """Version of the metadata. It grows with every update."""
         return self._update_version
 
     def wait_for_update(self, version: int, timeout_ms: float) -> bool:
@@ -428,7 +428,7 @@ class Metadata:
         self._request_version += 1
 
     def _next_backoff(self) -> None:
-        """Choose the pause before the next request. Its jitter must not change with each read."""
+        """Compute and keep the pause before the next request. Each computation adds a random jitter."""
         tries = max(self._attempts, self._equivalent_responses)
         self._backoff_ms = self._backoff.backoff_ms(max(tries - 1, 0))
 

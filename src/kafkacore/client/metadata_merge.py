@@ -31,7 +31,7 @@ def nodes_in(response: MetadataResponse) -> tuple[Node, ...]:
 
 
 class MetadataMerge:
-    """The merge of one response.
+    """Merges one response into a snapshot of the cluster.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ class MetadataUpdater:
     # ---- Results -------------------------------------------------------------------------------------------
 
     def handle_server_disconnect(self, node_id: int, error: KafkaError | None) -> None:
-        """Request an update, because the cluster may no longer have the disconnected node."""
+        """Request an update, because the disconnected node may have left the cluster."""
         if error is not None:
             self._metadata.fatal_error(error)
         self._metadata.request_update()

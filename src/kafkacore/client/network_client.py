@@ -383,7 +383,7 @@ class NetworkClient:
         )
 
     def is_below_in_flight_limit(self, node_id: int) -> bool:
-        """Return whether another request to a node would respect the maximum of requests in flight."""
+        """Return whether a node has fewer requests in flight than the maximum for a connection."""
         return self.in_flight.is_below_limit(node_id)
 
     def in_flight_request_count(self, node_id: int | None = None) -> int:

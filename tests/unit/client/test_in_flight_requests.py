@@ -123,10 +123,10 @@ def test_requests_follow_their_connection_to_its_new_name(requests: Requests) ->
 
 def test_a_written_request_matters_while_its_node_takes_another(requests: Requests) -> None:
     assert not requests.in_flight.needs_completed_sends
-    for has_room in (True, True, False):
+    for is_below_limit in (True, True, False):
         requests.add(0)
-        assert requests.in_flight.is_below_limit(0) == has_room
-        assert requests.in_flight.needs_completed_sends == has_room
+        assert requests.in_flight.is_below_limit(0) == is_below_limit
+        assert requests.in_flight.needs_completed_sends == is_below_limit
     requests.add(1)
     assert requests.in_flight.needs_completed_sends
     requests.in_flight.complete_next(1)
