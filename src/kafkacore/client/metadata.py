@@ -140,8 +140,8 @@ class Metadata:
         Parameters
         ----------
         reset_equivalent_backoff:
-            Whether to ignore earlier responses without news in the back-off, because there is a new reason
-            for the update.
+            Whether to reset a back-off that grew because earlier responses contained nothing new. Set it if
+            there is a new reason for the update.
 
         Returns
         -------
