@@ -1,6 +1,6 @@
-"""Sockets of both roles: connections by id in, whole frames in and out. Does not know: messages, DNS.
+"""Non-blocking network I/O of the client and the broker: connections that send and receive whole frames.
 
-One thread owns a :class:`Selector`; what it reads and writes is Cython, without the GIL.
+Each :class:`Selector` belongs to one thread and releases the GIL while it waits.
 """
 
 from kafkacore.network._channel import KafkaChannel

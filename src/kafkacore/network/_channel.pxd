@@ -9,32 +9,33 @@ from kafkacore.network._transport cimport TransportLayer
 cdef class KafkaChannel:
     cdef readonly str id
     cdef readonly object sock
-    # The socket is connected; what else must be before frames may flow is not yet done.
+    # The socket is connected; handshake and authentication may still be incomplete.
     cdef readonly bint is_connected
-    # Frames may flow: handshake and authentication are over, if there are any.
+    # Frames can be sent: handshake and authentication, if any, are complete.
     cdef readonly bint is_ready
     cdef readonly bint is_muted
     cdef readonly bint is_closed
     cdef int fd
-    # What the poller watches this channel for now.
+    # Events that the poller currently watches this channel for.
     cdef int interest
+    # The last read stopped because the memory pool is exhausted.
     cdef bint is_starved
-    # It stands in the list of those (see ChannelSet), once.
+    # The channel is in ChannelSet.starved.
     cdef bint waits_for_memory
-    # The last write did not take all: wait until the socket says that there is room.
-    cdef bint waits_for_room
-    # Some of it went out in a wait, since the channel was last seen active.
-    cdef bint has_written_on
-    # Negative errno with which a write in a wait has failed.
+    # The socket accepted only part of the last write: wait until it is writable.
+    cdef bint is_write_blocked
+    # Part of a frame was written during a wait after the last recorded activity.
+    cdef bint has_written_in_wait
+    # Negative errno of a write that failed during a wait, or 0.
     cdef int failed_write
-    # Its neighbours in the order of last activity, while it is in one (see IdleExpiry).
+    # Neighbours in the list of IdleExpiry, ordered by last activity.
     cdef KafkaChannel idle_before
     cdef KafkaChannel idle_after
     cdef double last_active_ms
     cdef readonly TransportLayer transport
-    # Asks the peer who it is, or says who we are (``security.authenticator``); None if nobody asks.
+    # Authenticates the peer, or this side to the peer (``security.authenticator``), or None.
     cdef readonly object authenticator
-    # The authenticator's frame that is not yet written whole, or None.
+    # The authenticator's frame that is not yet completely written, or None.
     cdef NetworkSend auth_send
     cdef bint is_handshaken
     cdef bint has_been_ready
@@ -44,15 +45,15 @@ cdef class KafkaChannel:
     cdef bint has_begun
     # Authentication has failed; nothing more is read, and the channel is closed later (see DelayedCloses).
     cdef bint is_close_delayed
-    # When it is to be ready, the last time that it was not.
+    # Latest deadline for authentication or the first frame (see SetupDeadlines).
     cdef double setup_due_ms
-    # What to wait for, while it is not ready.
+    # Events to watch for while the channel is not ready.
     cdef int setup_interest
-    # Bytes of a frame once it is ready.
+    # Maximum bytes of a frame once the channel is ready.
     cdef Py_ssize_t max_size
     cdef FrameReader reader
     cdef NetworkSend pending_send
-    # Writes frames of its own in between; None for most.
+    # Writes its own frames between those of the channel, or None.
     cdef NativeHeartbeat heartbeat
 
     cdef int wanted_interest(self) noexcept
@@ -60,7 +61,7 @@ cdef class KafkaChannel:
     cdef int write(self) except? -1
     cdef int write_some(self) noexcept nogil
     cdef bint is_mid_frame(self) noexcept nogil
-    cdef bint write_on(self) noexcept nogil
+    cdef bint continue_write(self) noexcept nogil
     cdef int read(self, ReadBuffer buffer, list frames) except? -1
     cdef bint attach_heartbeat(self, NativeHeartbeat heartbeat) except -1
     cdef int finish_connect(self) noexcept

@@ -5,7 +5,7 @@ from kafkacore.network._transport import TransportLayer
 
 @final
 class KafkaChannel:
-    """Made by a Selector only."""
+    """A connection of a :class:`Selector`, which alone creates channels."""
 
     id: str
     sock: socket.socket
@@ -17,4 +17,4 @@ class KafkaChannel:
     is_closed: bool
     @property
     def has_send(self) -> bool:
-        """Whether a frame has not yet been written whole."""
+        """Whether a frame is not yet completely written."""

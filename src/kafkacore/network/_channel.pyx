@@ -1,12 +1,11 @@
-"""One connection: a frame at a time out, frames in, interest derived from the two.
+"""One connection and its state, as in Kafka's ``KafkaChannel``.
 
-    connecting --writable, no error--> connected --handshake, authentication--> ready --the end--> closed
+    connecting --writable, no error--> connected --handshake, authentication--> ready --close--> closed
 
-A channel in the clear on which nobody asks who the other is, is ready once it is connected. One that is ready
-may be authenticated anew (KIP-368); then its owner's frame waits. Interest in writing exists only while
-connecting or while a frame has not gone out whole, interest in reading only while neither muted nor short of
-memory. Does not know: polls, other channels, what is said to authenticate. Source of the behaviour: Kafka's
-``KafkaChannel``.
+A plaintext channel without authentication is ready once it is connected. A ready channel may be
+reauthenticated (KIP-368); its queued frame is written afterwards. The poller watches a channel for
+writability only while it connects or a frame is partly written. It watches it for readability unless the
+channel is muted or waits for memory.
 """
 
 cimport cython
@@ -28,14 +27,14 @@ from kafkacore.errors import IllegalStateError, KafkaProtocolError
 logger = logging.getLogger("kafkacore.network._selector")
 
 cdef enum:
-    # Up to here a write keeps the GIL: it takes ten microseconds or two, and getting the lock back from a
-    # busy thread milliseconds. The producer's default batches lie below, with the request around them.
+    # Writes of up to this many bytes keep the GIL: they take 10 to 20 microseconds, but reacquiring the GIL
+    # from a busy thread takes milliseconds. A produce request with a batch of the default size is smaller.
     WRITE_WITH_GIL = 64 * 1024
 
 
 @cython.final
 cdef class KafkaChannel:
-    """Made by a Selector only."""
+    """A connection of a :class:`Selector`, which alone creates channels."""
 
     def __repr__(self):
         state = (
@@ -46,7 +45,7 @@ cdef class KafkaChannel:
 
     @property
     def has_send(self):
-        """Whether a frame has not yet been written whole."""
+        """Whether a frame is not yet completely written."""
         return self.pending_send is not None
 
     cdef int wanted_interest(self) noexcept:
@@ -56,7 +55,9 @@ cdef class KafkaChannel:
             return KC_WRITE
         if not self.is_ready:
             return 0 if self.is_close_delayed else self.setup_interest & ~(KC_READ if self.is_starved else 0)
-        return (0 if self.is_muted or self.is_starved else KC_READ) | (KC_WRITE if self.waits_for_room else 0)
+        return (
+            (0 if self.is_muted or self.is_starved else KC_READ) | (KC_WRITE if self.is_write_blocked else 0)
+        )
 
     cdef int set_send(self, NetworkSend send) except -1:
         if self.pending_send is not None:
@@ -68,7 +69,7 @@ cdef class KafkaChannel:
         return 0
 
     cdef int write(self) except? -1:
-        """1 when the frame is out, 0 when some of it is left, or the negative errno."""
+        """Return 1 when the frame is completely written, 0 when some of it is left, or the negative errno."""
         cdef int result
         if self.failed_write < 0:
             return self.failed_write
@@ -79,11 +80,11 @@ cdef class KafkaChannel:
                 result = self.write_some()
                 gil_handoff_request()
             gil_handoff_received()
-        self.waits_for_room = result == 0
+        self.is_write_blocked = result == 0
         return result
 
     cdef int write_some(self) noexcept nogil:
-        """As ``NetworkSend.write_to``, and never into the middle of a heartbeat."""
+        """Do as ``NetworkSend.write_to``, but finish a partly written heartbeat first."""
         cdef int result
         if self.heartbeat is None:
             return self.pending_send.write_to(self.transport)
@@ -94,51 +95,51 @@ cdef class KafkaChannel:
         return result
 
     cdef bint is_mid_frame(self) noexcept nogil:
-        """Whether a frame has been written in part."""
+        """Return whether a frame is partly written."""
         return (
             self.pending_send is not None
             and 0 < self.pending_send.remaining < self.pending_send.size_in_bytes
         )
 
-    cdef bint write_on(self) noexcept nogil:
-        """Write more of a frame that has not gone out whole: whether nobody need hear of it yet."""
+    cdef bint continue_write(self) noexcept nogil:
+        """Write more of a partly written frame; return whether some of it is still left."""
         cdef int result
-        if not self.waits_for_room:
+        if not self.is_write_blocked:
             return False
         result = self.write_some()
         if result < 0:
             self.failed_write = result
-        self.has_written_on = True
+        self.has_written_in_wait = True
         return result == 0
 
     cdef int read(self, ReadBuffer buffer, list frames) except? -1:
-        """As ``FrameReader.read_from``."""
+        """Do as ``FrameReader.read_from``."""
         cdef int result
-        # Reading makes objects, and that may run anything.
+        # Creating objects may run arbitrary code in the garbage collector, which may detach the heartbeat.
         cdef NativeHeartbeat heartbeat = self.heartbeat
         if heartbeat is not None:
             heartbeat.begin_read()
         result = self.reader.read_from(self.transport, buffer, frames)
         if heartbeat is not None:
-            heartbeat.end_read(self.reader.is_amid_frame())
+            heartbeat.end_read(self.reader.has_partial_frame())
         self.is_starved = result == STARVED
         return result
 
     cdef bint attach_heartbeat(self, NativeHeartbeat heartbeat) except -1:
-        """Have ``line`` write here too; whether it can."""
+        """Let ``heartbeat`` write on this channel, too; return whether it can."""
         cdef int fd = self.transport.bare_fd()
-        # It would go on while the channel is authenticated anew.
+        # With an authenticator, heartbeats would continue during a reauthentication.
         if fd < 0 or self.is_closed or not self.is_ready or self.authenticator is not None:
             return False
         if self.heartbeat is not heartbeat:
             if self.heartbeat is not None:
-                raise IllegalStateError(f"{self.id} has a native heartbeat already")
-            heartbeat.attach(self.sock, fd, self.is_mid_frame(), self.reader.is_amid_frame())
+                raise IllegalStateError(f"connection {self.id} already has a native heartbeat")
+            heartbeat.attach(self.sock, fd, self.is_mid_frame(), self.reader.has_partial_frame())
             self.heartbeat = heartbeat
         return True
 
     cdef int finish_connect(self) noexcept:
-        """0, or the errno for which there is no connection."""
+        """Return 0 if the connection is established, else the errno of the failure."""
         cdef int error = poller.socket_error(self.fd)
         self.is_connected = error == 0
         return error
@@ -146,8 +147,10 @@ cdef class KafkaChannel:
     # ---- Handshake and authentication ---------------------------------------------------------------------
 
     cdef int prepare(self, ReadBuffer buffer, list frames) except? -1:
-        """Go on with what comes before frames may flow: 1 when it is over, 0 when there is more to wait for,
-        ENDED or the negative errno. Frames that came right behind go to ``frames``. Raises what is wrong.
+        """Continue handshake and authentication, and raise an error if one of them fails.
+
+        Return 1 when both are complete, 0 when the peer's next bytes are needed, ENDED or the negative errno.
+        Frames that arrived after the authentication are appended to ``frames``.
         """
         cdef int result
         if not self.is_handshaken:
@@ -164,7 +167,7 @@ cdef class KafkaChannel:
         return 1
 
     cdef int authenticate(self, ReadBuffer buffer, list frames) except? -1:
-        """As ``prepare``, once the transport has done its part."""
+        """Continue the authentication after the handshake; return as ``prepare``."""
         cdef int result
         cdef list received
         while True:
@@ -187,48 +190,50 @@ cdef class KafkaChannel:
                 return 0 if result == DRAINED or result == STARVED else result
 
     cdef int receive_tokens(self, list received, list frames) except -1:
-        """Let the authenticator have what is meant for it."""
+        """Pass the authenticator its frames, and append all other frames to ``frames``."""
         for frame in received:
             if self.authenticator.is_complete or not self.authenticator.expects(frame.payload):
                 frames.append(frame)
             elif self.auth_send is not None:
-                raise KafkaProtocolError(f"{self.id}: it does not wait for the answer that it has asked for")
+                raise KafkaProtocolError(
+                    f"{self.id}: the peer sent an authentication frame before it received the last response"
+                )
             else:
                 self.send_token(self.authenticator.receive(frame.payload))
         return 0
 
     cdef int send_token(self, pieces) except? -1:
-        """Have a frame of the authenticator written, if there is one."""
+        """Queue a frame of the authenticator, if there is one."""
         if pieces is not None:
             self.auth_send = NetworkSend(self.id, pieces)
         return 0
 
     cdef bint must_reauthenticate(self, double now_ms) except -1:
-        """Whether we have to show anew who we are before the next frame."""
+        """Return whether the client must reauthenticate before it sends the next frame."""
         return self.authenticator is not None and now_ms >= <double> self.authenticator.reauthenticate_at_ms
 
     cdef int reauthenticate(self, payload) except? -1:
-        """Begin anew: with the peer's request for it, or of our own accord (``None``)."""
+        """Start a reauthentication; ``payload`` is the peer's request, or ``None`` if this side starts it."""
         self.send_token(self.authenticator.begin_reauthentication(payload))
         self.is_ready = False
         self.setup_interest = KC_READ | KC_WRITE
         return 0
 
     cdef bint wants_buffered(self) noexcept:
-        """Whether there is something to read that the socket will not tell of."""
+        """Return whether buffered data is to be read, for which the poller reports no event."""
         return (
             not self.is_closed and not self.is_muted and not self.is_starved and not self.is_close_delayed
             and self.transport.has_buffered()
         )
 
-    # ---- The end ------------------------------------------------------------------------------------------
+    # ---- Closing ------------------------------------------------------------------------------------------
 
     cdef int close(self) except -1:
-        """Let go of the socket and of the frame that is being written."""
+        """Close the socket and release the frames that are being written and read."""
         if self.is_closed:
             return 0
         self.is_closed = True
-        # Somebody may hold the channel for a while; what it has not received whole is of no use to anybody.
+        # Free the memory of an incomplete frame now, because a caller may still reference the channel.
         self.reader.frame = None
         if self.pending_send is not None:
             self.pending_send.release()
@@ -243,13 +248,13 @@ cdef class KafkaChannel:
             if self.authenticator is not None:
                 self.authenticator.close()
         except Exception as error:
-            # A mechanism may be its user's own code. One connection is not all of them.
-            logger.error("the authenticator of %s could not be closed", self.id, exc_info=error)
+            # A mechanism may be user code, whose errors must not affect other connections.
+            logger.error("failed to close the authenticator of %s", self.id, exc_info=error)
         finally:
             try:
                 self.transport.close()
             finally:
-                # Ctrl-C in the engine's last word.
+                # Even if Ctrl-C interrupts the TLS shutdown.
                 self.sock.close()
         return 0
 
@@ -257,7 +262,7 @@ cdef class KafkaChannel:
 cdef KafkaChannel new_channel(
     str channel_id, object sock, bint is_connected, Py_ssize_t max_size, MemoryPool pool, builder, str host
 ):
-    """A channel in the clear, or with the transport and the authenticator that ``builder`` makes."""
+    """Return a channel with the transport and authenticator of ``builder``, or a plaintext one without."""
     cdef KafkaChannel channel = KafkaChannel.__new__(KafkaChannel)
     channel.id = channel_id
     channel.sock = sock

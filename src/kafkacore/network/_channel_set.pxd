@@ -10,21 +10,21 @@ from kafkacore.network._poller cimport Poller
 
 cdef class ChannelSet:
     cdef readonly Poller poller
-    # None when nothing expires.
+    # None if channels do not expire.
     cdef IdleExpiry idle
     # Owns the channels.
     cdef dict by_id
     # fd -> KafkaChannel, borrowed from by_id, or NULL.
     cdef PyObject **borrowed
     cdef int borrowed_size
-    # Those that have begun a frame for which there is no memory yet.
+    # Channels that wait for memory for a frame.
     cdef list starved
-    # Since when, of the poll's clock; below 0 if there are none.
+    # When progress was last recorded; negative if no channel waits for memory.
     cdef double starved_since_ms
-    # Why the last channel of next_expired() is to be closed.
-    cdef str why_expired
+    # Why the last channel of next_expired() must be closed.
+    cdef str expiry_reason
     cdef object expiry_error
-    # The process that made it, and its number in the heartbeat of forks.
+    # The process that created the set, and its fork generation.
     cdef int pid
     cdef int fork_generation
 
@@ -33,7 +33,7 @@ cdef class ChannelSet:
     cdef KafkaChannel at_fd(self, int fd)
     cdef int check_unused(self, str channel_id) except -1
     cdef KafkaChannel release_heartbeat(self, NativeHeartbeat heartbeat, KafkaChannel keeper)
-    cdef int make_room(self, int fd) except -1
+    cdef int reserve_slot(self, int fd) except -1
     cdef int add(self, KafkaChannel channel, double now_ms) except -1
     cdef int drop(self, KafkaChannel channel) except -1
     cdef int update_interest(self, KafkaChannel channel) except -1
@@ -42,8 +42,8 @@ cdef class ChannelSet:
     cdef int touch(self, KafkaChannel channel, double now_ms) except -1
     cdef KafkaChannel next_expired(self, double now_ms)
     cdef KafkaChannel next_idle(self, double now_ms)
-    cdef KafkaChannel next_standing_still(self, double now_ms)
-    cdef int note_fills(self, double now_ms) except -1
+    cdef KafkaChannel next_stalled(self, double now_ms)
+    cdef int record_progress(self, double now_ms) except -1
     cdef int close_all(self) except -1
 
-cdef bint write_on(void *channels, int fd, int ready) noexcept nogil
+cdef bint continue_write(void *channels, int fd, int ready) noexcept nogil

@@ -1,7 +1,4 @@
-"""The open channels of a Selector, by id and by descriptor, and what the poller watches each for.
-
-Does not know: frames, polls, why a channel is closed.
-"""
+"""The open channels of a Selector, by id and by file descriptor, and the events that each is watched for."""
 
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
@@ -19,22 +16,22 @@ from kafkacore.network._receive cimport FrameReader
 from kafkacore.errors import IllegalStateError, InvalidReceiveError
 
 cdef enum:
-    # How long channels wait for memory before those lose it that do not fill it, and what these must have
-    # received meanwhile, in bytes.
+    # While channels wait for memory, a channel with an unfinished frame must receive at least
+    # MIN_PROGRESS_BYTES in MAX_STARVED_MS, or it is closed.
     MAX_STARVED_MS = 5000
-    LEAST_PROGRESS = 64 * 1024
+    MIN_PROGRESS_BYTES = 64 * 1024
 
 
 @cython.final
 cdef class ChannelSet:
-    """Owned by one Selector.
+    """The channels of one Selector.
 
     Parameters
     ----------
     poller:
-        Closed with the set.
+        Watches the channels; closed together with the set.
     idle:
-        Told of channels that come and go; ``None`` when nothing expires.
+        Tracks idle channels; ``None`` if channels do not expire.
     """
 
     def __cinit__(self, Poller poller not None, IdleExpiry idle=None):
@@ -53,24 +50,27 @@ cdef class ChannelSet:
         return len(self.by_id)
 
     cdef int check_usable(self) except -1:
-        """Refuse a forked child, which has the same sockets, and use after the end."""
+        """Raise an error in a forked child, which shares the sockets, and after ``close_all``."""
         if poller_functions.fork_generation() != self.fork_generation:
             raise IllegalStateError(
-                f"these connections belong to process {self.pid}; its forked child {getpid()} would mix its "
-                "bytes with the parent's. Make a new client after the fork"
+                f"the connections of process {self.pid} cannot be used in its forked child {getpid()}; "
+                "create a new client after the fork"
             )
         if self.poller.handle == NULL:
             raise IllegalStateError("the Selector is closed")
-        # What it changes the waiting thread reads.
-        return self.poller.check_waits_not()
+        # A waiting thread reads the same state without the GIL.
+        return self.poller.check_not_waiting()
 
     cdef int check_unused(self, str channel_id) except -1:
         if channel_id in self.by_id:
-            raise IllegalStateError(f"there is a connection {channel_id} already")
+            raise IllegalStateError(f"connection {channel_id} already exists")
         return 0
 
     cdef KafkaChannel release_heartbeat(self, NativeHeartbeat heartbeat, KafkaChannel keeper):
-        """Detach a heartbeat from every channel but one; the channel of no use any more, or ``None``."""
+        """Detach a heartbeat from all channels except ``keeper``.
+
+        Return the channel that must be closed because a heartbeat was only partly written, or ``None``.
+        """
         cdef KafkaChannel channel
         for channel in self.by_id.values():
             if channel.heartbeat is heartbeat and channel is not keeper:
@@ -86,17 +86,17 @@ cdef class ChannelSet:
         return <KafkaChannel> found if found != NULL else None
 
     cdef int add(self, KafkaChannel channel, double now_ms) except -1:
-        self.make_room(channel.fd)
+        self.reserve_slot(channel.fd)
         self.update_interest(channel)
         self.by_id[channel.id] = channel
         self.borrowed[channel.fd] = <PyObject *> channel
         return self.touch(channel, now_ms)
 
-    cdef int make_room(self, int fd) except -1:
+    cdef int reserve_slot(self, int fd) except -1:
         cdef Py_ssize_t size = <Py_ssize_t> fd + 64
         cdef PyObject **borrowed
         if fd < 0:
-            raise ValueError(f"{fd} is no descriptor: the socket is closed")
+            raise ValueError(f"invalid file descriptor {fd}: the socket is closed")
         if fd < self.borrowed_size:
             return 0
         borrowed = <PyObject **> PyMem_Realloc(self.borrowed, size * sizeof(PyObject *))
@@ -110,7 +110,7 @@ cdef class ChannelSet:
 
     cdef int drop(self, KafkaChannel channel) except -1:
         """Close a channel."""
-        # The poller first: after close() the descriptor may already be another's.
+        # Unregister before the close, after which another file may have the same descriptor.
         self.poller.set_interest(channel.fd, channel.interest, 0)
         channel.interest = 0
         self.borrowed[channel.fd] = NULL
@@ -123,17 +123,17 @@ cdef class ChannelSet:
         return channel.close()
 
     cdef int wait_for_memory(self, KafkaChannel channel) except -1:
-        """Read nothing of a channel until :meth:`resume_starved`."""
+        """Stop reading from a channel until :meth:`resume_starved`."""
         if not channel.waits_for_memory:
             channel.waits_for_memory = True
             self.starved.append(channel)
         return self.update_interest(channel)
 
     cdef int resume_starved(self, MemoryPool pool, list buffered) except -1:
-        """Let those channels go on whose frames there is memory for, if any has come back since they tried;
-        those whose sockets will not tell of what they have go to ``buffered``.
+        """Resume channels whose frames fit into the memory released since the last call.
 
-        Many may wait: none of them is to be tried in vain whenever somebody else is done with a request.
+        Resumed channels with buffered data, for which the poller reports no event, are appended to
+        ``buffered``. Many channels may wait, so only those whose frames fit are resumed.
         """
         cdef KafkaChannel channel
         cdef Py_ssize_t promised = 0
@@ -161,78 +161,86 @@ cdef class ChannelSet:
         return 0
 
     cdef int touch(self, KafkaChannel channel, double now_ms) except -1:
-        """Something has happened on it."""
-        channel.has_written_on = False
+        """Record activity on a channel."""
+        channel.has_written_in_wait = False
         if self.idle is not None:
             self.idle.touch(channel, now_ms)
         return 0
 
     cdef KafkaChannel next_expired(self, double now_ms):
-        """A channel to be closed, ``why_expired`` and with which ``expiry_error``; or ``None``."""
+        """Return a channel to close for ``expiry_reason`` with ``expiry_error``, or ``None``."""
         cdef KafkaChannel channel = None
         if self.starved or self.starved_since_ms >= 0:
-            channel = self.next_standing_still(now_ms)
+            channel = self.next_stalled(now_ms)
         if channel is None and self.idle is not None:
             channel = self.next_idle(now_ms)
         return channel
 
-    cdef KafkaChannel next_standing_still(self, double now_ms):
-        """A channel that keeps memory for a frame that does not come, while others wait for memory: who
-        claims frames and sends nothing of them is not to stop the rest. ``None`` if there is none.
+    cdef KafkaChannel next_stalled(self, double now_ms):
+        """Return a channel whose frame makes too little progress while others wait for memory, or ``None``.
+
+        Otherwise a peer that announces frames and does not send them could block all other peers.
         """
         cdef KafkaChannel channel
         cdef FrameReader reader
         if not self.starved:
             self.starved_since_ms = -1
         elif self.starved_since_ms < 0:
-            self.note_fills(now_ms)
+            self.record_progress(now_ms)
         elif now_ms - self.starved_since_ms >= MAX_STARVED_MS:
             for channel in self.by_id.values():
                 reader = channel.reader
-                if reader.frame is not None and 0 <= reader.fill_then > reader.frame_fill - LEAST_PROGRESS:
-                    self.why_expired = (
-                        f"{channel.id}: only {reader.frame_fill} of a frame of {reader.frame_size} bytes "
-                        f"have come, and others wait for memory for {now_ms - self.starved_since_ms:.0f} ms"
+                if (
+                    reader.frame is not None
+                    and 0 <= reader.checked_fill > reader.frame_fill - MIN_PROGRESS_BYTES
+                ):
+                    self.expiry_reason = (
+                        f"{channel.id}: received only {reader.frame_fill} of {reader.frame_size} bytes of a "
+                        f"frame while other connections waited {now_ms - self.starved_since_ms:.0f} ms for "
+                        "memory"
                     )
-                    self.expiry_error = InvalidReceiveError(self.why_expired)
+                    self.expiry_error = InvalidReceiveError(self.expiry_reason)
                     self.expiry_error.frame_size = reader.frame_size
                     return channel
-            self.note_fills(now_ms)
+            self.record_progress(now_ms)
         return None
 
-    cdef int note_fills(self, double now_ms) except -1:
-        """Remember how far each frame has come, to be looked at again some seconds later."""
+    cdef int record_progress(self, double now_ms) except -1:
+        """Record how much of each frame has been received, for the check in MAX_STARVED_MS."""
         cdef KafkaChannel channel
         self.starved_since_ms = now_ms
         for channel in self.by_id.values():
-            channel.reader.fill_then = -1 if channel.reader.frame is None else channel.reader.frame_fill
+            channel.reader.checked_fill = -1 if channel.reader.frame is None else channel.reader.frame_fill
         return 0
 
     cdef KafkaChannel next_idle(self, double now_ms):
-        """The channel that has been idle for the longest time, if that is too long; or ``None``."""
+        """Return the channel that has been idle for longest, if it has expired; otherwise ``None``."""
         cdef KafkaChannel channel
         while True:
             channel = self.idle.oldest_expired(now_ms)
             if channel is None:
                 return None
-            if not channel.is_connected or not (channel.has_written_on or channel.transport.has_unread()):
-                self.why_expired = f"nothing happened for {now_ms - channel.last_active_ms:.0f} ms"
+            if not (
+                channel.is_connected and (channel.has_written_in_wait or channel.transport.has_unread())
+            ):
+                self.expiry_reason = f"no activity for {now_ms - channel.last_active_ms:.0f} ms"
                 self.expiry_error = None
                 return channel
-            # Or its owner has muted it, and has not forgotten it.
+            # A muted channel with unread bytes is not idle.
             self.touch(channel, now_ms)
 
     cdef int close_all(self) except -1:
         """Close every channel, and the poller."""
         cdef KafkaChannel channel
-        self.poller.check_waits_not()
+        self.poller.check_not_waiting()
         interrupt = None
         for channel in self.by_id.values():
-            # No word to the poller: a forked child has the same epoll as its parent, and would take from it.
+            # Do not unregister from the poller: a forked child shares its parent's epoll instance.
             try:
                 channel.close()
             except BaseException as error:
-                # Ctrl-C in an engine's last word. Who calls may not call again: the others are closed, too.
+                # Ctrl-C during a TLS shutdown. Close the other channels first, because the caller may not
+                # call again.
                 interrupt = error
             if self.idle is not None:
                 self.idle.forget(channel)
@@ -246,13 +254,13 @@ cdef class ChannelSet:
 
 
 @cython.nonecheck(False)
-cdef bint write_on(void *channels, int fd, int ready) noexcept nogil:
-    """Write on where a socket has room again and the frame has still more than that.
+cdef bint continue_write(void *channels, int fd, int ready) noexcept nogil:
+    """Continue a partly written frame on a writable socket; return whether some of it is still left.
 
-    ``channels`` is a ChannelSet, which its caller holds.
+    ``channels`` is a ChannelSet, which the caller keeps alive.
     """
     cdef PyObject *found
     if ready != KC_WRITE or fd < 0 or fd >= (<ChannelSet> channels).borrowed_size:
         return False
     found = (<ChannelSet> channels).borrowed[fd]
-    return found != NULL and (<KafkaChannel> found).write_on()
+    return found != NULL and (<KafkaChannel> found).continue_write()

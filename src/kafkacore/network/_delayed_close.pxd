@@ -3,9 +3,9 @@
 from kafkacore.network._channel cimport KafkaChannel
 
 cdef class DelayedCloses:
-    # (when, channel, error), in the order of time.
+    # Deque of (due time, channel, error), in order of time.
     cdef object waiting
-    # Why authentication failed on the last channel of next_due().
+    # Authentication error of the last channel of next_due().
     cdef object error
 
     cdef int add(self, KafkaChannel channel, double due_ms, error) except -1

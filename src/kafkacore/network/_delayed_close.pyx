@@ -1,6 +1,6 @@
 """Channels that failed authentication and are closed after a delay, which slows down password guessing.
 
-Source of the behaviour: ``delayedClosingChannels`` of Kafka's ``Selector``.
+See ``delayedClosingChannels`` in Kafka's ``Selector``.
 """
 
 cimport cython
@@ -13,7 +13,7 @@ from collections import deque
 
 @cython.final
 cdef class DelayedCloses:
-    """Owned by one Selector."""
+    """The channels of one Selector that wait for their delayed close."""
 
     def __cinit__(self):
         self.waiting = deque()
@@ -22,20 +22,20 @@ cdef class DelayedCloses:
         return len(self.waiting)
 
     cdef int add(self, KafkaChannel channel, double due_ms, error) except -1:
-        """Keep a channel, from which nothing is read any more, until ``due_ms``."""
+        """Schedule a channel to be closed at ``due_ms``. Nothing more is read from it."""
         channel.is_close_delayed = True
         channel.is_ready = False
         self.waiting.append((due_ms, channel, error))
         return 0
 
     cdef double next_due_ms(self) except? -1:
-        """When the first is to be closed; infinity if there is none."""
+        """Return when the next channel must be closed; infinity if no channel waits."""
         return <double> self.waiting[0][0] if self.waiting else INFINITY
 
     cdef KafkaChannel next_due(self, double now_ms):
-        """A channel to be closed now, for ``error``; ``None`` if there is none.
+        """Return a channel to close now because of ``error``, or ``None``.
 
-        The channel leaves the list once it is closed, so that an interrupt before that loses none.
+        A channel is removed only after it has been closed, so that Ctrl-C before that does not lose it.
         """
         cdef KafkaChannel channel
         while self.waiting and <double> self.waiting[0][0] <= now_ms:

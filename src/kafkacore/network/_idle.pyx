@@ -1,7 +1,6 @@
-"""Which connection has been idle for too long: activity in, the oldest channel out.
+"""Track which connections have been idle for too long, as Kafka's ``Selector.IdleExpiryManager`` does.
 
-A list through the channels themselves, so that activity costs a few pointers and no search. Does not know:
-clocks, polls. Source of the behaviour: Kafka's ``Selector.IdleExpiryManager``.
+The channels themselves form a doubly linked list, so that recording activity takes constant time.
 """
 
 cimport cython
@@ -16,14 +15,14 @@ cdef class IdleExpiry:
     Parameters
     ----------
     max_idle_ms:
-        A channel without activity for longer has expired.
+        Milliseconds without activity after which a channel expires.
     """
 
     def __cinit__(self, double max_idle_ms):
         self.max_idle_ms = max_idle_ms
 
     cdef int touch(self, KafkaChannel channel, double now_ms) except -1:
-        """Make it the last to expire."""
+        """Record activity on a channel, which becomes the last to expire."""
         channel.last_active_ms = now_ms
         if self.newest is channel:
             return 0
@@ -37,7 +36,7 @@ cdef class IdleExpiry:
         return 0
 
     cdef int forget(self, KafkaChannel channel) except -1:
-        """Take it out; one that is not in changes nothing."""
+        """Remove a channel. A channel that is not in the list is ignored."""
         if channel.idle_before is not None:
             channel.idle_before.idle_after = channel.idle_after
         elif self.oldest is channel:
@@ -50,7 +49,7 @@ cdef class IdleExpiry:
         return 0
 
     cdef KafkaChannel oldest_expired(self, double now_ms):
-        """The channel to close first, or ``None``."""
+        """Return the channel that has been idle for longest, if it has expired; otherwise ``None``."""
         if self.oldest is None or now_ms - self.oldest.last_active_ms <= self.max_idle_ms:
             return None
         return self.oldest

@@ -1,11 +1,11 @@
-"""Memory that received bytes live in, for Cython callers."""
+"""MemoryPool and Chunk for Cython callers."""
 
 from libc.stdint cimport uint8_t
 
 cdef class MemoryPool:
     cdef readonly Py_ssize_t limit
     cdef readonly Py_ssize_t used
-    # Somebody was refused; `on_release` is called as soon as memory comes back.
+    # A reservation failed; `on_release` is called as soon as memory is released.
     cdef bint is_starved
     cdef object on_release
 
@@ -16,13 +16,14 @@ cdef class MemoryPool:
 cdef class Chunk:
     cdef uint8_t *data
     cdef Py_ssize_t capacity
-    # Of wire.blocks, not of malloc.
+    # Whether the memory is from wire.blocks instead of malloc.
     cdef bint is_block
-    # Views and receives that are out. Memory is moved or used again only while there is none.
+    # Number of existing views and receives. Memory is moved or reused only while this is 0.
     cdef Py_ssize_t exports
     cdef Py_ssize_t window_at
     cdef Py_ssize_t window_size
     cdef MemoryPool pool
+    # Bytes reserved in `pool` for this chunk.
     cdef Py_ssize_t charged
 
     cdef int open(self, Py_ssize_t capacity) except -1

@@ -2,14 +2,14 @@ from typing import Self, final
 
 @final
 class MemoryPool:
-    """A bound of the bytes of frames that are being read or are still held by somebody.
+    """A limit on the memory of frames that are being received or are still referenced.
 
     Parameters
     ----------
     limit:
-        Bytes. One frame is always let in when nothing else is, so that a frame above the limit cannot block
-        for ever. Small frames have an eighth more to themselves: who only claims large ones stops nobody
-        else.
+        Maximum bytes. An empty pool accepts a frame of any size, so that a frame above the limit does not
+        wait forever. Small frames may use another eighth of the limit, so that peers that announce large
+        frames cannot block them.
     """
 
     limit: int
@@ -18,4 +18,4 @@ class MemoryPool:
 
 @final
 class Chunk:
-    """Plain memory; a view of a part of it keeps all of it alive."""
+    """A block of memory. A view of any part keeps the whole block alive."""

@@ -1,7 +1,6 @@
-"""Memory that received bytes live in: sizes in, views that own what they show out.
+"""Memory for received bytes, and the pool that limits it (``queued.max.request.bytes``).
 
-Does not know: frames, sockets. Source of the pool's behaviour: Kafka's ``MemoryPool`` and
-``SimpleMemoryPool`` (``queued.max.request.bytes``).
+The pool follows Kafka's ``MemoryPool`` and ``SimpleMemoryPool``.
 """
 
 cimport cython
@@ -12,24 +11,24 @@ from kafkacore.wire._blocks cimport block_alloc, block_free
 from kafkacore.wire.memory cimport free, malloc, realloc
 
 cdef enum:
-    # Memory of these sizes is kept for reuse when it comes back. Below, malloc keeps it; above, to grow
-    # without a copy is worth more, which malloc can do.
+    # Freed memory of these sizes is kept for reuse. malloc reuses smaller sizes well, and can grow larger
+    # ones without a copy.
     SMALLEST_BLOCK = 16 * 1024
     LARGEST_BLOCK = 32 * 1024 * 1024
-    # Of a pool: a frame up to one such part of it is a small one.
+    # A frame is small if it is at most the pool's limit divided by this.
     SMALL_PART = 1024
 
 
 @cython.final
 cdef class MemoryPool:
-    """A bound of the bytes of frames that are being read or are still held by somebody.
+    """A limit on the memory of frames that are being received or are still referenced.
 
     Parameters
     ----------
     limit:
-        Bytes. One frame is always let in when nothing else is, so that a frame above the limit cannot block
-        for ever. Small frames have an eighth more to themselves: who only claims large ones stops nobody
-        else.
+        Maximum bytes. An empty pool accepts a frame of any size, so that a frame above the limit does not
+        wait forever. Small frames may use another eighth of the limit, so that peers that announce large
+        frames cannot block them.
     """
 
     def __cinit__(self, Py_ssize_t limit):
@@ -38,7 +37,7 @@ cdef class MemoryPool:
         self.limit = limit
 
     cdef bint fits(self, Py_ssize_t size, Py_ssize_t promised=0) noexcept:
-        """Whether there is memory for so much, when so much is promised to others."""
+        """Return whether ``size`` bytes are available after ``promised`` bytes for other frames."""
         cdef Py_ssize_t limit = self.limit
         cdef Py_ssize_t used = self.used + promised
         if size <= self.limit // SMALL_PART:
@@ -61,11 +60,11 @@ cdef class MemoryPool:
         return 0
 
 
-# Without the garbage collector, which finds no cycle here and would only walk past.
+# No garbage collection: a chunk cannot be part of a reference cycle.
 @cython.no_gc
 @cython.final
 cdef class Chunk:
-    """Plain memory; a view of a part of it keeps all of it alive."""
+    """A block of memory. A view of any part keeps the whole block alive."""
 
     def __dealloc__(self):
         if self.is_block:
@@ -76,7 +75,7 @@ cdef class Chunk:
             self.pool.release(self.charged)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        # Writable: the broker stamps base offset and leader epoch into the batches as they came.
+        # Writable, because the broker sets base offset and leader epoch in the received batches.
         PyBuffer_FillInfo(view, self, self.data + self.window_at, self.window_size, False, flags)
         self.exports += 1
 
@@ -84,10 +83,9 @@ cdef class Chunk:
         self.exports -= 1
 
     cdef int open(self, Py_ssize_t capacity) except -1:
-        """Take memory for ``capacity`` bytes; there is none yet.
+        """Allocate ``capacity`` bytes for a new chunk.
 
-        What is large is not touched, whoever it is from: the kernel gives it pages only as bytes are written
-        there.
+        The memory is not initialized, so that the kernel assigns pages only where bytes are written.
         """
         self.is_block = SMALLEST_BLOCK <= capacity <= LARGEST_BLOCK
         if self.is_block:
@@ -100,7 +98,7 @@ cdef class Chunk:
         return 0
 
     cdef int resize(self, Py_ssize_t capacity) except -1:
-        """Make room for ``capacity`` bytes, keeping those there are. Only while no view is out."""
+        """Change the capacity and keep the contents. There must be no views."""
         cdef void *grown
         assert self.exports == 0 and not self.is_block
         grown = realloc(self.data, capacity if capacity > 0 else 1)
@@ -111,10 +109,11 @@ cdef class Chunk:
         return 0
 
     cdef object view(self, Py_ssize_t at, Py_ssize_t size):
-        """A memoryview of one part. A slice of a view of the whole would be two objects, and not be
-        counted.
+        """Return a memoryview of one part.
+
+        A slice of a view of the whole chunk would take two objects and would not be counted in ``exports``.
         """
-        # Making a view may start the garbage collector, and it a finaliser that asks for another view.
+        # Creating a view may run the garbage collector, and with it a finalizer that calls this method.
         cdef Py_ssize_t at_before = self.window_at
         cdef Py_ssize_t size_before = self.window_size
         assert 0 <= at <= self.capacity and size <= self.capacity - at

@@ -26,7 +26,7 @@ cdef extern from "native_heartbeat_impl.h" nogil:
         int is_beating
         int is_attached
 
-    # Linked into this module alone: others call the methods.
+    # Linked into this module only: other modules call the methods.
     kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count, int has_manual_clock)
     void kc_heartbeat_free(kc_heartbeat *heartbeat)
     void kc_heartbeat_close(kc_heartbeat *heartbeat)
@@ -45,15 +45,16 @@ cdef extern from "native_heartbeat_impl.h" nogil:
     void kc_heartbeat_end_write(kc_heartbeat *heartbeat, int is_mid_frame)
     void kc_heartbeat_begin_read(kc_heartbeat *heartbeat)
     void kc_heartbeat_end_read(kc_heartbeat *heartbeat, int is_within_frame)
-    void kc_heartbeat_look(kc_heartbeat *heartbeat, kc_heartbeat_state *state)
+    void kc_heartbeat_get_state(kc_heartbeat *heartbeat, kc_heartbeat_state *state)
 
 cdef class NativeHeartbeat:
     cdef kc_heartbeat *handle
-    # Of the process that made it; a forked child has no thread, and perhaps a locked mutex.
+    # Fork generation of the process that created the heartbeat. A forked child lacks the thread, and its
+    # copy of the mutex may be locked.
     cdef int fork_generation
     cdef bint has_manual_clock
-    # Of the connection it is attached to. Held, so that nothing but a close after `detach` gives its
-    # descriptor to another file.
+    # Socket of the attached connection. The reference keeps the descriptor open until `detach`, so that no
+    # other file gets the same number.
     cdef object sock
 
     cdef kc_heartbeat_state state(self) noexcept

@@ -7,14 +7,14 @@ from kafkacore.network.heartbeat_event import HeartbeatEvent
 
 @final
 class NativeHeartbeat:
-    """Beats on one connection at a time.
+    """Sends heartbeats on one connection at a time.
 
-    Any thread may call any method. One calls :meth:`run`, in turn with acting on what it returns.
+    Any thread may call any method. One thread calls :meth:`run` in a loop and handles the events.
 
     Parameters
     ----------
     first_correlation_id, correlation_id_count:
-        The ids of beats, taken in turn; nothing else on the connection may have one of them.
+        Range of correlation ids that heartbeats use in turn. No other request on the connection may use them.
     has_manual_clock:
         Whether time starts at 0 and passes only in :meth:`advance`, for tests. Otherwise the clock is
         ``CLOCK_MONOTONIC``.
@@ -22,8 +22,9 @@ class NativeHeartbeat:
     Raises
     ------
     OSError
-        When there is no descriptor left.
+        If the process has no file descriptors left.
     """
+
     def __new__(
         cls, first_correlation_id: int, correlation_id_count: int, *, has_manual_clock: bool = False
     ) -> Self: ...
@@ -36,57 +37,67 @@ class NativeHeartbeat:
         error_at: int,
         has_tags: bool = False,
     ) -> bool:
-        """Write ``frame`` every ``interval_ms`` from now on, the first time after one interval.
+        """Start to send ``frame`` every ``interval_ms``, for the first time after one interval.
 
         Parameters
         ----------
         frame:
-            A request as it goes out, its size included; the correlation id in it is replaced by each beat's.
+            The complete heartbeat request with its size field. Each heartbeat sets its own correlation id.
+        interval_ms:
+            Milliseconds between heartbeats.
         session_timeout_ms:
-            Without an answer for longer, ``SILENT`` is told.
+            Milliseconds without a response after which ``SILENT`` is reported.
         error_at:
-            Bytes before the error code of an answer, without its size.
+            Offset of the error code in a response, not counting the size field.
         has_tags:
-            An answer has tagged fields behind its correlation id; they are expected to be none.
+            Whether the response header has tagged fields. They are expected to be empty.
 
         Returns
         -------
         bool
-            ``False`` without a connection; then ``DISCONNECTED`` is told.
+            ``False`` if no connection is attached; then ``DISCONNECTED`` is reported, too.
 
         Raises
         ------
         IllegalStateError
-            When the heartbeat is closed, or this is a forked child.
+            If the heartbeat is closed, or in a forked child.
         """
     def end(self) -> None:
-        """No more beats until :meth:`begin`. What was to be told of these is not told any more."""
+        """Stop heartbeats until :meth:`begin`, and discard events that have not yet been returned."""
     def polled(self, deadline_ms: float) -> None:
-        """The application has polled: beats may go on until ``deadline_ms``, which only ever moves on.
+        """Record that the application has polled, so that heartbeats continue until ``deadline_ms``.
 
-        By the clock of ``time.monotonic``; infinity for ever.
+        Parameters
+        ----------
+        deadline_ms:
+            Time of ``time.monotonic`` in milliseconds, or infinity. It must not be earlier than before.
         """
     def answered(self, correlation_id: int) -> bool:
-        """An answer has been read.
+        """Record that the connection has received a response with this correlation id.
 
         Returns
         -------
         bool
-            Whether it is to a beat of the last :meth:`begin`, and nobody has called :meth:`end` since.
+            Whether it responds to a heartbeat of the last :meth:`begin`, which :meth:`end` has not stopped.
         """
     def run(self, timeout_ms: float = math.inf) -> HeartbeatEvent:
-        """Wait without the GIL until there is something to tell.
+        """Wait, without the GIL, for an event.
 
-        Each event is told once, and again when what it is about has changed (answers have been read, beats
-        have begun anew).
+        Each event is reported once. It can be reported again after its cause has been resolved, for example
+        because responses were read, or after a new :meth:`begin`.
+
+        Parameters
+        ----------
+        timeout_ms:
+            Maximum milliseconds to wait.
 
         Returns
         -------
         HeartbeatEvent
-            All that there is, or none after ``timeout_ms``.
+            All pending events, or no flag after ``timeout_ms``.
         """
     def advance(self, duration_ms: float) -> None:
-        """Advance the manual clock, and return after the thread has done what is due at the new time.
+        """Advance the manual clock, and return after the thread has handled what is due at the new time.
 
         Raises
         ------
@@ -94,25 +105,27 @@ class NativeHeartbeat:
             If the heartbeat has no manual clock, or this is a forked child.
         """
     def wakeup(self) -> None:
-        """Have :meth:`run` return now, or the next time at once."""
+        """Make the current :meth:`run`, or the next one, return immediately."""
     def close(self) -> None:
-        """End beats and thread. Twice is once."""
+        """Stop the heartbeats and the thread. Further calls have no effect."""
     @property
-    def sent_count(self) -> int: ...
+    def sent_count(self) -> int:
+        """Number of heartbeats sent."""
     @property
     def last_sent_ms(self) -> float:
-        """Of the last beat; 0 before one."""
+        """Time of the last heartbeat in milliseconds; 0 before the first."""
     @property
     def last_answer_ms(self) -> float:
-        """When the last answer was read or seen, or beats began; 0 before."""
+        """Time in milliseconds of the last response, or of the last :meth:`begin` if later; 0 before it."""
     @property
     def error_code(self) -> int:
-        """Of the last answer with an error that was seen unread; 0 if none was."""
+        """Error code of the last unread error response since the last :meth:`begin`; 0 if there was none."""
     @property
     def is_beating(self) -> bool:
-        """Whether beats are being written, if they are due."""
+        """Whether heartbeats are sent when they are due."""
     @property
     def is_silent(self) -> bool:
-        """Whether no answer has come for the session's time-out."""
+        """Whether no response has arrived within the session timeout."""
     @property
-    def is_attached(self) -> bool: ...
+    def is_attached(self) -> bool:
+        """Whether a connection is attached."""

@@ -1,26 +1,27 @@
-"""Heartbeats that need no GIL: a frame in, the same one again and again on a connection, events out.
+"""Send heartbeats of a consumer group from a C thread that does not need the GIL.
 
-    detached --attach--> attached --begin--> beating --end--> attached --detach, or closed--> detached
+    detached --attach--> attached --begin--> beating --end--> attached --detach or close--> detached
 
-A thread of its own, which knows no Python, writes each beat at its time; whoever holds the GIL, and for how
-long, delays none. It reads nothing: answers stay the connection's owner's. Some time after a beat, and when
-the next is due, it only looks (``MSG_PEEK``) at what lies unread, so that :meth:`NativeHeartbeat.run`, in a
-thread that may have to wait for the GIL then, can tell what calls for somebody. Beats go on while it waits.
+The C thread writes each heartbeat on time, even if other threads hold the GIL for long. It never consumes
+bytes from the socket: the owner of the connection reads the responses. Some time after a heartbeat, and when
+the next one is due, the thread only peeks (``MSG_PEEK``) at unread responses. :meth:`NativeHeartbeat.run`,
+called by a Python thread, then returns the events that need attention. Heartbeats continue while that thread
+waits for the GIL.
 
-The rules that keep the stream and the descriptor right, all under one mutex in C:
+One mutex in C protects the byte stream and the descriptor by these rules:
 
-- Frames are written whole. Who writes a frame of the connection writes the rest of a beat before
-  (``begin_write``), and says whether some of the frame is left (``end_write``); no beat goes out until none.
-- The connection detaches the heartbeat before it closes the socket. What the thread finds out about a
-  descriptor while it waits without the mutex counts only if the attachment is still the same.
-- The thread looks at unread bytes only where a frame begins, and not while somebody reads.
-- The mutex is held for a system call that does not wait, and never while anybody wants the GIL: so it can be
-  taken with it. It is a leaf.
-- A forked child has no such thread, and perhaps a mutex that nobody will give back: it touches neither.
-- ``end`` and ``begin`` leave the rest of a beat that went out in part; it is still finished.
+- Frames are never interleaved. Before the connection writes a frame, it finishes a partly written heartbeat
+  (``begin_write``). Afterwards it reports whether its own frame is partly written (``end_write``); if so, no
+  heartbeat is written until the frame is finished.
+- The connection detaches the heartbeat before it closes the socket. The thread waits without the mutex, and
+  ignores the result of a wait if the attachment has changed meanwhile.
+- The thread peeks only if unread bytes start at a frame boundary, and not while the connection reads.
+- The mutex is held only for system calls that do not block, and its holder never waits for the GIL or another
+  lock. Therefore threads that hold the GIL may take it.
+- A forked child does not have the thread, and its copy of the mutex may be locked, so it uses neither.
+- ``end`` and ``begin`` do not discard the rest of a partly written heartbeat, which is still finished.
 
-Times are those of ``CLOCK_MONOTONIC``, as Python's ``time.monotonic``. Does not know: what the frame says,
-but for the place of its correlation id and of an answer's error code.
+Times are those of ``CLOCK_MONOTONIC``, as in Python's ``time.monotonic``.
 """
 
 cimport cython
@@ -37,24 +38,24 @@ from kafkacore.network.heartbeat_event import HeartbeatEvent
 
 cdef enum:
     NS_PER_MS = 1000000
-    # A correlation id ends here: size, API key, version, id.
+    # Bytes of a request up to the end of its correlation id: size, API key, version, correlation id.
     MIN_FRAME_SIZE = 12
 
 cdef double NEVER_MS = 9e12
 
 
-# Without the garbage collector: a socket leads nowhere, and the thread has to end before anything is cleared.
+# No garbage collection: there are no reference cycles, and the thread must stop before any member is cleared.
 @cython.no_gc
 @cython.final
 cdef class NativeHeartbeat:
-    """Beats on one connection at a time.
+    """Sends heartbeats on one connection at a time.
 
-    Any thread may call any method. One calls :meth:`run`, in turn with acting on what it returns.
+    Any thread may call any method. One thread calls :meth:`run` in a loop and handles the events.
 
     Parameters
     ----------
     first_correlation_id, correlation_id_count:
-        The ids of beats, taken in turn; nothing else on the connection may have one of them.
+        Range of correlation ids that heartbeats use in turn. No other request on the connection may use them.
     has_manual_clock:
         Whether time starts at 0 and passes only in :meth:`advance`, for tests. Otherwise the clock is
         ``CLOCK_MONOTONIC``.
@@ -62,13 +63,13 @@ cdef class NativeHeartbeat:
     Raises
     ------
     OSError
-        When there is no descriptor left.
+        If the process has no file descriptors left.
     """
 
     def __cinit__(self, uint32_t first_correlation_id, uint32_t correlation_id_count, *,
                   bint has_manual_clock=False):
         if correlation_id_count == 0:
-            raise ValueError("a beat needs a correlation id")
+            raise ValueError("correlation_id_count must be above 0")
         self.fork_generation = poller.fork_generation()
         self.has_manual_clock = has_manual_clock
         self.handle = kc_heartbeat_new(first_correlation_id, correlation_id_count, has_manual_clock)
@@ -87,41 +88,43 @@ cdef class NativeHeartbeat:
         state = "beating" if self.is_beating else "attached" if self.is_attached else "detached"
         return f"NativeHeartbeat({state}, {self.sent_count} beats)"
 
-    # ---- Beating ------------------------------------------------------------------------------------------
+    # ---- Heartbeats ---------------------------------------------------------------------------------------
 
     def begin(self, frame, double interval_ms, double session_timeout_ms, *, Py_ssize_t error_at,
               bint has_tags=False):
-        """Write ``frame`` every ``interval_ms`` from now on, the first time after one interval.
+        """Start to send ``frame`` every ``interval_ms``, for the first time after one interval.
 
         Parameters
         ----------
         frame:
-            A request as it goes out, its size included; the correlation id in it is replaced by each beat's.
+            The complete heartbeat request with its size field. Each heartbeat sets its own correlation id.
+        interval_ms:
+            Milliseconds between heartbeats.
         session_timeout_ms:
-            Without an answer for longer, ``SILENT`` is told.
+            Milliseconds without a response after which ``SILENT`` is reported.
         error_at:
-            Bytes before the error code of an answer, without its size.
+            Offset of the error code in a response, not counting the size field.
         has_tags:
-            An answer has tagged fields behind its correlation id; they are expected to be none.
+            Whether the response header has tagged fields. They are expected to be empty.
 
         Returns
         -------
         bool
-            ``False`` without a connection; then ``DISCONNECTED`` is told.
+            ``False`` if no connection is attached; then ``DISCONNECTED`` is reported, too.
 
         Raises
         ------
         IllegalStateError
-            When the heartbeat is closed, or this is a forked child.
+            If the heartbeat is closed, or in a forked child.
         """
         cdef const uint8_t[::1] view = frame
         cdef kc_beat beat
         cdef int error
         self.check_usable()
         if view.shape[0] < MIN_FRAME_SIZE or error_at < 4:
-            raise ValueError("that is no request, or no place in an answer")
+            raise ValueError(f"frame needs at least {MIN_FRAME_SIZE} bytes, and error_at must be 4 or more")
         if not interval_ms > 0 or not session_timeout_ms > 0:
-            raise ValueError("interval and session time-out must be above 0")
+            raise ValueError("interval_ms and session_timeout_ms must be above 0")
         beat.frame = &view[0]
         beat.frame_size = <size_t> view.shape[0]
         beat.error_at = <size_t> error_at
@@ -134,43 +137,51 @@ cdef class NativeHeartbeat:
         if error == -ESHUTDOWN:
             raise IllegalStateError("this heartbeat is closed")
         if error == -ENOMEM:
-            raise MemoryError(f"no memory for beats of {beat.frame_size} bytes")
+            raise MemoryError(f"no memory for heartbeats of {beat.frame_size} bytes")
         if error < 0:
             raise OSError(-error, os.strerror(-error))
         return True
 
     def end(self):
-        """No more beats until :meth:`begin`. What was to be told of these is not told any more."""
+        """Stop heartbeats until :meth:`begin`, and discard events that have not yet been returned."""
         if not self.is_foreign():
             kc_heartbeat_end(self.handle)
 
     def polled(self, double deadline_ms):
-        """The application has polled: beats may go on until ``deadline_ms``, which only ever moves on.
+        """Record that the application has polled, so that heartbeats continue until ``deadline_ms``.
 
-        By the clock of ``time.monotonic``; infinity for ever.
+        Parameters
+        ----------
+        deadline_ms:
+            Time of ``time.monotonic`` in milliseconds, or infinity. It must not be earlier than before.
         """
         kc_heartbeat_polled(self.handle, nanoseconds(deadline_ms))
 
     def answered(self, uint32_t correlation_id):
-        """An answer has been read.
+        """Record that the connection has received a response with this correlation id.
 
         Returns
         -------
         bool
-            Whether it is to a beat of the last :meth:`begin`, and nobody has called :meth:`end` since.
+            Whether it responds to a heartbeat of the last :meth:`begin`, which :meth:`end` has not stopped.
         """
         return not self.is_foreign() and bool(kc_heartbeat_answered(self.handle, correlation_id))
 
     def run(self, double timeout_ms=INFINITY):
-        """Wait without the GIL until there is something to tell.
+        """Wait, without the GIL, for an event.
 
-        Each event is told once, and again when what it is about has changed (answers have been read, beats
-        have begun anew).
+        Each event is reported once. It can be reported again after its cause has been resolved, for example
+        because responses were read, or after a new :meth:`begin`.
+
+        Parameters
+        ----------
+        timeout_ms:
+            Maximum milliseconds to wait.
 
         Returns
         -------
         HeartbeatEvent
-            All that there is, or none after ``timeout_ms``.
+            All pending events, or no flag after ``timeout_ms``.
         """
         cdef int pending
         cdef int64_t until_ns
@@ -184,7 +195,7 @@ cdef class NativeHeartbeat:
         return HeartbeatEvent(pending)
 
     def advance(self, double duration_ms):
-        """Advance the manual clock, and return after the thread has done what is due at the new time.
+        """Advance the manual clock, and return after the thread has handled what is due at the new time.
 
         Raises
         ------
@@ -198,66 +209,68 @@ cdef class NativeHeartbeat:
             kc_heartbeat_advance(self.handle, nanoseconds(duration_ms))
 
     def wakeup(self):
-        """Have :meth:`run` return now, or the next time at once."""
+        """Make the current :meth:`run`, or the next one, return immediately."""
         if not self.is_foreign():
             kc_heartbeat_report(self.handle, KC_HEARTBEAT_WOKEN)
 
     def close(self):
-        """End beats and thread. Twice is once."""
+        """Stop the heartbeats and the thread. Further calls have no effect."""
         if not self.is_foreign():
             with nogil:
                 kc_heartbeat_close(self.handle)
 
-    # ---- What is known of it ------------------------------------------------------------------------------
+    # ---- State --------------------------------------------------------------------------------------------
 
     @property
     def sent_count(self):
+        """Number of heartbeats sent."""
         return self.state().sent_count
 
     @property
     def last_sent_ms(self):
-        """Of the last beat; 0 before one."""
+        """Time of the last heartbeat in milliseconds; 0 before the first."""
         return self.state().last_sent_ns / <double> NS_PER_MS
 
     @property
     def last_answer_ms(self):
-        """When the last answer was read or seen, or beats began; 0 before."""
+        """Time in milliseconds of the last response, or of the last :meth:`begin` if later; 0 before it."""
         return self.state().last_answer_ns / <double> NS_PER_MS
 
     @property
     def error_code(self):
-        """Of the last answer with an error that was seen unread; 0 if none was."""
+        """Error code of the last unread error response since the last :meth:`begin`; 0 if there was none."""
         return self.state().error_code
 
     @property
     def is_beating(self):
-        """Whether beats are being written, if they are due."""
+        """Whether heartbeats are sent when they are due."""
         return bool(self.state().is_beating)
 
     @property
     def is_silent(self):
-        """Whether no answer has come for the session's time-out."""
+        """Whether no response has arrived within the session timeout."""
         return bool(kc_heartbeat_is_silent(self.handle))
 
     @property
     def is_attached(self):
+        """Whether a connection is attached."""
         return bool(self.state().is_attached)
 
     cdef kc_heartbeat_state state(self) noexcept:
         cdef kc_heartbeat_state state = kc_heartbeat_state(0, 0, 0, 0, 0, 0)
         if not self.is_foreign():
-            kc_heartbeat_look(self.handle, &state)
+            kc_heartbeat_get_state(self.handle, &state)
         return state
 
     cdef int check_usable(self) except -1:
         if self.is_foreign():
-            raise IllegalStateError("this heartbeat belongs to the process that has forked this one")
+            raise IllegalStateError("a heartbeat of the parent process cannot be used in a forked child")
         return 0
 
-    # ---- What the connection calls ------------------------------------------------------------------------
+    # ---- For the connection -------------------------------------------------------------------------------
 
     cdef bint is_foreign(self) noexcept nogil:
-        """Whether this is a forked child."""
+        """Return whether this is a forked child."""
         return self.fork_generation != poller.fork_generation()
 
     cdef int attach(self, object sock, int fd, bint is_mid_frame, bint is_within_frame) except -1:
@@ -267,14 +280,15 @@ cdef class NativeHeartbeat:
         return 0
 
     cdef bint detach(self) except -1:
-        """Before the socket is closed. Whether a beat had gone out in part: then it has to be."""
+        """Detach the connection; return whether a heartbeat was partly written, so that it must be closed."""
         cdef bint is_cut = not self.is_foreign() and kc_heartbeat_detach(self.handle)
         self.sock = None
         return is_cut
 
     cdef int begin_write(self) noexcept nogil:
-        """Write the rest of a beat: 1 when that is out, 0 if there is no room, or the negative errno. Nobody
-        else writes until ``end_write``.
+        """Finish a partly written heartbeat, and lock the connection for writing until ``end_write``.
+
+        Return 1 when it is finished, 0 if the socket's buffer is full, or the negative errno.
         """
         return 1 if self.is_foreign() else kc_heartbeat_begin_write(self.handle)
 
@@ -292,7 +306,7 @@ cdef class NativeHeartbeat:
 
 
 cdef int64_t nanoseconds(double ms) noexcept nogil:
-    """Of a time or a duration; far ones and infinity are never, those that have been are now."""
+    """Convert to nanoseconds. NEVER_MS and more become the maximum, negative values become 0."""
     if ms >= NEVER_MS:
         return 0x7FFFFFFFFFFFFFFF
     return <int64_t> (ms * NS_PER_MS) if ms > 0 else 0

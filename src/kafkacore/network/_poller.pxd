@@ -1,4 +1,4 @@
-"""Poller for Cython callers, and the C functions on sockets."""
+"""Poller and socket functions for Cython callers."""
 
 from libc.stdint cimport int64_t
 
@@ -30,7 +30,7 @@ cdef extern from "poller_impl.h" nogil:
     void kc_wakeup_close(int *fds)
     int kc_wakeup_signal(int fd)
     void kc_wakeup_drain(int fd)
-    # Linked into this module alone: others call the functions at the end.
+    # Linked into this module only: other modules call the functions declared at the end.
     int kc_fork_generation()
     Py_ssize_t kc_recv(int fd, void *to, size_t size)
     Py_ssize_t kc_send_vector(int fd, const iovec *vector, int count, bint more)
@@ -39,10 +39,10 @@ cdef extern from "poller_impl.h" nogil:
     int kc_socket_error(int fd)
 
 cdef enum:
-    # Descriptors reported by one wait; those left over come first in the next.
+    # Maximum descriptors reported by one wait. The next wait reports the others first.
     MAX_EVENTS = 256
 
-# Deals with an event in the wait itself; whether it has, so that the event need not end the wait.
+# Called during the wait for each event. Returns whether it handled the event, so that the wait continues.
 ctypedef bint (*event_handler)(void *context, int fd, int ready) noexcept nogil
 
 cdef class Poller:
@@ -50,15 +50,15 @@ cdef class Poller:
     cdef kc_event events[MAX_EVENTS]
     cdef int wake_fds[2]
     cdef bint is_woken
-    # One more than the fork generation in which a thread waits without the GIL; 0 if none does.
+    # Fork generation + 1 while a thread waits without the GIL; 0 otherwise.
     cdef int waiting_in
     cdef bint is_epoll
-    # Of all waits together; a glance is none.
+    # Total duration of all waits that released the GIL.
     cdef readonly double waited_ms
 
-    cdef int check_waits_not(self) except -1
+    cdef int check_not_waiting(self) except -1
     cdef int set_interest(self, int fd, int old_interest, int interest) except -1
-    cdef int wait_events(self, double timeout_ms, bint is_glance=*,
+    cdef int wait_events(self, double timeout_ms, bint is_nonblocking=*,
                          event_handler handler=*, void *context=*) except -1
     cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil
 

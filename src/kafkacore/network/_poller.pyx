@@ -1,7 +1,6 @@
-"""Waits until a descriptor is ready or another thread calls: descriptors and interest in, events out.
+"""Wait, without the GIL, until file descriptors are ready or another thread calls ``wakeup()``.
 
-epoll on Linux, poll(2) elsewhere; both can be had on Linux, so that one suite tests the two. The GIL is
-released in the wait. Does not know: channels, frames.
+Uses epoll on Linux and poll(2) elsewhere. Both are available on Linux, so that the tests can run with both.
 """
 
 cimport cython
@@ -33,31 +32,31 @@ BROKEN = KC_BROKEN
 
 @cython.final
 cdef class Poller:
-    """Readiness of file descriptors.
+    """Monitors file descriptors for readiness.
 
     Parameters
     ----------
     backend:
-        ``"epoll"``, ``"poll"``, or ``None`` for the best that this system has.
+        ``"epoll"``, ``"poll"``, or ``None`` for the best one that the system supports.
 
     Attributes
     ----------
     waited_ms:
-        How long all waits were, together.
+        Total milliseconds of all waits.
 
     Raises
     ------
     OSError
-        When there is no descriptor left.
+        If the process has no file descriptors left.
     """
 
     def __cinit__(self, str backend=None):
         cdef int error
         self.wake_fds[0] = self.wake_fds[1] = -1
         if backend not in (None, "epoll", "poll"):
-            raise ValueError(f"backend is {backend!r}; it can be 'epoll', 'poll' or None")
+            raise ValueError(f"backend is {backend!r}; it must be 'epoll', 'poll' or None")
         if backend == "epoll" and not kc_has_epoll():
-            raise OSError("this system has no epoll")
+            raise OSError("this system does not support epoll")
         self.is_epoll = kc_has_epoll() and backend != "poll"
         self.handle = kc_poller_new(self.is_epoll)
         if self.handle == NULL:
@@ -76,42 +75,49 @@ cdef class Poller:
         return "epoll" if self.is_epoll else "poll"
 
     def close(self):
-        """Give the descriptors back. Twice is once."""
-        self.check_waits_not()
+        """Close the poller's own descriptors. Further calls have no effect."""
+        self.check_not_waiting()
         kc_wakeup_close(self.wake_fds)
         kc_poller_free(self.handle)
         self.handle = NULL
 
     def wakeup(self):
-        """End the wait that runs, or the next one at once. From any thread; after :meth:`close` nothing
-        happens.
+        """Make the current wait, or the next one, return immediately.
+
+        Any thread may call this. After :meth:`close` it has no effect.
         """
-        # The flag spares a system call where many threads call. It is read and written under the GIL only.
+        # The flag, protected by the GIL, saves a system call when several threads call.
         if not self.is_woken and self.wake_fds[1] >= 0:
             self.is_woken = True
             kc_wakeup_signal(self.wake_fds[1])
 
     def set(self, int fd, int old_interest, int interest):
-        """Change what ``fd`` is watched for, of ``READ | WRITE``; 0 is nothing at all."""
+        """Change the events that ``fd`` is watched for: ``READ``, ``WRITE``, both, or 0 for none."""
         self.set_interest(fd, old_interest, interest)
 
     def wait(self, double timeout_ms):
-        """Wait at most ``timeout_ms``.
+        """Wait for events.
+
+        Parameters
+        ----------
+        timeout_ms:
+            Maximum milliseconds to wait.
 
         Returns
         -------
         list of (int, int)
-            Descriptors with what they are ready for (``READ | WRITE | BROKEN``). Empty after a time-out, a
+            Descriptors with their events (``READ | WRITE | BROKEN``). Empty after a time-out, a
             :meth:`wakeup` or a signal.
         """
         cdef int count = self.wait_events(timeout_ms)
         return [(self.events[i].fd, self.events[i].ready) for i in range(count)]
 
-    cdef int check_waits_not(self) except -1:
-        """Refuse what a thread that waits would not survive; the waiting thread is not in a forked child."""
+    cdef int check_not_waiting(self) except -1:
+        """Raise an error if a thread waits. A forked child has no such thread, only the parent's flag."""
         if self.waiting_in == kc_fork_generation() + 1:
             raise IllegalStateError(
-                "another thread waits on these connections; end its wait by wakeup() and use them there"
+                "another thread is polling these connections; end its poll with wakeup() and use the "
+                "connections in that thread"
             )
         return 0
 
@@ -120,27 +126,29 @@ cdef class Poller:
         if self.handle == NULL:
             raise ValueError("the poller is closed")
         if fd < 0:
-            raise ValueError(f"{fd} is no descriptor")
-        self.check_waits_not()
+            raise ValueError(f"invalid file descriptor {fd}")
+        self.check_not_waiting()
         error = kc_poller_set(self.handle, fd, old_interest, interest)
         if error < 0:
             raise_errno(-error)
         return 0
 
-    cdef int wait_events(self, double timeout_ms, bint is_glance=False,
+    cdef int wait_events(self, double timeout_ms, bint is_nonblocking=False,
                          event_handler handler=NULL, void *context=NULL) except -1:
-        """Number of ``events`` filled in, without those that ``handler`` deals with. A glance does not wait,
-        and keeps the GIL: it takes a microsecond, and getting the lock back from a busy thread many.
+        """Wait and return the number of ``events`` that ``handler`` did not handle.
+
+        A non-blocking call keeps the GIL, because it takes a microsecond and reacquiring the GIL from a busy
+        thread takes much longer.
         """
         cdef int timeout, count, i
         cdef int kept = 0
         cdef double began_ms
         if self.handle == NULL:
             raise ValueError("the poller is closed")
-        self.check_waits_not()
-        # Rounded up: a wait of 0.4 ms must not become a busy loop of waits of 0 ms.
+        self.check_not_waiting()
+        # Round up: a wait of 0.4 ms must not become a busy loop of waits of 0 ms.
         timeout = <int> ceil(timeout_ms) if 0 < timeout_ms < MAX_TIMEOUT_MS else 0 if timeout_ms <= 0 else -1
-        if is_glance:
+        if is_nonblocking:
             count = kc_poller_wait(self.handle, 0, self.events, MAX_EVENTS)
         else:
             self.waiting_in = kc_fork_generation() + 1
@@ -154,7 +162,7 @@ cdef class Poller:
         if count < 0:
             if count != -EINTR:
                 raise_errno(-count)
-            # A wait that ends early is allowed; a handler that raises (Ctrl-C) is heard here.
+            # The wait may end early. Run signal handlers, which may raise (Ctrl-C).
             PyErr_CheckSignals()
             return 0
         for i in range(count):
@@ -168,10 +176,7 @@ cdef class Poller:
 
     @cython.nonecheck(False)
     cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil:
-        """Wait until there is an event that ``handler`` does not deal with.
-
-        The number of events, or an errno.
-        """
+        """Wait for events that ``handler`` does not handle; return their number or a negative errno."""
         cdef int count, kept, i
         cdef double end_ms = 0
         if handler != NULL and timeout_ms > 0:
@@ -200,17 +205,17 @@ cdef int raise_errno(int code) except -1:
 
 
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil:
-    """Bytes received, 0 at the end of the stream, or the negative errno."""
+    """Return the bytes received, 0 at the end of the stream, or the negative errno."""
     return kc_recv(fd, to, <size_t> size)
 
 
 cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count, bint more) noexcept nogil:
-    """Bytes sent, or the negative errno. ``more``: another write follows at once."""
+    """Return the bytes sent, or the negative errno. ``more``: another write follows immediately."""
     return kc_send_vector(fd, vector, count, more)
 
 
 cdef Py_ssize_t send_file(int fd, int file, int64_t position, Py_ssize_t size) noexcept nogil:
-    """Bytes of a file sent, or the negative errno: ENODATA if the file ends before ``position``."""
+    """Return the bytes of a file sent, or the negative errno: ENODATA if the file ends at ``position``."""
     return kc_send_file(fd, file, position, <size_t> size)
 
 
@@ -219,10 +224,10 @@ cdef bint has_unread(int fd) noexcept nogil:
 
 
 cdef int fork_generation() noexcept nogil:
-    """How many forks lie between this process and the one that imported the module."""
+    """Return the number of forks between the process that imported this module and this process."""
     return kc_fork_generation()
 
 
 cdef int socket_error(int fd) noexcept nogil:
-    """The pending error of a socket, 0 if there is none."""
+    """Return the pending errno of a socket; 0 if it has none."""
     return kc_socket_error(fd)

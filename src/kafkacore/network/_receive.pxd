@@ -1,4 +1,4 @@
-"""Frames out of a stream of bytes, for Cython callers."""
+"""NetworkReceive, ReadBuffer and FrameReader for Cython callers."""
 
 from libc.stdint cimport uint8_t
 
@@ -6,50 +6,50 @@ from kafkacore.network._memory cimport Chunk, MemoryPool
 from kafkacore.network._transport cimport TransportLayer
 
 cdef enum:
-    # How reading ended, when not by the negative errno of the transport.
-    DRAINED = 0   # There is nothing more to read now.
-    MORE = 1      # The share of this turn is used up.
-    ENDED = 2     # The peer has closed its side.
+    # Results of a read, besides the negative errno of the transport.
+    DRAINED = 0   # The socket has no more data now.
+    MORE = 1      # The channel has used up its share of this poll.
+    ENDED = 2     # The peer has closed the connection.
     STARVED = 3   # A frame waits for memory.
 
 cdef class NetworkReceive:
     cdef readonly str source_id
-    # Where the payload is; None when it was handed in.
+    # Memory that contains the payload; None if the constructor got a view.
     cdef Chunk chunk
     cdef Py_ssize_t at
     cdef Py_ssize_t size
-    # The payload, once somebody has asked for it.
+    # The payload, once it has been accessed.
     cdef object view
 
 cdef class ReadBuffer:
     cdef Chunk chunk
     cdef Py_ssize_t fill
 
-    cdef Py_ssize_t room(self, MemoryPool pool) except -1
+    cdef Py_ssize_t reserve_space(self, MemoryPool pool) except -1
 
 cdef class FrameReader:
     cdef readonly str source_id
-    # Another one once its channel is ready.
+    # Changes when the channel becomes ready.
     cdef readonly Py_ssize_t max_size
     cdef MemoryPool pool
     cdef uint8_t header[4]
     cdef int header_fill
-    # The frame being read into memory of its own: `frame_fill` of `frame_size` bytes; None between frames.
+    # A frame that is read into its own memory, with `frame_fill` of `frame_size` bytes received, or None.
     cdef Chunk frame
     cdef Py_ssize_t frame_size
     cdef Py_ssize_t frame_fill
-    # How much of this frame was there when others began to wait for memory; -1 if it has begun since.
-    cdef Py_ssize_t fill_then
+    # `frame_fill` at the last progress check (see ChannelSet.record_progress); -1 if the frame is newer.
+    cdef Py_ssize_t checked_fill
     cdef bint is_waiting_for_memory
     cdef bint expects_large
-    # A whole frame has come.
+    # Whether at least one frame has been completely received.
     cdef bint has_frames
 
     cdef int read_from(self, TransportLayer transport, ReadBuffer buffer, list frames) except? -1
-    cdef bint is_amid_frame(self) noexcept nogil
+    cdef bint has_partial_frame(self) noexcept nogil
     cdef bint has_memory(self) noexcept
     cdef int parse(self, Chunk chunk, Py_ssize_t at, Py_ssize_t size, list frames) except -1
     cdef int begin(self) except -1
     cdef int open_frame(self) except -1
     cdef int complete(self, list frames) except -1
-    cdef int refuse(self) except -1
+    cdef int reject_size(self) except -1

@@ -7,15 +7,14 @@ from kafkacore.network._memory import MemoryPool
 
 @final
 class NetworkReceive:
-    """One frame.
+    """A received frame, which also supports the buffer protocol.
 
     Parameters
     ----------
     source_id:
-        Of the channel it came by.
+        Id of the channel that received the frame.
     payload:
-        Its bytes without the size: a writable memoryview that owns its memory. The receive is a buffer of the
-        same bytes itself.
+        Bytes of the frame without its size field: a writable memoryview that keeps its memory alive.
     """
 
     source_id: str
@@ -27,22 +26,20 @@ class NetworkReceive:
 
 @final
 class ReadBuffer:
-    """Memory that reads go to before their size is known. Used from its start again when no view of it is
-    out.
-    """
+    """Memory for reads of unknown size. It is reused from its start when no view of it exists."""
 
 @final
 class FrameReader:
-    """Cuts one channel's stream into frames.
+    """Splits the byte stream of one channel into frames.
 
     Parameters
     ----------
     source_id:
-        Of the channel.
+        Id of the channel.
     max_size:
-        Bytes of a frame, without its size; -1 for no limit but the format's.
+        Maximum bytes of a frame, without its size field; -1 for the protocol's limit of 2 GiB - 1.
     pool:
-        Bounds the memory of all frames together.
+        Limits the memory of the frames of all channels; ``None`` for no limit.
     """
 
     source_id: str
@@ -50,12 +47,22 @@ class FrameReader:
     def __new__(cls, source_id: str, max_size: int = -1, pool: MemoryPool | None = None) -> Self: ...
     @property
     def is_within_frame(self) -> bool:
-        """Whether the stream would end in the middle of a frame if it ended now."""
+        """Whether the last frame has been received only in part."""
     def feed(self, data: Buffer) -> list[NetworkReceive]:
-        """The frames that are complete with ``data``; for streams that are no sockets.
+        """Return the frames that ``data`` completes, for streams that are not sockets.
+
+        Parameters
+        ----------
+        data:
+            The next bytes of the stream.
+
+        Returns
+        -------
+        list of NetworkReceive
+            The completed frames, in order.
 
         Raises
         ------
         InvalidReceiveError
-            For a size that is negative or above the limit, before memory is taken for it.
+            If a frame's size is negative or above the limit. No memory is allocated for it.
         """

@@ -1,8 +1,7 @@
-"""Frames out of a stream of bytes: a size of 4 bytes, then that many.
+"""Split a stream of bytes into frames: a size of 4 bytes, followed by that many bytes.
 
-Small frames are parts of a read buffer that all channels of a selector share; a large one is read straight
-into memory of its own. The view of a frame is made when it is asked for. Does not know: what a frame says,
-channels. Source of the behaviour: Kafka's ``NetworkReceive``.
+Small frames are parts of a read buffer that all channels of a selector share. A large frame is read directly
+into its own memory. See also Kafka's ``NetworkReceive``.
 """
 
 cimport cython
@@ -19,39 +18,39 @@ from kafkacore.errors import InvalidReceiveError
 cdef enum:
     HEADER_SIZE = 4
     MAX_FRAME_SIZE = 0x7FFFFFFF
-    # The shared read buffer. A small payload pins this much at most, for as long as somebody holds it.
+    # Size of the shared read buffer. A referenced payload keeps at most this much memory alive.
     READ_BUFFER_SIZE = 64 * 1024
-    # Up to here a read keeps the GIL: it takes a few microseconds, and getting the lock back from a busy
-    # thread milliseconds.
+    # Reads of up to this many bytes keep the GIL: they take a few microseconds, but reacquiring the GIL from
+    # a busy thread takes milliseconds.
     READ_WITH_GIL = READ_BUFFER_SIZE
-    # With less room than this left behind views that are out, a new buffer is begun.
+    # A new buffer is allocated if the one in use has views and less free space than this.
     MIN_READ = 16 * 1024
-    # After a frame above this the next one is expected to be large too: only its size is read before its
-    # memory is there, so that not a byte of it is copied.
+    # After a frame larger than this, the next one is expected to be large, too. Then only its size is read
+    # first and the rest directly into its own memory, without a copy.
     LARGE_FRAME = 32 * 1024
-    # What one channel may read in one poll, in bytes; a smaller frame counts as so many more. To handle a
-    # request of 20 bytes takes as long as one of thousands: a megabyte of such made others wait for seconds.
+    # Maximum bytes that one channel may read in one poll. Each frame counts as FRAME_SHARE bytes in addition,
+    # because a request of 20 bytes takes as long to handle as one of thousands: a megabyte of tiny requests
+    # made other channels wait for seconds.
     READ_SHARE = 1024 * 1024
     FRAME_SHARE = 1024
-    # Memory for a larger frame grows as its bytes arrive. Below, all of it is taken at once: the kernel gives
-    # pages only to what has been written, so that a claimed size costs address space alone.
+    # The memory of a larger frame grows as its bytes arrive. A smaller one is allocated at once: the kernel
+    # assigns pages only where bytes are written, so that an announced size costs only address space.
     FIRST_CHUNK = 32 * 1024 * 1024
 
 
-# Without the garbage collector: neither memory nor views of it lead back here.
+# No garbage collection: a receive cannot be part of a reference cycle.
 @cython.no_gc
 @cython.freelist(256)
 @cython.final
 cdef class NetworkReceive:
-    """One frame.
+    """A received frame, which also supports the buffer protocol.
 
     Parameters
     ----------
     source_id:
-        Of the channel it came by.
+        Id of the channel that received the frame.
     payload:
-        Its bytes without the size: a writable memoryview that owns its memory. The receive is a buffer of the
-        same bytes itself.
+        Bytes of the frame without its size field: a writable memoryview that keeps its memory alive.
     """
 
     def __init__(self, str source_id, payload):
@@ -63,7 +62,7 @@ cdef class NetworkReceive:
             self.chunk.exports -= 1
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        # Cheaper than a view where the bytes are only to be copied or parsed.
+        # Cheaper than creating a memoryview if the bytes are only copied or parsed.
         if self.chunk is None:
             PyObject_GetBuffer(self.view, view, flags)
         else:
@@ -92,12 +91,13 @@ cdef inline NetworkReceive new_receive(str source_id, Chunk chunk, Py_ssize_t at
 
 @cython.final
 cdef class ReadBuffer:
-    """Memory that reads go to before their size is known. Used from its start again when no view of it is
-    out.
-    """
+    """Memory for reads of unknown size. It is reused from its start when no view of it exists."""
 
-    cdef Py_ssize_t room(self, MemoryPool pool) except -1:
-        """Bytes that fit behind ``fill``. New memory is counted in ``pool``, which has it."""
+    cdef Py_ssize_t reserve_space(self, MemoryPool pool) except -1:
+        """Return the number of free bytes after ``fill``, allocating a new buffer if necessary.
+
+        A new buffer is charged to ``pool`` if it fits.
+        """
         if self.chunk is not None and self.chunk.exports == 0:
             self.fill = 0
         elif self.chunk is None or self.chunk.capacity - self.fill < MIN_READ:
@@ -111,58 +111,68 @@ cdef class ReadBuffer:
 
 @cython.final
 cdef class FrameReader:
-    """Cuts one channel's stream into frames.
+    """Splits the byte stream of one channel into frames.
 
     Parameters
     ----------
     source_id:
-        Of the channel.
+        Id of the channel.
     max_size:
-        Bytes of a frame, without its size; -1 for no limit but the format's.
+        Maximum bytes of a frame, without its size field; -1 for the protocol's limit of 2 GiB - 1.
     pool:
-        Bounds the memory of all frames together.
+        Limits the memory of the frames of all channels; ``None`` for no limit.
     """
 
     def __cinit__(self, str source_id, Py_ssize_t max_size=-1, MemoryPool pool=None):
         self.source_id = source_id
         self.max_size = max_size
         self.pool = pool
-        self.fill_then = -1
+        self.checked_fill = -1
 
     @property
     def is_within_frame(self):
-        """Whether the stream would end in the middle of a frame if it ended now."""
-        return self.is_amid_frame()
+        """Whether the last frame has been received only in part."""
+        return self.has_partial_frame()
 
-    cdef bint is_amid_frame(self) noexcept nogil:
+    cdef bint has_partial_frame(self) noexcept nogil:
         return self.header_fill > 0 or self.frame is not None
 
     def feed(self, data):
-        """The frames that are complete with ``data``; for streams that are no sockets.
+        """Return the frames that ``data`` completes, for streams that are not sockets.
+
+        Parameters
+        ----------
+        data:
+            The next bytes of the stream.
+
+        Returns
+        -------
+        list of NetworkReceive
+            The completed frames, in order.
 
         Raises
         ------
         InvalidReceiveError
-            For a size that is negative or above the limit, before memory is taken for it.
+            If a frame's size is negative or above the limit. No memory is allocated for it.
         """
         cdef const uint8_t[::1] view = data
         cdef Py_ssize_t size = view.shape[0]
         cdef Chunk chunk = new_chunk(size)
         cdef list frames = []
-        assert self.pool is None, "what has been fed cannot wait for memory"
+        assert self.pool is None, "feed() cannot wait for memory"
         if size > 0:
             memcpy(chunk.data, &view[0], size)
         self.parse(chunk, 0, size, frames)
         return frames
 
     cdef int read_from(self, TransportLayer transport, ReadBuffer buffer, list frames) except? -1:
-        """Read until the socket is drained or this turn's share is used up; complete frames go to ``frames``.
+        """Append complete frames to ``frames`` until the socket is drained or the channel's share is used up.
 
-        Returns DRAINED, MORE, ENDED, STARVED, or the negative errno of what the transport reported.
+        Return DRAINED, MORE, ENDED, STARVED, or the negative errno of the transport.
         """
         cdef Py_ssize_t share = READ_SHARE
         cdef Py_ssize_t known = len(frames)
-        cdef Py_ssize_t asked, got
+        cdef Py_ssize_t requested, got
         cdef bint is_exact = False
         cdef uint8_t *to
         if self.is_waiting_for_memory:
@@ -174,22 +184,22 @@ cdef class FrameReader:
             if self.frame is not None:
                 if self.frame_fill == self.frame.capacity:
                     self.frame.resize(min(self.frame_size, 2 * self.frame.capacity))
-                asked = self.frame.capacity - self.frame_fill
+                requested = self.frame.capacity - self.frame_fill
                 to = self.frame.data + self.frame_fill
             elif self.expects_large or not self.has_memory():
-                # The size alone: what follows may have to wait, or is worth memory of its own.
+                # Read only the size: the frame may have to wait for memory, or needs its own.
                 is_exact = True
-                asked = HEADER_SIZE - self.header_fill
+                requested = HEADER_SIZE - self.header_fill
                 to = self.header + self.header_fill
             else:
                 is_exact = False
-                asked = buffer.room(self.pool)
+                requested = buffer.reserve_space(self.pool)
                 to = buffer.chunk.data + buffer.fill
-            if asked <= READ_WITH_GIL:
-                got = transport.read(to, asked)
+            if requested <= READ_WITH_GIL:
+                got = transport.read(to, requested)
             else:
                 with nogil:
-                    got = transport.read(to, asked)
+                    got = transport.read(to, requested)
             if got <= 0:
                 return ENDED if got == 0 else DRAINED if got == -EAGAIN else <int> got
             share -= got
@@ -207,23 +217,23 @@ cdef class FrameReader:
                         self.complete(frames)
             else:
                 self.parse(buffer.chunk, buffer.fill, got, frames)
-                # Bytes that no view was given of have been copied out; their room is free again.
+                # Without views, all bytes have been copied out of the buffer, so that it can be reused.
                 if buffer.chunk.exports > 0:
                     buffer.fill += got
-            if got < asked and not transport.has_buffered():
+            if got < requested and not transport.has_buffered():
                 return DRAINED
             share -= FRAME_SHARE * (len(frames) - known)
             known = len(frames)
         return MORE
 
     cdef bint has_memory(self) noexcept:
-        """Whether the pool has room for whatever may come with the next read, the largest frame included."""
+        """Return whether the pool has enough memory for any next frame, even one of the maximum size."""
         return self.pool is None or (
             self.max_size >= 0 and self.pool.limit - self.pool.used >= self.max_size + 2 * READ_BUFFER_SIZE
         )
 
     cdef int parse(self, Chunk chunk, Py_ssize_t at, Py_ssize_t size, list frames) except -1:
-        """Take ``size`` bytes of ``chunk`` in: whole frames as parts of it, the rest as a copy."""
+        """Parse ``size`` bytes of ``chunk``: complete frames refer to the chunk, the rest is copied."""
         cdef Py_ssize_t end = at + size
         cdef Py_ssize_t limit = self.max_size if self.max_size >= 0 else MAX_FRAME_SIZE
         cdef Py_ssize_t taken, frame_size
@@ -246,7 +256,7 @@ cdef class FrameReader:
                 if self.header_fill < HEADER_SIZE:
                     return 0
                 self.begin()
-                assert self.frame is not None, "the pool had room for it"
+                assert self.frame is not None, "has_memory() was true"
                 if self.frame_size == 0:
                     self.complete(frames)
                     continue
@@ -260,33 +270,34 @@ cdef class FrameReader:
                 self.complete(frames)
         return 0
 
-    cdef int refuse(self) except -1:
+    cdef int reject_size(self) except -1:
         limit = f"; the limit is {self.max_size}" if self.frame_size >= 0 else ""
         error = InvalidReceiveError(f"{self.source_id}: a frame of {self.frame_size} bytes{limit}")
         error.frame_size = self.frame_size
         raise error
 
     cdef int begin(self) except -1:
-        """The header is whole: take the size out of it, and refuse it before anything is allocated for it."""
+        """Start the frame whose header is complete. Check its size before any memory is allocated."""
         self.frame_size = load_int32(self.header)
         if self.frame_size < 0 or 0 <= self.max_size < self.frame_size:
-            self.refuse()
+            self.reject_size()
         self.frame_fill = 0
         self.open_frame()
         return 0
 
     cdef int open_frame(self) except -1:
-        """Memory for the frame; 0 if it has to wait for the pool."""
+        """Allocate memory for the frame; return 0 if it has to wait for the pool."""
         if self.pool is not None and not self.pool.reserve(self.frame_size):
             self.is_waiting_for_memory = True
             return 0
         self.is_waiting_for_memory = False
-        self.fill_then = -1
+        self.checked_fill = -1
         self.frame = Chunk.__new__(Chunk)
         if self.pool is not None:
             self.frame.charged = self.frame_size
             self.frame.pool = self.pool
-        # What will have to grow is not of wire.blocks, but of malloc, which can move pages instead of bytes.
+        # Memory that will grow comes from malloc instead of wire.blocks, because realloc can move pages
+        # without copying.
         self.frame.open(self.frame_size if self.frame_size <= FIRST_CHUNK else <Py_ssize_t> FIRST_CHUNK + 1)
         return 1
 

@@ -14,41 +14,42 @@ from kafkacore.network.channel_state import ChannelState, OnAuthenticated
 
 @final
 class Selector:
-    """The sockets of a client or of a broker.
+    """The connections of a client or a broker, served by one thread.
 
     Parameters
     ----------
     clock:
-        For idle connections. The wait itself is the operating system's.
+        Clock for idle connections and setup deadlines. The wait for events uses the system's clock.
     max_receive_size:
-        Bytes of a frame, without its size; a larger one closes its channel. -1 for no limit but the format's.
+        Maximum bytes of a frame, without its size field; -1 for the protocol's limit of 2 GiB - 1. A larger
+        frame closes its connection.
     connections_max_idle_ms:
-        A connection on which nothing has happened for longer is closed; ``None`` for never.
+        Milliseconds without activity after which a connection is closed; ``None`` for never.
     memory_pool:
-        Bounds the frames that have been received and are still held; ``None`` for no bound.
+        Limits the memory of frames that have been received and are still referenced; ``None`` for no limit.
     backend:
-        ``"epoll"``, ``"poll"``, or ``None`` for the best that this system has.
+        ``"epoll"``, ``"poll"``, or ``None`` for the best one that the system supports.
     socket_options:
-        Arguments of ``setsockopt`` for the connections that are opened here; ``None`` for ``TCP_NODELAY``.
+        Arguments of ``setsockopt`` for outgoing connections; ``None`` for ``TCP_NODELAY``.
     setup_timeout_ms:
-        Time from :meth:`register` until the handshake and the authentication are over, and from the first
-        byte of the first frame to its last; ``None`` for no limit.
+        Maximum milliseconds from :meth:`register` until TLS handshake and authentication are complete, and
+        from the first byte of the first frame to its last; ``None`` for no limit.
 
     Attributes
     ----------
     connected:
-        Ids of the connections that the last :meth:`poll` has seen become ready, and not end: connected, and
-        where they are to be, by TLS and authenticated.
+        Ids of the connections that became ready in the last :meth:`poll` and are still open. A connection is
+        ready once it is connected and, if configured, has completed TLS handshake and authentication.
     completed_sends, completed_receives:
-        Frames written whole and read whole, in order by channel.
+        Frames completely written and completely received in the last poll, in order per connection.
     disconnected:
-        Id → :class:`ChannelState` of what has ended, other than by :meth:`close`.
+        Id → :class:`ChannelState` of the connections that were closed other than by :meth:`close`.
     accepted:
-        ``(listener id, socket, address)``; to be registered or closed.
+        New connections as ``(listener id, socket, address)``. The caller must register or close each.
     waited_ms:
-        How long all polls have waited, together.
+        Total milliseconds that all polls have waited.
     is_interrupted:
-        The last poll has raised (Ctrl-C): the next one tells what it had found out, with its own.
+        Whether the last poll raised (Ctrl-C). The next poll reports the results of both.
     """
 
     connected: list[str]
@@ -80,91 +81,122 @@ class Selector:
         builder: ChannelBuilder | None = None,
         host: str = "",
     ) -> None:
-        """Begin to connect; the outcome is in ``connected`` or ``disconnected`` after a later poll.
+        """Start to connect; a later poll reports the result in ``connected`` or ``disconnected``.
 
         Parameters
         ----------
         connection_id:
-            A name that no other connection has.
+            Unique name of the connection.
         address:
             ``(IP address, port)``.
         send_buffer_bytes, receive_buffer_bytes:
-            Of the socket; -1 leaves them to the operating system.
+            Sizes of the socket's buffers in bytes; -1 for the operating system's default.
         builder:
-            Its ``build(sock, host)`` gives the transport and the authenticator; see
-            :class:`~kafkacore.network.ChannelBuilder`. ``None``: bytes as they are, and nobody asks.
+            A :class:`~kafkacore.network.ChannelBuilder`, whose ``build(sock, host)`` creates the transport
+            and the authenticator. ``None`` for plaintext without authentication.
         host:
-            Whom we want to talk to, for the builder.
+            Host name of the peer, for the builder.
 
         Raises
         ------
         IllegalStateError
-            When the id is in use.
+            If the id is in use.
         OSError
-            When the address is none, or there is no socket to be had; then nothing is registered.
+            If the address is invalid or no socket can be created. Nothing is registered.
         KafkaError
-            What the builder raises, such as for certificates that cannot be read; nothing is registered.
+            If the builder fails, for example on an unreadable certificate. Nothing is registered.
         """
     def register(
         self, connection_id: str, sock: socket.socket, builder: ChannelBuilder | None = None, host: str = ""
     ) -> None:
-        """Take over a connected socket, one that was accepted; only with a ``builder``, as of
-        :meth:`connect`, is it reported in ``connected``. What that raises leaves the socket to the caller.
+        """Take ownership of an accepted socket.
+
+        The connection is reported in ``connected`` only if it has a ``builder``. If this method raises, the
+        caller still owns the socket.
+
+        Parameters
+        ----------
+        connection_id:
+            Unique name of the connection.
+        sock:
+            A connected socket.
+        builder, host:
+            See :meth:`connect`.
 
         Raises
         ------
         IllegalStateError
-            When the id is in use; the socket stays the caller's.
+            If the id is in use.
         """
     def reauthenticate(self, connection_id: str, payload: memoryview) -> None:
-        """Authenticate a peer anew, who has asked for it by ``payload`` (SaslHandshake). Until that is over
-        its frames go to the channel's authenticator, which there must be; failure ends the connection.
+        """Reauthenticate a peer that requested it with the SaslHandshake request in ``payload`` (KIP-368).
+
+        The channel must have an authenticator, which receives the peer's frames until it is complete. If
+        reauthentication fails, the connection is closed.
         """
     def register_listener(self, listener_id: str, sock: socket.socket) -> None:
-        """Watch a listening socket, which stays the caller's; see ``accepted``."""
+        """Accept connections from a listening socket; see ``accepted``. The caller keeps ownership of it."""
     def unregister_listener(self, listener_id: str) -> None:
-        """Watch a listening socket no longer, before its owner closes it; an unknown id is nothing to do."""
+        """Stop watching a listening socket. Call this before closing it. An unknown id is ignored."""
     def is_channel_ready(self, connection_id: str) -> bool:
         """Whether frames can be sent to this connection."""
     def channel(self, connection_id: str) -> KafkaChannel | None:
-        """The :class:`KafkaChannel`, or ``None``."""
+        """Return the :class:`KafkaChannel` with this id, or ``None``."""
     def channel_ids(self) -> list[str]:
-        """Ids of all open connections."""
+        """Return the ids of all open connections."""
     def attach_heartbeat(self, connection_id: str, heartbeat: NativeHeartbeat) -> bool:
-        """Have ``line`` write on this connection, and on no other, until it ends; ``False`` if there is none,
-        or its bytes do not travel as they are.
+        """Let ``heartbeat`` write on this connection until the connection is closed.
+
+        The heartbeat is detached from any other connection.
+
+        Returns
+        -------
+        bool
+            ``False`` if the connection does not exist or is not plaintext without authentication.
         """
     def mute(self, connection_id: str) -> None:
-        """Read nothing from this connection until :meth:`unmute`."""
-    def unmute(self, connection_id: str) -> None: ...
+        """Stop reading from this connection until :meth:`unmute`."""
+    def unmute(self, connection_id: str) -> None:
+        """Resume reading from this connection."""
     def close(self, connection_id: str) -> None:
-        """Close one connection, without a report in ``disconnected``; an unknown id is nothing to do."""
+        """Close a connection without reporting it in ``disconnected``. An unknown id is ignored."""
     def close_all(self) -> None:
-        """Close every connection and the Selector, once; a forked child leaves the parent's alone."""
+        """Close all connections and the selector. In a forked child, the parent's connections stay open."""
     def wakeup(self) -> None:
-        """End the poll that runs, or the next one, at once. From any thread."""
+        """Make the current poll, or the next one, return immediately. Any thread may call this."""
     def send(self, send: NetworkSend) -> None:
-        """Hand over a frame; it is written by later polls.
+        """Queue a frame, which later polls write.
+
+        If the connection has been closed and the caller has not seen that yet, the frame is dropped.
 
         Raises
         ------
         IllegalStateError
-            When there is no such connection, or its last frame is not yet written whole.
+            If the connection does not exist, or its previous frame is not yet completely written.
         """
     def send_now(self, send: NetworkSend) -> bool:
-        """As :meth:`send`, but write at once: whether all is out, of which no poll tells; else polls do."""
-    def poll(self, timeout_ms: float, tell_sends: bool = True) -> None:
-        """Do all the I/O there is to do, and wait for some if there is none.
+        """Send a frame like :meth:`send`, but try to write it immediately.
+
+        Returns
+        -------
+        bool
+            ``True`` if the frame was completely written; then no poll reports it in ``completed_sends``.
+            ``False`` if later polls write the rest.
+        """
+    def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
+        """Perform all pending I/O, or wait until some is possible.
+
+        The error of a connection is never raised, but reported in ``disconnected``.
 
         Parameters
         ----------
         timeout_ms:
-            The longest wait. A :meth:`wakeup` or a signal may end it early.
-        tell_sends:
-            Do not wait after a frame has been written whole: somebody wants to know.
+            Maximum milliseconds to wait. :meth:`wakeup` or a signal may end the wait early.
+        return_on_completed_sends:
+            Whether to return without waiting once a frame has been completely written.
 
         Raises
         ------
         IllegalStateError
-            In a forked child, or after :meth:`close_all`. What goes wrong with a connection is never raised.
+            If called in a forked child or after :meth:`close_all`.
         """

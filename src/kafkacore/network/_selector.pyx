@@ -1,12 +1,12 @@
-"""Run many connections on one thread: frames to send in, whole frames out.
+"""Serve many connections on one thread, as Kafka's ``Selector`` does.
 
-Only the wait blocks, and it runs without the GIL. One thread uses a selector; any thread may call
-``wakeup()``. The source of the behaviour is Kafka's ``Selector``.
+Only the wait for events blocks, and it releases the GIL. Only one thread may use a selector, but any thread
+may call ``wakeup()``.
 
-Reads and writes of up to 64 KiB keep the GIL, because they take microseconds and so does getting it back. A
-frame that the socket took only in part continues inside the wait, without the GIL: a request of 1 MB passes
-through a socket's buffer in five to ten pieces. A selector that is interrupted in a poll (Ctrl-C) keeps
-what it has found for the next poll.
+Reads and writes of up to 64 KiB keep the GIL, because they take microseconds and so does reacquiring it. If
+the socket accepts only part of a frame, the rest is written during the wait, without the GIL. A request of
+1 MB passes through a socket's buffer in five to ten pieces. If a poll is interrupted (Ctrl-C), the next poll
+also reports what the interrupted one found.
 """
 
 cimport cython
@@ -15,7 +15,7 @@ from cpython.ref cimport PyObject
 from libc.math cimport INFINITY
 
 from kafkacore.network._channel cimport KafkaChannel, new_channel
-from kafkacore.network._channel_set cimport ChannelSet, write_on
+from kafkacore.network._channel_set cimport ChannelSet, continue_write
 from kafkacore.network._delayed_close cimport DelayedCloses
 from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._idle cimport IdleExpiry
@@ -43,41 +43,42 @@ logger = logging.getLogger("kafkacore.network._selector")
 
 @cython.final
 cdef class Selector:
-    """The sockets of a client or of a broker.
+    """The connections of a client or a broker, served by one thread.
 
     Parameters
     ----------
     clock:
-        For idle connections. The wait itself is the operating system's.
+        Clock for idle connections and setup deadlines. The wait for events uses the system's clock.
     max_receive_size:
-        Bytes of a frame, without its size; a larger one closes its channel. -1 for no limit but the format's.
+        Maximum bytes of a frame, without its size field; -1 for the protocol's limit of 2 GiB - 1. A larger
+        frame closes its connection.
     connections_max_idle_ms:
-        A connection on which nothing has happened for longer is closed; ``None`` for never.
+        Milliseconds without activity after which a connection is closed; ``None`` for never.
     memory_pool:
-        Bounds the frames that have been received and are still held; ``None`` for no bound.
+        Limits the memory of frames that have been received and are still referenced; ``None`` for no limit.
     backend:
-        ``"epoll"``, ``"poll"``, or ``None`` for the best that this system has.
+        ``"epoll"``, ``"poll"``, or ``None`` for the best one that the system supports.
     socket_options:
-        Arguments of ``setsockopt`` for the connections that are opened here; ``None`` for ``TCP_NODELAY``.
+        Arguments of ``setsockopt`` for outgoing connections; ``None`` for ``TCP_NODELAY``.
     setup_timeout_ms:
-        Time from :meth:`register` until the handshake and the authentication are over, and from the first
-        byte of the first frame to its last; ``None`` for no limit.
+        Maximum milliseconds from :meth:`register` until TLS handshake and authentication are complete, and
+        from the first byte of the first frame to its last; ``None`` for no limit.
 
     Attributes
     ----------
     connected:
-        Ids of the connections that the last :meth:`poll` has seen become ready, and not end: connected, and
-        where they are to be, by TLS and authenticated.
+        Ids of the connections that became ready in the last :meth:`poll` and are still open. A connection is
+        ready once it is connected and, if configured, has completed TLS handshake and authentication.
     completed_sends, completed_receives:
-        Frames written whole and read whole, in order by channel.
+        Frames completely written and completely received in the last poll, in order per connection.
     disconnected:
-        Id → :class:`ChannelState` of what has ended, other than by :meth:`close`.
+        Id → :class:`ChannelState` of the connections that were closed other than by :meth:`close`.
     accepted:
-        ``(listener id, socket, address)``; to be registered or closed.
+        New connections as ``(listener id, socket, address)``. The caller must register or close each.
     waited_ms:
-        How long all polls have waited, together.
+        Total milliseconds that all polls have waited.
     is_interrupted:
-        The last poll has raised (Ctrl-C): the next one tells what it had found out, with its own.
+        Whether the last poll raised (Ctrl-C). The next poll reports the results of both.
     """
 
     cdef readonly list connected, completed_sends, completed_receives, accepted
@@ -85,7 +86,7 @@ cdef class Selector:
     cdef readonly double waited_ms
     cdef readonly bint is_interrupted
     cdef readonly Poller poller
-    # Called after each authentication; see OnAuthenticated. None: nobody is notified.
+    # Called after each authentication (see OnAuthenticated), or None.
     cdef public object on_authenticated
     cdef object clock, listeners, socket_options
     cdef Py_ssize_t max_receive_size
@@ -97,11 +98,12 @@ cdef class Selector:
     cdef list immediately_connected
     # Channels with a new frame, which the next poll tries to write before it waits.
     cdef list unwritten
-    # Channels with something to read that their sockets will not tell of.
+    # Channels with buffered data to read, for which the poller reports no event.
     cdef list buffered
-    # Id -> ChannelState of channels that have ended and that no poll has reported yet.
+    # Id -> ChannelState of closed channels that no poll has reported yet.
     cdef dict failed
-    # What is no Exception, out of an engine or a mechanism: raised at the end of the poll. Or None.
+    # A BaseException such as KeyboardInterrupt that TLS or an authenticator raised, or None. It is re-raised
+    # at the end of the poll.
     cdef object interrupt
 
     def __cinit__(self, clock, *, Py_ssize_t max_receive_size=-1, connections_max_idle_ms=None,
@@ -127,30 +129,30 @@ cdef class Selector:
 
     def connect(self, str connection_id, address, int send_buffer_bytes=-1, int receive_buffer_bytes=-1,
                 builder=None, str host=""):
-        """Begin to connect; the outcome is in ``connected`` or ``disconnected`` after a later poll.
+        """Start to connect; a later poll reports the result in ``connected`` or ``disconnected``.
 
         Parameters
         ----------
         connection_id:
-            A name that no other connection has.
+            Unique name of the connection.
         address:
             ``(IP address, port)``.
         send_buffer_bytes, receive_buffer_bytes:
-            Of the socket; -1 leaves them to the operating system.
+            Sizes of the socket's buffers in bytes; -1 for the operating system's default.
         builder:
-            Its ``build(sock, host)`` gives the transport and the authenticator; see
-            :class:`~kafkacore.network.ChannelBuilder`. ``None``: bytes as they are, and nobody asks.
+            A :class:`~kafkacore.network.ChannelBuilder`, whose ``build(sock, host)`` creates the transport
+            and the authenticator. ``None`` for plaintext without authentication.
         host:
-            Whom we want to talk to, for the builder.
+            Host name of the peer, for the builder.
 
         Raises
         ------
         IllegalStateError
-            When the id is in use.
+            If the id is in use.
         OSError
-            When the address is none, or there is no socket to be had; then nothing is registered.
+            If the address is invalid or no socket can be created. Nothing is registered.
         KafkaError
-            What the builder raises, such as for certificates that cannot be read; nothing is registered.
+            If the builder fails, for example on an unreadable certificate. Nothing is registered.
         """
         self.channels.check_usable()
         self.channels.check_unused(connection_id)
@@ -166,13 +168,24 @@ cdef class Selector:
             self.fail(self.channels.get(connection_id), error)
 
     def register(self, str connection_id, sock, builder=None, str host=""):
-        """Take over a connected socket, one that was accepted; only with a ``builder``, as of
-        :meth:`connect`, is it reported in ``connected``. What that raises leaves the socket to the caller.
+        """Take ownership of an accepted socket.
+
+        The connection is reported in ``connected`` only if it has a ``builder``. If this method raises, the
+        caller still owns the socket.
+
+        Parameters
+        ----------
+        connection_id:
+            Unique name of the connection.
+        sock:
+            A connected socket.
+        builder, host:
+            See :meth:`connect`.
 
         Raises
         ------
         IllegalStateError
-            When the id is in use; the socket stays the caller's.
+            If the id is in use.
         """
         self.channels.check_usable()
         self.channels.check_unused(connection_id)
@@ -180,18 +193,20 @@ cdef class Selector:
         self.add(connection_id, sock, True, builder, host)
 
     def reauthenticate(self, str connection_id, payload):
-        """Authenticate a peer anew, who has asked for it by ``payload`` (SaslHandshake). Until that is over
-        its frames go to the channel's authenticator, which there must be; failure ends the connection.
+        """Reauthenticate a peer that requested it with the SaslHandshake request in ``payload`` (KIP-368).
+
+        The channel must have an authenticator, which receives the peer's frames until it is complete. If
+        reauthentication fails, the connection is closed.
         """
         self.reauthenticate_channel(self.channels.get(connection_id), payload)
 
     def register_listener(self, str listener_id, sock):
-        """Watch a listening socket, which stays the caller's; see ``accepted``."""
+        """Accept connections from a listening socket; see ``accepted``. The caller keeps ownership of it."""
         self.channels.check_usable()
         self.listeners.add(listener_id, sock)
 
     def unregister_listener(self, str listener_id):
-        """Watch a listening socket no longer, before its owner closes it; an unknown id is nothing to do."""
+        """Stop watching a listening socket. Call this before closing it. An unknown id is ignored."""
         self.channels.check_usable()
         self.listeners.remove(listener_id)
 
@@ -201,32 +216,40 @@ cdef class Selector:
         return channel is not None and channel.is_ready
 
     def channel(self, str connection_id):
-        """The :class:`KafkaChannel`, or ``None``."""
+        """Return the :class:`KafkaChannel` with this id, or ``None``."""
         return self.channels.get(connection_id)
 
     def channel_ids(self):
-        """Ids of all open connections."""
+        """Return the ids of all open connections."""
         return list(self.channels.by_id)
 
     def attach_heartbeat(self, str connection_id, NativeHeartbeat heartbeat not None):
-        """Have ``line`` write on this connection, and on no other, until it ends; ``False`` if there is none,
-        or its bytes do not travel as they are."""
+        """Let ``heartbeat`` write on this connection until the connection is closed.
+
+        The heartbeat is detached from any other connection.
+
+        Returns
+        -------
+        bool
+            ``False`` if the connection does not exist or is not plaintext without authentication.
+        """
         cdef KafkaChannel channel = self.channels.get(connection_id)
         self.channels.check_usable()
         cut = self.channels.release_heartbeat(heartbeat, channel)
         if cut is not None:
-            self.end(cut, ConnectionPhase.LOCAL_CLOSE, "a heartbeat was cut short on it", None)
+            self.end(cut, ConnectionPhase.LOCAL_CLOSE, "a heartbeat was only partly written", None)
         return channel is not None and channel.attach_heartbeat(heartbeat)
 
     def mute(self, str connection_id):
-        """Read nothing from this connection until :meth:`unmute`."""
+        """Stop reading from this connection until :meth:`unmute`."""
         self.set_muted(connection_id, True)
 
     def unmute(self, str connection_id):
+        """Resume reading from this connection."""
         self.set_muted(connection_id, False)
 
     def close(self, str connection_id):
-        """Close one connection, without a report in ``disconnected``; an unknown id is nothing to do."""
+        """Close a connection without reporting it in ``disconnected``. An unknown id is ignored."""
         cdef KafkaChannel channel = self.channels.get(connection_id)
         self.channels.check_usable()
         self.failed.pop(connection_id, None)
@@ -234,36 +257,45 @@ cdef class Selector:
             self.channels.drop(channel)
 
     def close_all(self):
-        """Close every connection and the Selector, once; a forked child leaves the parent's alone."""
+        """Close all connections and the selector. In a forked child, the parent's connections stay open."""
         self.unwritten.clear()
         self.channels.close_all()
 
     def wakeup(self):
-        """End the poll that runs, or the next one, at once. From any thread."""
+        """Make the current poll, or the next one, return immediately. Any thread may call this."""
         self.poller.wakeup()
 
     # ---- Frames -------------------------------------------------------------------------------------------
 
     def send(self, NetworkSend send not None):
-        """Hand over a frame; it is written by later polls.
+        """Queue a frame, which later polls write.
+
+        If the connection has been closed and the caller has not seen that yet, the frame is dropped.
 
         Raises
         ------
         IllegalStateError
-            When there is no such connection, or its last frame is not yet written whole.
+            If the connection does not exist, or its previous frame is not yet completely written.
         """
         cdef KafkaChannel channel = self.channels.get(send.destination_id)
         self.channels.check_usable()
         if channel is None:
-            # It has ended, and its owner is about to read so, or has not got to it yet.
+            # Its owner has yet to process that it was closed.
             if send.destination_id in self.failed or send.destination_id in self.disconnected:
                 return
-            raise IllegalStateError(f"there is no connection {send.destination_id}; connect to it first")
+            raise IllegalStateError(f"no connection {send.destination_id}: call connect() first")
         channel.set_send(send)
         self.unwritten.append(channel)
 
     def send_now(self, NetworkSend send not None):
-        """As :meth:`send`, but write at once: whether all is out, of which no poll tells; else polls do."""
+        """Send a frame like :meth:`send`, but try to write it immediately.
+
+        Returns
+        -------
+        bool
+            ``True`` if the frame was completely written; then no poll reports it in ``completed_sends``.
+            ``False`` if later polls write the rest.
+        """
         cdef KafkaChannel channel
         self.send(send)
         channel = self.channels.get(send.destination_id)
@@ -274,20 +306,22 @@ cdef class Selector:
         self.unwritten.pop()
         return True
 
-    def poll(self, double timeout_ms, bint tell_sends=True):
-        """Do all the I/O there is to do, and wait for some if there is none.
+    def poll(self, double timeout_ms, bint return_on_completed_sends=True):
+        """Perform all pending I/O, or wait until some is possible.
+
+        The error of a connection is never raised, but reported in ``disconnected``.
 
         Parameters
         ----------
         timeout_ms:
-            The longest wait. A :meth:`wakeup` or a signal may end it early.
-        tell_sends:
-            Do not wait after a frame has been written whole: somebody wants to know.
+            Maximum milliseconds to wait. :meth:`wakeup` or a signal may end the wait early.
+        return_on_completed_sends:
+            Whether to return without waiting once a frame has been completely written.
 
         Raises
         ------
         IllegalStateError
-            In a forked child, or after :meth:`close_all`. What goes wrong with a connection is never raised.
+            If called in a forked child or after :meth:`close_all`.
         """
         cdef int count, at
         cdef double now_ms
@@ -301,8 +335,8 @@ cdef class Selector:
             timeout_ms = 0
         count = self.poller.wait_events(
             self.listeners.wait_ms(self.wait_ms(timeout_ms)),
-            tell_sends and len(self.completed_sends) > 0,
-            write_on,
+            return_on_completed_sends and len(self.completed_sends) > 0,
+            continue_write,
             <PyObject *> self.channels,
         )
         now_ms = self.clock.monotonic_ms()
@@ -325,17 +359,18 @@ cdef class Selector:
             raise cause
         self.is_interrupted = False
 
-    # ---- The parts of a poll ------------------------------------------------------------------------------
+    # ---- Steps of a poll ----------------------------------------------------------------------------------
 
     cdef int clear(self) except -1:
-        # New lists, not emptied ones: the caller may still hold the last poll's.
+        # Create new lists, because the caller may still hold those of the last poll.
         self.connected, self.completed_sends, self.completed_receives, self.accepted = [], [], [], []
         self.disconnected = {}
         return 0
 
     cdef int write_unwritten(self) except -1:
-        """Write at once what has come since the last poll: mostly the socket takes all, and is never watched
-        for room.
+        """Write the frames queued since the last poll.
+
+        The socket usually accepts all of a frame, so that it need not be watched for writability.
         """
         cdef KafkaChannel channel
         cdef double now_ms
@@ -348,12 +383,12 @@ cdef class Selector:
                 if not channel.is_ready or channel.pending_send is None:
                     continue
                 self.channels.touch(channel, now_ms)
-                if channel.waits_for_room or not channel.must_reauthenticate(now_ms):
+                if channel.is_write_blocked or not channel.must_reauthenticate(now_ms):
                     self.write(channel)
                 else:
                     self.reauthenticate_channel(channel, None)
         except BaseException:
-            # Ctrl-C in what is Python's. Those behind are the next poll's.
+            # Ctrl-C in Python code: the next poll writes the remaining frames.
             self.unwritten = unwritten + self.unwritten
             raise
         return 0
@@ -375,11 +410,14 @@ cdef class Selector:
         return 0
 
     cdef int serve_buffered(self, double now_ms) except -1:
-        """Read on where a share or a frame ended in the middle of what had come already."""
+        """Continue to read channels that have received data left in a buffer.
+
+        That happens when a channel used up its share of a poll or when TLS has decrypted more than was read.
+        """
         cdef KafkaChannel channel
         waiting, self.buffered = self.buffered, []
         try:
-            # Once each, however often it was muted and unmuted: it is to have one share.
+            # A channel that was muted and unmuted may be listed twice, but gets one share.
             for channel in dict.fromkeys(waiting):
                 if channel.wants_buffered():
                     self.channels.touch(channel, now_ms)
@@ -399,7 +437,7 @@ cdef class Selector:
         except (InvalidReceiveError, MemoryError) as error:
             self.end(channel, ConnectionPhase.READY, str(error), error)
             return 0
-        if not channel.has_begun and not channel.reader.has_frames and channel.reader.is_amid_frame():
+        if not channel.has_begun and not channel.reader.has_frames and channel.reader.has_partial_frame():
             channel.has_begun = True
             self.setup_deadlines.start(channel, now_ms)
         if result == ENDED:
@@ -425,7 +463,7 @@ cdef class Selector:
         return self.channels.update_interest(channel)
 
     cdef int on_failed_write(self, KafkaChannel channel, int error) except -1:
-        """Read what the peer had said before it went, then end the channel."""
+        """Read what the peer sent before it disconnected, then close the channel."""
         cdef bint is_readable = not channel.is_muted and not channel.is_starved
         try:
             while is_readable and channel.read(self.read_buffer, self.completed_receives) == MORE:
@@ -439,7 +477,7 @@ cdef class Selector:
         self.end(channel, ConnectionPhase.FAILED_SEND, f"writing failed: {reason}", OSError(error, reason))
         return 0
 
-    # ---- Until it is ready --------------------------------------------------------------------------------
+    # ---- Connecting and authenticating --------------------------------------------------------------------
 
     cdef int add(self, str connection_id, sock, bint is_connected, builder, str host) except -1:
         cdef double now_ms = self.clock.monotonic_ms()
@@ -461,7 +499,7 @@ cdef class Selector:
         return self.prepare(channel)
 
     cdef int prepare(self, KafkaChannel channel) except -1:
-        """Go on with handshake and authentication."""
+        """Continue the TLS handshake and the authentication."""
         cdef int result
         try:
             result = channel.prepare(self.read_buffer, self.completed_receives)
@@ -487,7 +525,7 @@ cdef class Selector:
         if channel.pending_send is not None:
             self.unwritten.append(channel)
         if channel.is_starved:
-            # Behind the last word of the authentication a frame has begun.
+            # The beginning of a frame arrived together with the last bytes of the authentication.
             self.channels.wait_for_memory(channel)
         else:
             self.note_buffered(channel)
@@ -497,7 +535,10 @@ cdef class Selector:
         return 0
 
     cdef int notify_authenticated(self, KafkaChannel channel, bint is_again, bint is_success) except -1:
-        """Last, when all else is done: Ctrl-C may come in what is Python's."""
+        """Call ``on_authenticated``.
+
+        Callers do this last, because Ctrl-C may interrupt the Python callback.
+        """
         if self.on_authenticated is not None:
             now_ms = self.clock.monotonic_ms()
             is_again = is_again and channel.authenticator is not None
@@ -505,7 +546,7 @@ cdef class Selector:
         return 0
 
     cdef int reauthenticate_channel(self, KafkaChannel channel, payload) except -1:
-        """Authenticate a channel anew; its frame, if it has one, is written afterwards."""
+        """Reauthenticate a channel. A queued frame is written afterwards."""
         cdef double now_ms = self.clock.monotonic_ms()
         channel.reauthentication_started_ms = now_ms
         try:
@@ -515,10 +556,10 @@ cdef class Selector:
         self.setup_deadlines.start(channel, now_ms)
         return self.prepare(channel)
 
-    # ---- Time ---------------------------------------------------------------------------------------------
+    # ---- Time-outs ----------------------------------------------------------------------------------------
 
     cdef double wait_ms(self, double timeout_ms) except -1:
-        """How long may be waited without missing what is due."""
+        """Return how long to wait at most so that no deadline is missed."""
         cdef double due_ms
         if self.failed or self.buffered:
             return 0
@@ -528,19 +569,18 @@ cdef class Selector:
         return max(min(timeout_ms, due_ms - <double> self.clock.monotonic_ms()), 0)
 
     cdef int close_due(self, double now_ms) except -1:
-        """Close what is due."""
         self.close_delayed(now_ms)
         self.close_late(now_ms)
         self.close_idle(now_ms)
         return 0
 
     cdef int close_delayed(self, double now_ms) except -1:
-        """Close channels that failed authentication a while ago, after the authenticator's last frame."""
+        """Close channels whose failed authentication was to be answered after a delay."""
         cdef KafkaChannel channel = self.delayed_closes.next_due(now_ms)
         while channel is not None:
             error = self.delayed_closes.error
             if error.answer is not None:
-                # What the socket does not take at once is not worth a wait.
+                # Do not wait if the socket cannot accept all of it.
                 NetworkSend(channel.id, error.answer).write_to(channel.transport)
             self.end(channel, ConnectionPhase.AUTHENTICATION_FAILED, str(error), error)
             channel = self.delayed_closes.next_due(now_ms)
@@ -555,17 +595,18 @@ cdef class Selector:
         return 0
 
     cdef int close_idle(self, double now_ms) except -1:
-        """Close what has been idle for too long, the oldest first, and what keeps memory from others."""
+        """Close idle channels, and channels with stalled frames whose memory others need."""
         cdef KafkaChannel channel = self.channels.next_expired(now_ms)
         while channel is not None:
-            self.end(channel, ConnectionPhase.EXPIRED, self.channels.why_expired, self.channels.expiry_error)
+            reason = self.channels.expiry_reason
+            self.end(channel, ConnectionPhase.EXPIRED, reason, self.channels.expiry_error)
             channel = self.channels.next_expired(now_ms)
         return 0
 
-    # ---- The end ------------------------------------------------------------------------------------------
+    # ---- Closing ------------------------------------------------------------------------------------------
 
     cdef int end_failed(self, KafkaChannel channel, error) except -1:
-        """End a channel for what its handshake or its authenticator has raised."""
+        """Close a channel whose handshake or authenticator raised ``error``."""
         if isinstance(error, AuthenticationFailedError):
             return self.delay_close(channel, error)
         if not isinstance(error, Exception):
@@ -573,13 +614,13 @@ cdef class Selector:
             return self.end(channel, ConnectionPhase.LOCAL_CLOSE, "interrupted", None)
         reason = str(error)
         if not isinstance(error, (KafkaProtocolError, MemoryError)):
-            # A mechanism may be its user's own code. One connection is not all of them.
-            logger.error("authentication of %s failed by a bug", channel.id, exc_info=error)
+            # A mechanism may be user code, whose errors must not affect other connections.
+            logger.error("authentication of %s failed with an unexpected error", channel.id, exc_info=error)
             reason = f"{type(error).__name__}: {error}"
         return self.end(channel, ConnectionPhase.AUTHENTICATE, reason, error)
 
     cdef int delay_close(self, KafkaChannel channel, error) except -1:
-        """Authentication has failed: answer and close after the authenticator's delay."""
+        """Respond to a failed authentication and close the channel after the authenticator's delay."""
         cdef double delay_ms = 0
         if channel.authenticator is not None and channel.is_handshaken:
             delay_ms = channel.authenticator.failure_delay_ms
@@ -591,7 +632,7 @@ cdef class Selector:
         return self.notify_authenticated(channel, channel.has_been_ready, False)
 
     cdef int fail(self, KafkaChannel channel, int error) except -1:
-        """End a channel for an errno, or for what its transport knows better."""
+        """Close a channel because of an errno, or of the transport's more specific error."""
         cause = channel.transport.error
         if cause is None:
             phase = (
@@ -602,7 +643,7 @@ cdef class Selector:
             reason = os.strerror(error)
             return self.end(channel, phase, reason, OSError(error, reason))
         if not isinstance(cause, Exception):
-            # Ctrl-C inside the engine, which may have lost bytes by that.
+            # Ctrl-C inside the TLS engine, which may have lost bytes.
             self.interrupt = cause
             return self.end(channel, ConnectionPhase.LOCAL_CLOSE, "interrupted", None)
         is_refused = isinstance(cause, AuthenticationFailedError)
@@ -611,11 +652,11 @@ cdef class Selector:
         return self.notify_authenticated(channel, channel.has_been_ready, False) if is_refused else 0
 
     cdef int end(self, KafkaChannel channel, phase, str reason, error) except -1:
-        """Close a channel and report it, in this poll if one runs, else in the next."""
-        # First: Ctrl-C in the engine's last word leaves nobody waiting for an answer.
+        """Close a channel and report it in the current poll or the next one."""
+        # Before the close, because Ctrl-C during a TLS shutdown must not prevent the report.
         self.failed[channel.id] = ChannelState(phase, reason, error)
         self.channels.drop(channel)
-        logger.debug("connection %s ended (%s): %s", channel.id, phase.value, reason)
+        logger.debug("connection %s closed (%s): %s", channel.id, phase.value, reason)
         return 0
 
     # ---- Book-keeping -------------------------------------------------------------------------------------
@@ -626,7 +667,7 @@ cdef class Selector:
         if channel is None:
             if connection_id in self.failed or connection_id in self.disconnected:
                 return 0
-            raise IllegalStateError(f"there is no connection {connection_id}")
+            raise IllegalStateError(f"no connection {connection_id}")
         channel.is_muted = is_muted
         self.note_buffered(channel)
         return self.channels.update_interest(channel)

@@ -16,22 +16,22 @@ cdef class NetworkSend:
     cdef readonly Py_ssize_t size_in_bytes
     cdef readonly Py_ssize_t remaining
     cdef uint8_t header[4]
-    # Of a frame of a few pieces, which is most, they are the two arrays below.
+    # For a frame of few pieces, as most are, these point to the two arrays below.
     cdef Py_buffer *views
     cdef iovec *vector
     cdef Py_buffer few_views[3]
     cdef iovec few_vectors[4]
     cdef int view_count
     cdef int vector_count
-    # The first piece that is not wholly written; its iovec has been moved past what is.
+    # Index of the first piece that is not completely written. Its iovec starts at the first unwritten byte.
     cdef int vector_at
-    # Of pieces that lie in files, whose iovecs have no base: which they are, and where they go on.
+    # Pieces that are parts of files, and their next positions. Their iovecs have no base.
     cdef list slices
     cdef file_piece *files
     cdef int file_count
     cdef int file_at
 
-    # A channel has it, and is its only writer.
+    # Whether a channel owns the frame. Only that channel may write it.
     cdef bint is_taken
 
     cdef int begin(self) except -1

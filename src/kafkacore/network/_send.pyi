@@ -5,20 +5,20 @@ from typing_extensions import Buffer
 
 @final
 class NetworkSend:
-    """A frame to be written; the 4 bytes of its size are added.
+    """A frame to send. The 4 bytes of its size field are added to the pieces.
 
     Parameters
     ----------
     destination_id:
-        Of the channel.
+        Id of the channel.
     pieces:
-        Buffers and :class:`~kafkacore.wire.FileSlice`, in order. They are held, and must not change, until
-        all is written or the channel has closed.
+        Buffers and :class:`~kafkacore.wire.FileSlice` objects, in order. They are referenced, and must not
+        change, until the frame is completely written or the channel is closed.
 
     Raises
     ------
     ValueError
-        When the pieces are together more than a frame can hold, 2 GiB - 1.
+        If the pieces exceed 2 GiB - 1, the maximum size of a frame.
     """
 
     destination_id: str
@@ -27,9 +27,12 @@ class NetworkSend:
     def __new__(cls, destination_id: str, pieces: Sequence[Buffer]) -> Self: ...
     @property
     def is_completed(self) -> bool:
-        """Whether the transport has taken all of it."""
+        """Whether the frame has been completely written to the transport."""
     @property
     def holds_pieces(self) -> bool:
-        """Whether the buffers are still needed; ``False`` once all is written or the channel has closed."""
+        """Whether the pieces are still referenced.
+
+        They are released when the frame is completely written or the channel is closed.
+        """
     def drain(self) -> bytes:
-        """All that has not been written, as bytes; nothing is left. For stand-ins of a :class:`Selector`."""
+        """Return the unwritten bytes and mark the frame as written. For mocks of :class:`Selector`."""

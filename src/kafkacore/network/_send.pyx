@@ -1,6 +1,6 @@
-"""One frame on its way out: pieces in, bytes handed to a transport, no joined copy.
+"""Write a frame that consists of several buffers and file parts, without joining them into one copy.
 
-Does not know: channels, messages. Source of the behaviour: Kafka's ``NetworkSend`` and ``ByteBufferSend``.
+See also Kafka's ``NetworkSend`` and ``ByteBufferSend``.
 """
 
 cimport cython
@@ -23,32 +23,32 @@ from kafkacore.errors import IllegalStateError
 cdef enum:
     HEADER_SIZE = 4
     MAX_FRAME_SIZE = 0x7FFFFFFF
-    # Pieces of one system call; IOV_MAX is 1024 on Linux and the BSDs.
+    # Maximum pieces of one system call; IOV_MAX is 1024 on Linux and the BSDs.
     MAX_VECTOR = 1024
-    # As in the declaration.
+    # Size of NetworkSend.few_views.
     FEW_PIECES = 3
-    # A frame of several pieces up to this size is joined: cheaper than a list of pieces for the kernel to
-    # read.
+    # Several pieces of up to this many bytes in total are copied into one, which is cheaper than passing them
+    # separately to the kernel.
     JOINED_SIZE = 512
 
 
 @cython.freelist(64)
 @cython.final
 cdef class NetworkSend:
-    """A frame to be written; the 4 bytes of its size are added.
+    """A frame to send. The 4 bytes of its size field are added to the pieces.
 
     Parameters
     ----------
     destination_id:
-        Of the channel.
+        Id of the channel.
     pieces:
-        Buffers and :class:`~kafkacore.wire.FileSlice`, in order. They are held, and must not change, until
-        all is written or the channel has closed.
+        Buffers and :class:`~kafkacore.wire.FileSlice` objects, in order. They are referenced, and must not
+        change, until the frame is completely written or the channel is closed.
 
     Raises
     ------
     ValueError
-        When the pieces are together more than a frame can hold, 2 GiB - 1.
+        If the pieces exceed 2 GiB - 1, the maximum size of a frame.
     """
 
     def __cinit__(self, str destination_id, pieces):
@@ -66,7 +66,7 @@ cdef class NetworkSend:
         self.vector_count = 1
         for piece in pieces:
             if self.view_count + self.file_count == count:
-                raise ValueError("the pieces have changed while they were read")
+                raise ValueError("the number of pieces changed during iteration")
             if isinstance(piece, FileSlice):
                 self.add_file(<FileSlice> piece, count)
                 size += (<FileSlice> piece).size
@@ -79,16 +79,18 @@ cdef class NetworkSend:
             size += self.views[self.view_count].len
             self.view_count += 1
         if size > MAX_FRAME_SIZE:
-            raise ValueError(f"{size} bytes do not fit one frame")
+            raise ValueError(f"a frame of {size} bytes exceeds the maximum of {MAX_FRAME_SIZE}")
         store_int32(self.header, <int> size)
         self.vector[0].iov_base = self.header
         self.vector[0].iov_len = HEADER_SIZE
         self.size_in_bytes = self.remaining = HEADER_SIZE + size
 
     cdef int begin(self) except -1:
-        """Belong to a channel, for good."""
+        """Assign the frame to a channel. This can be done only once."""
         if self.is_taken:
-            raise IllegalStateError(f"a frame to {self.destination_id} is sent once; make another one")
+            raise IllegalStateError(
+                f"this frame to {self.destination_id} has already been sent; create a new NetworkSend"
+            )
         self.is_taken = True
         return 0
 
@@ -99,7 +101,7 @@ cdef class NetworkSend:
             if self.files == NULL:
                 raise MemoryError()
         if piece.fd < 0:
-            raise ValueError("part of a file that has been released")
+            raise ValueError("the FileSlice has already been released")
         self.slices.append(piece)
         self.files[self.file_count].fd = piece.fd
         self.files[self.file_count].position = piece.position
@@ -120,20 +122,23 @@ cdef class NetworkSend:
 
     @property
     def is_completed(self):
-        """Whether the transport has taken all of it."""
+        """Whether the frame has been completely written to the transport."""
         return self.remaining == 0
 
     @property
     def holds_pieces(self):
-        """Whether the buffers are still needed; ``False`` once all is written or the channel has closed."""
+        """Whether the pieces are still referenced.
+
+        They are released when the frame is completely written or the channel is closed.
+        """
         return self.view_count > 0 or self.file_count > 0
 
     def drain(self):
-        """All that has not been written, as bytes; nothing is left. For stand-ins of a :class:`Selector`."""
+        """Return the unwritten bytes and mark the frame as written. For mocks of :class:`Selector`."""
         cdef list left = []
         cdef int at
         if self.is_taken:
-            raise IllegalStateError(f"the frame to {self.destination_id} is its connection's")
+            raise IllegalStateError(f"the frame to {self.destination_id} belongs to its connection")
         for at in range(self.vector_at, self.vector_count):
             if self.vector[at].iov_base == NULL:
                 piece = self.read_file(self.vector[at].iov_len)
@@ -146,19 +151,22 @@ cdef class NetworkSend:
         return b"".join(left)
 
     cdef bytes read_file(self, size_t size):
-        """What is left of the next piece that lies in a file."""
+        """Return the unwritten bytes of the next file piece."""
         cdef file_piece *file = &self.files[self.file_at]
         self.file_at += 1
         return os.pread(file.fd, size, file.position)
 
     @cython.nonecheck(False)
     cdef int write_to(self, TransportLayer transport) noexcept nogil:
-        """Write what the transport takes: 1 when all is written, 0 when not, or the negative errno."""
+        """Write as much as the transport accepts.
+
+        Return 1 when the frame is completely written, 0 when some of it is left, or the negative errno.
+        """
         cdef Py_ssize_t sent, left
         cdef iovec *moved
         while self.remaining > 0:
             if self.vector_at >= self.vector_count:
-                # Its pieces have been let go of.
+                # The pieces have been released.
                 return -EPIPE
             if self.vector[self.vector_at].iov_base == NULL:
                 sent = self.write_file(transport)
@@ -180,7 +188,7 @@ cdef class NetworkSend:
 
     @cython.nonecheck(False)
     cdef Py_ssize_t write_some(self, TransportLayer transport) noexcept nogil:
-        """Write of the pieces in memory before the next one in a file."""
+        """Write from the memory pieces up to the next file piece."""
         cdef int end = self.vector_at
         cdef int last = min(self.vector_count, self.vector_at + <int> MAX_VECTOR)
         cdef uint8_t joined[JOINED_SIZE]
@@ -189,7 +197,7 @@ cdef class NetworkSend:
         while end < last and self.vector[end].iov_base != NULL:
             size += self.vector[end].iov_len
             end += 1
-        # What stands before a part of a file waits for it, and goes in one packet with it.
+        # With `more` set, bytes before a file piece are sent in the same packet as that piece.
         if end > self.vector_at + 1 and size <= JOINED_SIZE:
             one.iov_base = joined
             one.iov_len = self.join(joined, end)
@@ -197,7 +205,7 @@ cdef class NetworkSend:
         return transport.write(&self.vector[self.vector_at], end - self.vector_at, end < self.vector_count)
 
     cdef Py_ssize_t write_file(self, TransportLayer transport) noexcept nogil:
-        """Write of the next piece, which lies in a file."""
+        """Write from the next piece, which is part of a file."""
         cdef file_piece *file = &self.files[self.file_at]
         cdef size_t size = self.vector[self.vector_at].iov_len
         cdef Py_ssize_t sent = transport.write_file(file.fd, file.position, size)
@@ -209,7 +217,7 @@ cdef class NetworkSend:
 
     @cython.nonecheck(False)
     cdef size_t join(self, uint8_t *to, int end) noexcept nogil:
-        """Copy the pieces before ``end``, which fit; their size."""
+        """Copy the pieces before ``end`` to ``to``, which is large enough; return their size."""
         cdef size_t size = 0
         cdef int at
         for at in range(self.vector_at, end):
@@ -218,7 +226,7 @@ cdef class NetworkSend:
         return size
 
     cdef int release(self) except -1:
-        """Let go of the pieces; nothing more can be written of them."""
+        """Release the pieces. Nothing more of them can be written."""
         self.vector_at = self.vector_count
         while self.view_count > 0:
             self.view_count -= 1

@@ -4,9 +4,9 @@ from kafkacore.network._channel cimport KafkaChannel
 
 cdef class SetupDeadlines:
     cdef double timeout_ms
-    # (when, channel), in the order of time.
+    # Deque of (due time, channel), in order of time.
     cdef object waiting
-    # Why the last channel of next_late() is to be closed.
+    # Why the last channel of next_late() must be closed.
     cdef object phase
     cdef str reason
 

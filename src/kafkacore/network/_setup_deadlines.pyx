@@ -1,7 +1,7 @@
-"""Find accepted connections that have not authenticated, or not sent their first frame, in time.
+"""Find accepted connections that did not authenticate, or did not complete their first frame, in time.
 
-On a listener without authentication the limit is for the first frame. A connection that has sent nothing
-may stay, because clients open connections that they need later.
+On a listener without authentication only the first frame has a deadline. A connection that has not sent a
+byte stays open, because clients open connections before they need them.
 """
 
 cimport cython
@@ -16,12 +16,12 @@ from kafkacore.network.channel_state import ConnectionPhase
 
 @cython.final
 cdef class SetupDeadlines:
-    """Owned by one Selector.
+    """The setup deadlines of one Selector's channels.
 
     Parameters
     ----------
     timeout_ms:
-        Time for each of the two; infinity for no limit.
+        Maximum milliseconds for the authentication, and again for the first frame; infinity for no limit.
     """
 
     def __cinit__(self, double timeout_ms):
@@ -32,20 +32,20 @@ cdef class SetupDeadlines:
         return len(self.waiting)
 
     cdef int start(self, KafkaChannel channel, double now_ms) except -1:
-        """Begin to count: a channel has been accepted, is reauthenticated, or has begun its first frame."""
+        """Start a deadline for the authentication of a channel or for its first frame."""
         if self.timeout_ms < INFINITY:
             channel.setup_due_ms = now_ms + self.timeout_ms
             self.waiting.append((channel.setup_due_ms, channel))
         return 0
 
     cdef double next_due_ms(self) except? -1:
-        """When the first deadline is; infinity if there is none."""
+        """Return the next deadline; infinity if no channel has one."""
         return <double> self.waiting[0][0] if self.waiting else INFINITY
 
     cdef KafkaChannel next_late(self, double now_ms):
-        """A channel to be closed now, for ``phase`` and ``reason``; ``None`` if there is none.
+        """Return a channel to close now because of ``phase`` and ``reason``, or ``None``.
 
-        The channel leaves the list once it is closed, so that an interrupt before that loses none.
+        A channel is removed only after it has been closed, so that Ctrl-C before that does not lose it.
         """
         cdef KafkaChannel channel
         while self.waiting and <double> self.waiting[0][0] <= now_ms:
@@ -56,7 +56,7 @@ cdef class SetupDeadlines:
         return None
 
     cdef bint is_late(self, KafkaChannel channel, double now_ms) except -1:
-        # A later deadline has an entry of its own: of the first frame, or of a reauthentication.
+        # A deadline restarted for the first frame or a reauthentication has its own, later entry.
         if channel.is_closed or channel.is_close_delayed or channel.setup_due_ms > now_ms:
             return False
         if not channel.is_ready:

@@ -1,4 +1,4 @@
-"""Sockets as a Selector needs them: opened without blocking, accepted. Does not know: channels, frames."""
+"""Open and accept the non-blocking sockets of a Selector."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kafkacore.network._poller import READ, Poller
 logger = logging.getLogger(__name__)
 
 SocketOption = tuple[int, int, "int | bytes"]
-#: What a connection has if nothing is said: a frame is not held back for the next.
+#: Default socket options: send a small frame without waiting for more data.
 NO_DELAY: tuple[SocketOption, ...] = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
-#: Connections taken from one listener in one poll.
+#: Maximum number of connections accepted from one listener in one poll.
 MAX_ACCEPTS = 64
-#: How long a listener rests when there is no descriptor left for another connection.
+#: Milliseconds before a listener accepts again after the process ran out of file descriptors.
 ACCEPT_BACKOFF_MS = 100.0
-#: ``connect`` goes on by itself.
+#: Errors of ``connect`` that mean that the kernel continues to connect in the background.
 _IN_PROGRESS = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR}
-#: accept() can fail so without a fault of the listener; the next one may succeed at once.
-_PASSING = {errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.EINTR, errno.ENETDOWN, errno.EHOSTUNREACH}
+#: Errors of ``accept`` that concern one connection only; the next call may succeed immediately.
+_TRANSIENT = {errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.EINTR, errno.ENETDOWN, errno.EHOSTUNREACH}
 
 
 def open_connection(
@@ -32,32 +32,32 @@ def open_connection(
     receive_buffer_bytes: int,
     socket_options: Iterable[SocketOption] | None = None,
 ) -> tuple[socket.socket, int]:
-    """A non-blocking socket on its way to ``address``.
+    """Create a non-blocking socket and start to connect it to ``address``.
 
     Parameters
     ----------
     address:
         IP address and port.
     send_buffer_bytes, receive_buffer_bytes:
-        -1 leaves them to the operating system.
+        Sizes of the socket's buffers in bytes; -1 for the operating system's default.
     socket_options:
         Arguments of ``setsockopt``; ``None`` for :data:`NO_DELAY`.
 
     Returns
     -------
     (socket, int)
-        With 0 if it is connected already, -1 if it will be known later, else the errno of the failure.
+        The socket, and 0 if it is connected, -1 if it is still connecting, or the errno of the failure.
 
     Raises
     ------
     OSError
-        When ``address`` is no IP address and port, or no socket with these options could be made.
+        If ``address`` is not an IP address and port, or no socket with these options can be created.
     """
     host, port = address
     if not 0 < port < 65536:
-        # getaddrinfo would quietly take what is left of it modulo 65536.
-        raise OSError(errno.EADDRNOTAVAIL, f"{port} is no port")
-    # Numbers only: a name would block in the resolver. Whoever has a name asks client.resolve first.
+        # getaddrinfo would silently reduce it modulo 65536.
+        raise OSError(errno.EADDRNOTAVAIL, f"invalid port {port}: it must be between 1 and 65535")
+    # Only numeric addresses, because resolving a name would block. Callers use client.resolve for names.
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     family, kind, protocol, _, resolved = found[0]
     sock = socket.socket(family, kind, protocol)
@@ -78,14 +78,14 @@ def open_connection(
 
 
 class ListenerSet:
-    """Listening sockets of a Selector. They stay their owner's."""
+    """The listening sockets of a Selector, which the Selector does not own."""
 
     def __init__(self, clock: Clock, poller: Poller) -> None:
         self._clock = clock
         self._poller = poller
         self._listeners: dict[int, tuple[str, socket.socket]] = {}
-        #: fd → when it may be watched again.
-        self._resting: dict[int, float] = {}
+        #: fd → when to accept again.
+        self._backing_off: dict[int, float] = {}
 
     def add(self, listener_id: str, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -93,24 +93,24 @@ class ListenerSet:
         self._listeners[sock.fileno()] = (listener_id, sock)
 
     def remove(self, listener_id: str) -> None:
-        """Watch it no longer; connections that wait at it are nobody's."""
+        """Stop watching a listener. Connections in its backlog are not accepted."""
         for fd, (known_id, _) in list(self._listeners.items()):
             if known_id == listener_id:
                 del self._listeners[fd]
-                self._poller.set(fd, 0 if self._resting.pop(fd, None) is not None else READ, 0)
+                self._poller.set(fd, 0 if self._backing_off.pop(fd, None) is not None else READ, 0)
 
     def wait_ms(self, timeout_ms: float) -> float:
-        """Wake the listeners that have rested long enough; how long may be waited for the others."""
-        if not self._resting:
+        """Resume listeners whose back-off is over; return the wait until the next is, or ``timeout_ms``."""
+        if not self._backing_off:
             return timeout_ms
         now_ms = self._clock.monotonic_ms()
-        for fd in [fd for fd, until_ms in self._resting.items() if until_ms <= now_ms]:
-            del self._resting[fd]
+        for fd in [fd for fd, until_ms in self._backing_off.items() if until_ms <= now_ms]:
+            del self._backing_off[fd]
             self._poller.set(fd, 0, READ)
-        return min([timeout_ms, *(until_ms - now_ms for until_ms in self._resting.values())])
+        return min([timeout_ms, *(until_ms - now_ms for until_ms in self._backing_off.values())])
 
     def accept(self, fd: int, accepted: list[tuple[str, socket.socket, Any]]) -> None:
-        """Take the connections that wait at listener ``fd``, some at a time; no listener, nothing to do."""
+        """Accept up to ``MAX_ACCEPTS`` connections from listener ``fd``. An unknown ``fd`` is ignored."""
         if fd not in self._listeners:
             return
         listener_id, listener = self._listeners[fd]
@@ -120,12 +120,12 @@ class ListenerSet:
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in _PASSING:
+                if error.errno in _TRANSIENT:
                     continue
-                # Out of descriptors or memory, most likely: the connection still waits, and would be reported
-                # again at once and for ever.
-                logger.warning("listener %s cannot accept: %s", listener_id, error.strerror)
+                # Most likely out of descriptors or memory. The connection stays in the backlog, so without a
+                # back-off the poller would report it in a busy loop.
+                logger.warning("listener %s: failed to accept a connection: %s", listener_id, error.strerror)
                 self._poller.set(fd, READ, 0)
-                self._resting[fd] = self._clock.monotonic_ms() + ACCEPT_BACKOFF_MS
+                self._backing_off[fd] = self._clock.monotonic_ms() + ACCEPT_BACKOFF_MS
                 return
             accepted.append((listener_id, sock, address))

@@ -6,10 +6,10 @@ from kafkacore.network._poller cimport iovec
 from kafkacore.network._transport cimport TransportLayer
 
 cdef class TlsTransportLayer(TransportLayer):
-    # None before a client's first bytes.
+    # None on a server until a complete TLS record has arrived.
     cdef readonly object engine
     cdef object context
-    # The engine's memory on the side of the network.
+    # Encrypted bytes for the engine and from it.
     cdef object incoming
     cdef object outgoing
     cdef object engine_read
@@ -18,19 +18,19 @@ cdef class TlsTransportLayer(TransportLayer):
     cdef int fork_generation
     cdef bint is_server
     cdef bint is_ready
-    cdef bint has_heard
-    # A byte of a frame has been read: who the peers are is settled.
+    cdef bint has_received
+    # A byte of a frame has been read, so the peer is authenticated.
     cdef bint has_read
-    # The peer has said that nothing will follow.
+    # The peer has sent close_notify.
     cdef bint has_ended
-    # The engine may have more to give without the socket.
-    cdef bint is_holding
-    # Of the record that is not yet whole: how much of it has come, and how long it is with its header.
+    # The engine may have data that can be read without the socket.
+    cdef bint has_pending_data
+    # Bytes received of the incomplete record, and its size including the header.
     cdef Py_ssize_t record_have
     cdef Py_ssize_t record_size
-    # So much has come that the engine does not take before there is more; negative if it takes all.
-    cdef Py_ssize_t refused
-    # Encrypted, and not yet taken by the socket: what is left of it from `sent` on.
+    # Bytes in `incoming` that the engine cannot use until more arrive; -1 if it can use them all.
+    cdef Py_ssize_t unusable_bytes
+    # Encrypted bytes of which the socket has accepted only the first `sent`, or None.
     cdef bytes unsent
     cdef Py_ssize_t sent
     # Bytes of the frame that `unsent` was encrypted from. They count as written once all of it is sent.
@@ -40,9 +40,9 @@ cdef class TlsTransportLayer(TransportLayer):
     cdef int receive_some(self) except? -1
     cdef int check_first(self, const unsigned char *first, Py_ssize_t size) except -1
     cdef int flush(self) except? -1
-    cdef int answer(self) except -1
+    cdef int send_responses(self) except -1
     cdef int fail(self, error) except? -1
-    cdef int say_goodbye(self) except -1
+    cdef int send_close_notify(self) except -1
     cdef Py_ssize_t read_some(self, char *to, Py_ssize_t size) except? -1
     cdef bint can_read(self) except? -1
     cdef void walk_records(self, const unsigned char *data, Py_ssize_t size) noexcept

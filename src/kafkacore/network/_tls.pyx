@@ -1,18 +1,18 @@
-"""Transport of a TLS channel: Python's ``ssl`` engine between the frames and a non-blocking socket.
+"""TLS over a non-blocking socket with Python's ``ssl`` module, as in Kafka's ``SslTransportLayer``.
 
-The engine (:class:`ssl.SSLObject`) works on memory alone. Encrypted bytes are read from the socket in large
-pieces and given to it, and its output is written to the socket. ``ssl.SSLSocket`` would make two system
-calls for each TLS record of 16 KiB. The source of the behaviour is Kafka's ``SslTransportLayer``.
+The TLS engine (:class:`ssl.SSLObject`) works in memory. Encrypted bytes are read from the socket in large
+pieces and passed to it, and its output is written to the socket. ``ssl.SSLSocket`` would make two system
+calls for each TLS record of 16 KiB.
 
-- Bytes of a frame count as written when the socket has taken everything that the engine made of them. So a
-  channel never tracks bytes in transit, and a repeated write is always of the same bytes.
-- To ask the engine for an incomplete record raises an exception, which costs twenty times as much as a
-  record. So the transport follows the lengths of records and asks only for whole ones.
-- No poll reports bytes that the engine has already decrypted. The selector keeps a list of such channels
-  (``Selector.buffered``).
-- A peer may request new keys as often as it likes. One read takes at most ``MOST_IN_VAIN`` bytes beyond
-  twice what it returns, and a peer that leaves too many answers unread is disconnected.
-- A record that does not verify after the first frame is a lost connection, which is retried. It is not an
+- Bytes of a frame count as written when the socket has accepted all records that contain them. Therefore a
+  channel never tracks bytes in transit, and a repeated write always has the same bytes.
+- Reading an incomplete record from the engine raises an exception, which costs twenty times as much as
+  reading a record. Therefore the transport tracks record lengths and reads only complete records.
+- The poller does not report bytes that the engine has already decrypted. The selector keeps a list of such
+  channels (``Selector.buffered``).
+- A peer may request new keys as often as it likes. One read consumes at most ``MAX_EXCESS_BYTES`` more than
+  twice the bytes that it returns, and a peer that leaves too many responses unread is disconnected.
+- After the first frame, an invalid record counts as a lost connection, which is retried. It is not an
   authentication failure: an attacker that can change one byte must not be able to stop a client for good.
 """
 
@@ -34,7 +34,7 @@ import ssl
 from kafkacore.errors import (
     KafkaConnectionError, KafkaProtocolError, SilentTlsPeerError, SslAuthenticationError,
 )
-from kafkacore.network.tls_errors import hung_up, refusal, spoken_instead
+from kafkacore.network.tls_errors import describe_error, describe_plaintext, describe_silent_close
 
 cdef extern from "Python.h":
     enum:
@@ -42,46 +42,47 @@ cdef extern from "Python.h":
         PyBUF_WRITE
 
 cdef enum:
-    # What is asked of the socket at once: records have 16 KiB, and two system calls for each are too many.
+    # Bytes to read from the socket in one system call: eight records of 16 KiB.
     RECEIVE_SIZE = 128 * 1024
     RECORD_HEADER = 5
-    # With its header, and 2 KiB that versions before 1.3 may add.
+    # Header, 16 KiB of data, and 2 KiB that TLS versions before 1.3 may add.
     LARGEST_RECORD = 5 + 16 * 1024 + 2 * 1024
-    # Pieces of a frame below this are joined, so that they do not become records of a few bytes each.
+    # Smaller pieces of a frame are joined up to this size, to avoid records of a few bytes each.
     JOINED_SIZE = 64 * 1024
-    # Most that the engine is given at once: what it makes of it lies in memory until the socket takes it.
-    MOST_AT_ONCE = 1024 * 1024
-    # Up to here the lock that the engine gives away comes back soon enough without a word.
-    ENCRYPT_QUIETLY = 16 * 1024
-    # Bytes that a read takes beyond twice what it gives: a peer may send words to the engine without end.
-    MOST_IN_VAIN = 256 * 1024
-    # Words of the engine's own that wait for a peer who makes it say them, and does not take them.
-    MOST_UNHEARD = 64 * 1024
+    # Maximum bytes to encrypt at once. The result stays in memory until the socket accepts it.
+    MAX_ENCRYPT_SIZE = 1024 * 1024
+    # The engine releases the GIL while it encrypts. Up to this size no handoff is needed to get it back soon.
+    ENCRYPT_WITHOUT_HANDOFF = 16 * 1024
+    # Maximum bytes that a read consumes beyond twice the bytes that it returns. Otherwise a peer could keep
+    # the thread busy with TLS messages that contain no data.
+    MAX_EXCESS_BYTES = 256 * 1024
+    # Maximum bytes of TLS responses that a peer may cause and leave unread.
+    MAX_UNREAD_RESPONSES = 64 * 1024
     ALERT_SIZE = 7
 
-# A record of 2 bytes: fatal, and the message was not expected.
+# The fatal alert unexpected_message, as a record with 2 bytes of content.
 cdef const char *ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
 
-# For all, because nobody else runs between the socket's bytes coming here and their going to an engine.
+# Shared by all connections: the GIL is held from reading the socket until the engine has copied the bytes.
 cdef unsigned char receive_buffer[RECEIVE_SIZE]
 
 
 @cython.final
 cdef class TlsTransportLayer(TransportLayer):
-    """One connection's engine.
+    """A transport that encrypts with TLS.
 
     Parameters
     ----------
     context:
         An :class:`ssl.SSLContext` for the role.
     sock:
-        A non-blocking stream socket, which stays its owner's.
+        A non-blocking stream socket, which the transport does not own.
     is_server:
-        Whether the peer speaks first.
+        Whether this side is the TLS server.
     server_name:
-        Of a client: whom it wants to talk to, a host's name or address; sent to the server, and compared with
-        its certificate if the context says so. A dot at its end, which DNS allows and no certificate has, is
-        not part of it.
+        For a client, host name or address of the server. It is sent to the server, and compared with its
+        certificate if the context checks host names. A trailing dot, which DNS allows but certificates do
+        not contain, is removed.
     """
 
     def __cinit__(self, context, sock, bint is_server, str server_name=None):
@@ -91,7 +92,7 @@ cdef class TlsTransportLayer(TransportLayer):
         self.incoming = ssl.MemoryBIO()
         self.outgoing = ssl.MemoryBIO()
         if is_server:
-            # An engine takes 40 KiB, which who connects and says nothing whole, or no TLS, does not get.
+            # An engine costs 40 KiB, so it is created only after a complete TLS record has arrived.
             self.context = context
         else:
             self.start_engine(context, server_name.removesuffix(".") if server_name else None)
@@ -102,7 +103,7 @@ cdef class TlsTransportLayer(TransportLayer):
         self.engine_write = self.engine.write
         return 0
 
-    # ---- Before the first frame ---------------------------------------------------------------------------
+    # ---- Handshake ----------------------------------------------------------------------------------------
 
     cdef int handshake(self) except? -1:
         cdef int result
@@ -111,7 +112,9 @@ cdef class TlsTransportLayer(TransportLayer):
             if result <= 0:
                 return KC_READ if result == -EAGAIN else -EPIPE if result == 0 else result
             if self.record_have >= RECORD_HEADER and self.record_size > LARGEST_RECORD:
-                raise SslAuthenticationError(f"a TLS record of {self.record_size} bytes is longer than any")
+                raise SslAuthenticationError(
+                    f"invalid TLS record of {self.record_size} bytes; the maximum is {LARGEST_RECORD}"
+                )
             if <Py_ssize_t> self.incoming.pending > self.record_have:
                 self.start_engine(self.context, None)
         while not self.is_ready:
@@ -123,26 +126,26 @@ cdef class TlsTransportLayer(TransportLayer):
                 if result < 0:
                     return KC_WRITE if result == -EAGAIN else result
                 result = self.receive_some()
-                if not self.has_heard and (result == 0 or result == -ECONNRESET):
-                    raise SilentTlsPeerError(hung_up())
+                if not self.has_received and (result == 0 or result == -ECONNRESET):
+                    raise SilentTlsPeerError(describe_silent_close())
                 if result <= 0:
                     return KC_READ if result == -EAGAIN else -EPIPE if result == 0 else result
             except ssl.SSLError as error:
-                # Send the alert to the peer, too, if the socket takes it.
+                # Try to send the alert to the peer.
                 self.flush()
-                raise SslAuthenticationError(refusal(error, self.is_server)) from error
+                raise SslAuthenticationError(describe_error(error, self.is_server)) from error
         result = self.flush()
         if result < 0:
             return KC_WRITE if result == -EAGAIN else result
-        # With the peer's last word of the handshake its first frame may have come.
-        self.is_holding = self.incoming.pending > 0
+        # The peer's first frame may have arrived together with the end of the handshake.
+        self.has_pending_data = self.incoming.pending > 0
         return 0
 
     cdef int receive_some(self) except? -1:
-        """Hand the engine what the socket has: how many bytes, 0 at the end, or the negative errno."""
+        """Pass received bytes to the engine; return their number, 0 at the end, or the negative errno."""
         cdef Py_ssize_t got = poller.receive_bytes(self.fd, receive_buffer, RECEIVE_SIZE)
         if got > 0:
-            if not self.has_heard:
+            if not self.has_received:
                 self.check_first(receive_buffer, got)
             self.walk_records(receive_buffer, got)
             self.incoming.write(PyMemoryView_FromMemory(<char *> receive_buffer, got, PyBUF_READ))
@@ -151,21 +154,21 @@ cdef class TlsTransportLayer(TransportLayer):
         return <int> got
 
     cdef int check_first(self, const unsigned char *first, Py_ssize_t size) except -1:
-        """Whether it is TLS at all that the peer speaks, which the engine would say in riddles."""
+        """Raise an error if the peer does not speak TLS. The engine's own message would be misleading."""
         cdef iovec alert
-        self.has_heard = True
-        # A record of the handshake, or an alert.
+        self.has_received = True
+        # 22 is a handshake record, 21 an alert.
         if first[0] != 22 and first[0] != 21:
             if self.is_server:
-                # In the clear, as an engine would say it: clients know an alert by its first bytes.
+                # Send an unencrypted alert, as the engine would, by which clients recognize a TLS port.
                 alert.iov_base = <char *> ALERT
                 alert.iov_len = ALERT_SIZE
                 poller.send_vector(self.fd, &alert, 1, False)
             began = PyMemoryView_FromMemory(<char *> first, min(size, <Py_ssize_t> 4), PyBUF_READ)
-            raise SslAuthenticationError(spoken_instead(began, self.is_server))
+            raise SslAuthenticationError(describe_plaintext(began, self.is_server))
         return 0
 
-    # ---- In -----------------------------------------------------------------------------------------------
+    # ---- Reading ------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t read(self, void *to, Py_ssize_t size) noexcept nogil:
         with gil:
@@ -175,34 +178,35 @@ cdef class TlsTransportLayer(TransportLayer):
                 return self.fail(error)
 
     cdef Py_ssize_t read_some(self, char *to, Py_ssize_t size) except? -1:
-        cdef Py_ssize_t more, got = 0, came = 0
+        cdef Py_ssize_t more, got = 0, received = 0
         cdef bint is_drained = False
         cdef int result
         if self.error is not None:
             return -EPROTO
         if self.has_ended:
-            self.is_holding = False
+            self.has_pending_data = False
             return 0
         while got < size:
             if not self.can_read():
-                # What did not fill the room was all that the socket had, or it says so itself.
-                is_drained = is_drained or came >= 2 * got + MOST_IN_VAIN
+                # A read that did not fill the buffer has emptied the socket.
+                is_drained = is_drained or received >= 2 * got + MAX_EXCESS_BYTES
                 result = -EAGAIN if is_drained else self.receive_some()
                 if result <= 0:
-                    # At the end, too: a frame says how long it is, so a stream that is cut is known by that.
-                    self.is_holding = False
+                    # An end of the stream without close_notify is accepted, because a truncated frame is
+                    # detected by its size.
+                    self.has_pending_data = False
                     return got if got > 0 else result
                 is_drained = result < RECEIVE_SIZE
-                came += result
+                received += result
                 continue
             try:
                 more = self.engine_read(
                     size - got, PyMemoryView_FromMemory(to + got, size - got, PyBUF_WRITE)
                 )
             except ssl.SSLWantReadError:
-                # It was a word to the engine alone. What is behind it, it does not want without more.
-                self.answer()
-                self.refused = self.incoming.pending
+                # The record was a TLS message without data. The engine needs more bytes than the remaining.
+                self.send_responses()
+                self.unusable_bytes = self.incoming.pending
                 continue
             except ssl.SSLError as error:
                 if got == 0:
@@ -210,34 +214,36 @@ cdef class TlsTransportLayer(TransportLayer):
                 self.fail(error)
                 more = 0
             if more == 0:
-                # The peer has said that nothing will follow. Who comes again hears that, too.
+                # The peer sent close_notify. The next read returns 0, too.
                 self.has_ended = self.error is None
-                self.is_holding = got > 0
+                self.has_pending_data = got > 0
                 return got
             got += more
-            self.refused = -1
+            self.unusable_bytes = -1
             self.has_read = True
-            self.answer()
-        self.is_holding = self.can_read()
+            self.send_responses()
+        self.has_pending_data = self.can_read()
         return got
 
-    cdef int answer(self) except -1:
-        """Give the socket words of the engine's own, such as to new keys."""
+    cdef int send_responses(self) except -1:
+        """Send the engine's own messages, such as the response to a key update."""
         if not self.outgoing.pending:
             return 0
         if self.unsent is None:
             self.flush()
-        if <Py_ssize_t> self.outgoing.pending > MOST_UNHEARD:
-            raise KafkaProtocolError("it asks for new keys again and again, and does not read the answers")
+        if <Py_ssize_t> self.outgoing.pending > MAX_UNREAD_RESPONSES:
+            raise KafkaProtocolError(
+                "the peer keeps requesting new keys in TLS and does not read the responses"
+            )
         return 0
 
     cdef bint can_read(self) except? -1:
-        """Whether the engine has a whole record, or the rest of one; to ask it in vain costs as a read."""
+        """Return whether the engine has a complete record, or unread data of the last one."""
         cdef Py_ssize_t pending = self.incoming.pending
-        return self.record_have < pending != self.refused or <int> self.engine.pending() > 0
+        return self.record_have < pending != self.unusable_bytes or <int> self.engine.pending() > 0
 
     cdef void walk_records(self, const unsigned char *data, Py_ssize_t size) noexcept:
-        """Keep count of how much of the last record has come: header of 5 bytes, the last two its length."""
+        """Track how much of the last record has arrived. The last two bytes of its header are its length."""
         cdef Py_ssize_t taken
         while size > 0:
             if self.record_have < RECORD_HEADER:
@@ -256,12 +262,12 @@ cdef class TlsTransportLayer(TransportLayer):
                 self.record_have = 0
 
     cdef bint has_unread(self) noexcept nogil:
-        return self.is_holding or poller.has_unread(self.fd)
+        return self.has_pending_data or poller.has_unread(self.fd)
 
     cdef bint has_buffered(self) noexcept nogil:
-        return self.is_holding
+        return self.has_pending_data
 
-    # ---- Out ----------------------------------------------------------------------------------------------
+    # ---- Writing ------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t write(self, const iovec *vector, int count, bint more) noexcept nogil:
         with gil:
@@ -302,18 +308,18 @@ cdef class TlsTransportLayer(TransportLayer):
             block_free(joined)
 
     cdef Py_ssize_t encrypt_file(self, int file, int64_t position, Py_ssize_t size) except? -1:
-        cdef Py_ssize_t asked = min(size, <Py_ssize_t> MOST_AT_ONCE)
+        cdef Py_ssize_t requested = min(size, <Py_ssize_t> MAX_ENCRYPT_SIZE)
         cdef Py_ssize_t got
         cdef char *piece
         cdef Py_ssize_t written = self.report_earlier()
         if written != 0:
             return written
-        piece = <char *> block_alloc(asked)
+        piece = <char *> block_alloc(requested)
         if piece == NULL:
             raise MemoryError()
         try:
             with nogil:
-                got = pread(file, piece, asked, position)
+                got = pread(file, piece, requested, position)
                 gil_handoff_request()
             gil_handoff_received()
             if got <= 0:
@@ -324,16 +330,16 @@ cdef class TlsTransportLayer(TransportLayer):
 
     cdef Py_ssize_t encrypt(self, const char *data, Py_ssize_t size) except? -1:
         """Encrypt bytes and send the records; return as ``report_written``."""
-        size = min(size, <Py_ssize_t> MOST_AT_ONCE)
-        if size > ENCRYPT_QUIETLY:
-            # The engine gives the lock away while it computes, and wants it back.
+        size = min(size, <Py_ssize_t> MAX_ENCRYPT_SIZE)
+        if size > ENCRYPT_WITHOUT_HANDOFF:
+            # The engine releases the GIL while it encrypts.
             gil_handoff_request()
         try:
             self.unreported = self.engine_write(PyMemoryView_FromMemory(<char *> data, size, PyBUF_READ))
         except ssl.SSLWantReadError as error:
-            raise KafkaConnectionError("it negotiates TLS anew while it is written to") from error
+            raise KafkaConnectionError("the peer started a TLS renegotiation during a write") from error
         finally:
-            if size > ENCRYPT_QUIETLY:
+            if size > ENCRYPT_WITHOUT_HANDOFF:
                 gil_handoff_received()
         return self.report_written()
 
@@ -354,7 +360,7 @@ cdef class TlsTransportLayer(TransportLayer):
         return written
 
     cdef int flush(self) except? -1:
-        """Give the socket what the engine has made; 0 when it took all, else the negative errno."""
+        """Send the engine's output; return 0 when all of it is sent, else the negative errno."""
         cdef Py_ssize_t sent
         cdef iovec piece
         while True:
@@ -375,35 +381,35 @@ cdef class TlsTransportLayer(TransportLayer):
             if self.sent == PyBytes_GET_SIZE(self.unsent):
                 self.unsent = None
 
-    # ---- The end ------------------------------------------------------------------------------------------
+    # ---- Closing ------------------------------------------------------------------------------------------
 
     cdef int fail(self, error) except? -1:
-        """Keep what went wrong for who reads the errno."""
+        """Store the error that explains the returned errno."""
         if isinstance(error, ssl.SSLError):
             cause = error
-            said = refusal(cause, self.is_server)
-            # Bytes that were changed on their way say nothing about who has sent them.
-            error = KafkaConnectionError(said) if self.has_read else SslAuthenticationError(said)
+            message = describe_error(cause, self.is_server)
+            # Bytes that were changed in transit do not mean that the peer failed to authenticate.
+            error = KafkaConnectionError(message) if self.has_read else SslAuthenticationError(message)
             error.__cause__ = cause
         self.error = error
         return -EPROTO
 
     cdef int close(self) except -1:
         try:
-            # A forked child has the same socket as its parent, who is still talking.
+            # A forked child must not close the TLS session of its parent.
             if self.is_ready and self.error is None and self.fork_generation == poller.fork_generation():
-                self.say_goodbye()
+                self.send_close_notify()
         finally:
-            # Somebody may hold the channel for a while, and an engine takes 40 KiB.
+            # Free the engine's 40 KiB now, because a caller may still reference the channel.
             self.engine = self.engine_read = self.engine_write = None
             self.incoming = self.outgoing = self.context = self.unsent = None
         return 0
 
-    cdef int say_goodbye(self) except -1:
+    cdef int send_close_notify(self) except -1:
         try:
             self.engine.unwrap()
         except ssl.SSLError:
-            pass  # It would like to hear the peer's last word as well, or has heard it.
+            pass  # unwrap() also wants the peer's close_notify, or has already received it.
         if self.unsent is None:
             self.flush()
         return 0

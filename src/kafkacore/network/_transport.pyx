@@ -1,8 +1,4 @@
-"""How the bytes of a channel travel: memory in and out, a count or an errno back.
-
-Does not know: frames, interest. Source of the boundary: Kafka's ``TransportLayer`` and
-``PlaintextTransportLayer``.
-"""
+"""Read and write the bytes of a channel, as Kafka's ``TransportLayer`` and ``PlaintextTransportLayer`` do."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -12,7 +8,7 @@ from kafkacore.network._poller cimport iovec
 
 
 cdef class TransportLayer:
-    """What every transport does; this one is closed from the start."""
+    """Base class of transports, which itself behaves like a closed connection."""
 
     cdef int handshake(self) except? -1:
         return 0
@@ -41,12 +37,12 @@ cdef class TransportLayer:
 
 @cython.final
 cdef class PlaintextTransportLayer(TransportLayer):
-    """The socket itself.
+    """A transport without encryption.
 
     Parameters
     ----------
     fd:
-        Of a non-blocking stream socket, which stays its owner's.
+        Descriptor of a non-blocking stream socket, which the transport does not own.
     """
 
     def __cinit__(self, int fd):

@@ -1,7 +1,4 @@
-"""How a channel comes to its transport and its authenticator: a listener's or a client's means in, both out.
-
-Does not know: certificates, mechanisms. Source of the shape: Kafka's ``ChannelBuilder``.
-"""
+"""Create the transport and the authenticator of new channels, as Kafka's ``ChannelBuilder`` does."""
 
 from __future__ import annotations
 
@@ -16,19 +13,19 @@ from kafkacore.network._transport import PlaintextTransportLayer, TransportLayer
 
 
 class ChannelBuilder:
-    """Of one client, or of one of a broker's listeners.
+    """Creates the channels of one client, or of one listener of a broker.
 
     Parameters
     ----------
     is_server:
-        Which end of the connections is ours.
+        Whether this side accepts the connections.
     context:
-        Gives the :class:`ssl.SSLContext` for the next connection; ``None`` for no TLS.
+        Returns the :class:`ssl.SSLContext` for the next connection; ``None`` for no TLS.
     authenticator:
-        Gives what asks the peer who it is, or says who we are, on a new connection to or from ``host``
-        (``kafkacore.security.authenticator.Authenticator``); ``None`` if nobody asks.
+        Returns the authenticator (``kafkacore.security.authenticator.Authenticator``) for a new connection to
+        or from the given host; ``None`` for no authentication.
     on_close:
-        Ends what runs for the authenticators.
+        Releases resources of the authenticators; called by :meth:`close`.
     """
 
     def __init__(
@@ -45,12 +42,19 @@ class ChannelBuilder:
         self._on_close = on_close
 
     def build(self, sock: socket.socket, host: str) -> tuple[TransportLayer, Any]:
-        """Of a new connection to or from ``host``, a name or an address.
+        """Return the transport and the authenticator of a new connection.
+
+        Parameters
+        ----------
+        sock:
+            The connection's socket.
+        host:
+            Host name or address of the peer.
 
         Raises
         ------
         SslAuthenticationError
-            There cannot be TLS with a host of that name.
+            If ``host`` is not a valid name for TLS.
         """
         transport: TransportLayer
         if self._context is None:
@@ -59,10 +63,10 @@ class ChannelBuilder:
             try:
                 transport = TlsTransportLayer(self._context(), sock, self._is_server, host)
             except ValueError as error:
-                raise SslAuthenticationError(f"no TLS with a host called {host!r}: {error}") from error
+                raise SslAuthenticationError(f"invalid host name for TLS: {host!r}: {error}") from error
         return transport, None if self._authenticator is None else self._authenticator(host)
 
     def close(self) -> None:
-        """No connection is made any more."""
+        """Release the resources of the authenticators. No more connections may be built."""
         if self._on_close is not None:
             self._on_close()

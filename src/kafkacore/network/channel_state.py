@@ -1,7 +1,4 @@
-"""Why a channel is gone: what :attr:`Selector.disconnected` holds. A noun; it knows no socket.
-
-(Kafka's ``ChannelState``.)
-"""
+"""Why a channel was closed, as :attr:`Selector.disconnected` reports it (Kafka's ``ChannelState``)."""
 
 from __future__ import annotations
 
@@ -9,40 +6,42 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-#: Of an authentication: whether the channel had been authenticated before, whether it has succeeded, for how
-#: long it has gone on if it had, and the time, in milliseconds.
+#: Callback after an authentication. Arguments: whether it was a reauthentication, whether it succeeded, the
+#: duration of a reauthentication in milliseconds, and the current time in milliseconds.
 OnAuthenticated = Callable[[bool, bool, float, float], None]
 
 
 class ConnectionPhase(Enum):
-    """How far a channel had come when it ended, or how it ended if that is known better."""
+    """The phase in which a channel was closed, or a more specific cause."""
 
-    #: Never connected: refused, unreachable, or no answer.
+    #: The connection was never established: refused, unreachable or timed out.
     NOT_CONNECTED = "not connected"
-    #: Connected, but not yet authenticated.
+    #: Connected, but TLS handshake or authentication was not complete.
     AUTHENTICATE = "authenticate"
+    #: Frames could be exchanged.
     READY = "ready"
-    #: Closed here, because nothing had happened on it for too long.
+    #: This side closed the channel because it was idle, or a frame made no progress, for too long.
     EXPIRED = "expired"
-    #: Closed here, because a frame could not be written.
+    #: This side closed the channel because a frame could not be written.
     FAILED_SEND = "failed send"
+    #: TLS or SASL authentication failed.
     AUTHENTICATION_FAILED = "authentication failed"
-    #: Closed here, because its owner said so.
+    #: The owner of the channel closed it, or an interrupt (Ctrl-C) did.
     LOCAL_CLOSE = "local close"
 
 
 class ChannelState(NamedTuple):
-    """The end of a channel.
+    """Why a channel was closed.
 
     Attributes
     ----------
     phase:
-        How far it had come, or how it ended.
+        The phase in which the channel was closed, or a more specific cause.
     reason:
-        A sentence for a log, without the peer's bytes in it.
+        A description for logs, which contains no bytes received from the peer.
     error:
-        The error behind it; ``None`` when the peer just closed its side.
-        :class:`~kafkacore.errors.InvalidReceiveError` when the peer sent what is no frame.
+        The underlying error, such as :class:`~kafkacore.errors.InvalidReceiveError` for an invalid frame.
+        ``None`` if there was none, for example if the peer closed the connection.
     """
 
     phase: ConnectionPhase

@@ -1,4 +1,4 @@
-"""What a :class:`~kafkacore.network.NativeHeartbeat` has to tell. A noun; it knows no socket."""
+"""Events that a :class:`~kafkacore.network.NativeHeartbeat` reports."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from enum import IntFlag
 
 
 class HeartbeatEvent(IntFlag):
-    """Several at once are added; none is a time-out."""
+    """Flags of the events that occurred; no flag means a time-out."""
 
     #: :meth:`NativeHeartbeat.wakeup` was called.
     WOKEN = 1
-    #: The line is closed, and will tell nothing any more.
+    #: The heartbeat is closed and will report no other events.
     CLOSED = 2
-    #: The connection is gone, or its peer is.
+    #: The connection was closed, by this side or by the broker.
     DISCONNECTED = 4
-    #: An answer with an error lies unread in the socket.
+    #: A response with an error code is unread in the socket.
     ERROR_ANSWER = 8
-    #: No answer within the session's time-out, and none lies unread.
+    #: No response arrived within the session timeout, not even an unread one.
     SILENT = 16
-    #: The application has not polled within its time; no more beats until it does.
+    #: The application did not poll in time; heartbeats pause until it does.
     POLL_OVERDUE = 32
-    #: What lies in the socket should be read: there is much of it, or it cannot be judged without the GIL.
+    #: The socket should be read: it has many unread bytes, or bytes that the heartbeat cannot interpret.
     UNREAD = 64
-    #: A beat is due, and waits for the end of a frame that the connection has written in part.
+    #: A heartbeat is due, but the connection must first finish a partly written frame.
     BLOCKED = 128

@@ -19,19 +19,20 @@
 #define MSG_NOSIGNAL 0
 #endif
 #ifndef POLLRDHUP
-#define POLLRDHUP 0 /* Then the end is seen when the next beat is due. */
+#define POLLRDHUP 0 /* Then a disconnect is detected when the next heartbeat is due. */
 #endif
 
 #define KC_NEVER INT64_MAX
 #define KC_MS 1000000LL
-/* Of a request: size, API key and version before the correlation id. */
+/* Offset of the correlation id in a request, after size, API key and version. */
 #define KC_REQUEST_ID_AT 8
-/* Unread bytes that are looked through: the answers of half an hour. */
+/* Maximum unread bytes to peek at: the responses of half an hour. */
 #define KC_PEEK_SIZE 8192
-/* As many are worth being read, by whoever can. */
+/* From this many unread bytes on, KC_HEARTBEAT_UNREAD asks the connection to read. */
 #define KC_MUCH_UNREAD 2048
-/* After a beat its answer is looked for, at first after so long; and again while somebody reads this moment. */
-#define KC_LOOK_NS (50 * KC_MS)
+/* Delay from a heartbeat to the first peek for its response, and between checks for silence while the connection
+   reads. */
+#define KC_PEEK_DELAY_NS (50 * KC_MS)
 #define KC_STACK_SIZE (256 * 1024)
 
 struct kc_heartbeat {
@@ -41,34 +42,35 @@ struct kc_heartbeat {
     pthread_t thread;
     int has_thread, is_stopping;
 
-    /* With a manual clock: the time that kc_heartbeat_advance has set, and the time of the thread's last turn. */
+    /* For a manual clock: the current time, and the time up to which the thread has handled what was due. */
     int has_manual_clock;
-    int64_t manual_ns, turned_ns;
+    int64_t manual_ns, handled_ns;
 
-    /* The connection; -1 for none. Each gets a number, for who has waited with the last one's. */
+    /* The connection's descriptor, or -1. `attachment` changes with the connection, so that the thread recognizes
+       the result of a wait for an earlier one. */
     int fd;
     unsigned attachment;
-    int is_gone;         /* The peer is. */
-    int is_mid_frame;    /* The connection has written a part of a frame. */
+    int is_disconnected;
+    int is_mid_frame;    /* The connection has partly written a frame. */
     int is_reading;
-    int is_within_frame; /* The connection has read a part of a frame. */
+    int is_within_frame; /* The connection has partly read a frame. */
     int wants_end_of_frame;
 
     int is_beating;
-    kc_beat beat; /* `frame` is ours. */
+    kc_beat beat; /* `beat.frame` points to `frame`. */
     uint8_t *frame;
-    uint8_t *rest; /* Of a beat that went out in part; as large as any frame. */
+    uint8_t *rest; /* Copy of the unwritten bytes of a partly written heartbeat. */
     size_t rest_capacity, rest_at, rest_size;
 
     uint32_t first_id, id_count;
-    /* Beats are counted; the id of one is first_id and its number modulo id_count. The next, the first since
-       kc_heartbeat_begin, and the one behind the last that is answered. */
+    /* Heartbeats are numbered; a correlation id is first_id + number % id_count. These are the numbers of the next
+       heartbeat, of the first since kc_heartbeat_begin, and of the first without a response. */
     uint64_t next_beat, begun_beat, unanswered_beat;
 
-    int64_t next_beat_ns, next_look_ns;
+    int64_t next_beat_ns, next_peek_ns;
     _Atomic int64_t poll_deadline_ns;
 
-    int reported; /* Since kc_heartbeat_begin. */
+    int reported; /* Events reported since kc_heartbeat_begin, which are not reported again. */
     atomic_int is_silent;
     int pending;
     kc_heartbeat_state state;
@@ -85,7 +87,7 @@ int64_t kc_heartbeat_now_ns(void) {
     return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The time that beats, looks and the session's end are due by. The mutex is held. */
+/* Return the time by which heartbeats, peeks and the session timeout are due. The mutex must be held. */
 static int64_t clock_ns(const kc_heartbeat *heartbeat) {
     return heartbeat->has_manual_clock ? heartbeat->manual_ns : kc_heartbeat_now_ns();
 }
@@ -94,7 +96,7 @@ static int64_t later(int64_t from_ns, int64_t by_ns) {
     return by_ns > KC_NEVER - from_ns ? KC_NEVER : from_ns + by_ns;
 }
 
-/* ---- Waking ------------------------------------------------------------------------------------------------ */
+/* ---- Notification ------------------------------------------------------------------------------------------ */
 
 static void wake(kc_heartbeat *heartbeat) { kc_wakeup_signal(heartbeat->wake_fds[1]); }
 
@@ -106,7 +108,7 @@ static void report(kc_heartbeat *heartbeat, int event) {
     pthread_cond_broadcast(&heartbeat->event_reported);
 }
 
-/* ---- Life -------------------------------------------------------------------------------------------------- */
+/* ---- Creation and closing ---------------------------------------------------------------------------------- */
 
 kc_heartbeat *kc_heartbeat_new(uint32_t first_id, uint32_t id_count, int has_manual_clock) {
     kc_heartbeat *heartbeat = calloc(1, sizeof(*heartbeat));
@@ -156,7 +158,7 @@ void kc_heartbeat_close(kc_heartbeat *heartbeat) {
         pthread_join(heartbeat->thread, NULL);
 }
 
-/* ---- What has been received, and not yet read ---------------------------------------------------------------- */
+/* ---- Unread responses ---------------------------------------------------------------------------------------- */
 
 static uint32_t load_uint32(const uint8_t *at) {
     return (uint32_t) at[0] << 24 | (uint32_t) at[1] << 16 | (uint32_t) at[2] << 8 | at[3];
@@ -169,7 +171,7 @@ static void store_uint32(uint8_t *at, uint32_t value) {
     at[3] = (uint8_t) value;
 }
 
-/* An answer to a beat: its number, or UINT64_MAX if none of the last kc_heartbeat_begin has this id. */
+/* Return the number of the heartbeat with a correlation id, or UINT64_MAX if none since kc_heartbeat_begin has it. */
 static uint64_t beat_of(const kc_heartbeat *heartbeat, uint32_t id) {
     if (id - heartbeat->first_id >= heartbeat->id_count || heartbeat->next_beat == heartbeat->begun_beat)
         return UINT64_MAX;
@@ -188,17 +190,17 @@ static void take_answer(kc_heartbeat *heartbeat, uint64_t beat, int64_t now_ns) 
     }
 }
 
-/* One frame of them. */
+/* Handle one unread frame. */
 static void take_frame(kc_heartbeat *heartbeat, const uint8_t *payload, size_t size, int64_t now_ns) {
     if (size < 4)
         return;
     uint64_t beat = beat_of(heartbeat, load_uint32(payload));
-    /* Of none, or already there at the last look. */
+    /* Not a response to a heartbeat, or already seen by an earlier peek. */
     if (beat == UINT64_MAX || beat < heartbeat->unanswered_beat)
         return;
     take_answer(heartbeat, beat, now_ns);
     if (size < heartbeat->beat.error_at + 2 || (heartbeat->beat.has_tags && payload[4] != 0)) {
-        report(heartbeat, KC_HEARTBEAT_UNREAD); /* Who can read more than this shall do it. */
+        report(heartbeat, KC_HEARTBEAT_UNREAD); /* Only the connection can parse this response. */
         return;
     }
     int code = (int16_t) (payload[heartbeat->beat.error_at] << 8 | payload[heartbeat->beat.error_at + 1]);
@@ -208,8 +210,8 @@ static void take_frame(kc_heartbeat *heartbeat, const uint8_t *payload, size_t s
     }
 }
 
-/* Look through what lies in the socket and take nothing out of it. Whether all of it could be seen. */
-static int look(kc_heartbeat *heartbeat, int64_t now_ns) {
+/* Peek at the unread responses in the socket. Return whether all unread bytes could be examined. */
+static int peek(kc_heartbeat *heartbeat, int64_t now_ns) {
     ssize_t got;
     if (heartbeat->is_reading)
         return 0;
@@ -217,7 +219,7 @@ static int look(kc_heartbeat *heartbeat, int64_t now_ns) {
         got = recv(heartbeat->fd, heartbeat->peeked, KC_PEEK_SIZE, MSG_PEEK | MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) {
-        heartbeat->is_gone = 1;
+        heartbeat->is_disconnected = 1;
         report(heartbeat, KC_HEARTBEAT_DISCONNECTED);
     }
     if (got <= 0)
@@ -231,7 +233,7 @@ static int look(kc_heartbeat *heartbeat, int64_t now_ns) {
     while (left >= 4) {
         uint32_t size = load_uint32(at);
         if (size > left - 4)
-            break; /* Not whole yet, longer than what is looked at, or no size at all. */
+            break; /* The frame is incomplete or longer than the peeked bytes, or its size is invalid. */
         take_frame(heartbeat, at + 4, size, now_ns);
         at += 4 + size;
         left -= 4 + size;
@@ -243,7 +245,7 @@ static int look(kc_heartbeat *heartbeat, int64_t now_ns) {
 
 /* ---- Writing ------------------------------------------------------------------------------------------------- */
 
-/* Bytes sent, 0 if there is no room, or the negative errno. */
+/* Return the bytes sent, 0 if the socket's buffer is full, or the negative errno. */
 static ssize_t send_some(int fd, const uint8_t *from, size_t size) {
     ssize_t sent;
     do
@@ -254,12 +256,12 @@ static ssize_t send_some(int fd, const uint8_t *from, size_t size) {
     return sent;
 }
 
-static void lose(kc_heartbeat *heartbeat) {
-    heartbeat->is_gone = 1;
+static void mark_disconnected(kc_heartbeat *heartbeat) {
+    heartbeat->is_disconnected = 1;
     report(heartbeat, KC_HEARTBEAT_DISCONNECTED);
 }
 
-/* The rest of a beat: 1 when it is out, 0 if there is no room, or the negative errno. */
+/* Finish a partly written heartbeat. Return 1 when done, 0 if the socket's buffer is full, or the negative errno. */
 static int write_rest(kc_heartbeat *heartbeat) {
     while (heartbeat->rest_size > 0) {
         ssize_t sent = send_some(heartbeat->fd, heartbeat->rest + heartbeat->rest_at, heartbeat->rest_size);
@@ -275,16 +277,16 @@ static void write_beat(kc_heartbeat *heartbeat, int64_t now_ns) {
     store_uint32(heartbeat->frame + KC_REQUEST_ID_AT, heartbeat->first_id + (uint32_t) (heartbeat->next_beat % heartbeat->id_count));
     ssize_t sent = send_some(heartbeat->fd, heartbeat->frame, heartbeat->beat.frame_size);
     if (sent < 0) {
-        lose(heartbeat);
+        mark_disconnected(heartbeat);
         return;
     }
     heartbeat->next_beat_ns = later(now_ns, heartbeat->beat.interval_ns);
     if (sent == 0)
-        return; /* The socket is full of what nobody takes: the next one may find room. */
+        return; /* The socket's buffer is full because the broker does not read. Retry at the next interval. */
     heartbeat->next_beat++;
     heartbeat->state.sent_count++;
     heartbeat->state.last_sent_ns = now_ns;
-    heartbeat->next_look_ns = later(now_ns, KC_LOOK_NS);
+    heartbeat->next_peek_ns = later(now_ns, KC_PEEK_DELAY_NS);
     heartbeat->rest_at = 0;
     heartbeat->rest_size = heartbeat->beat.frame_size - (size_t) sent;
     memcpy(heartbeat->rest, heartbeat->frame + sent, heartbeat->rest_size);
@@ -323,20 +325,20 @@ void kc_heartbeat_end_read(kc_heartbeat *heartbeat, int is_within_frame) {
 
 static int64_t smaller(int64_t one, int64_t other) { return one < other ? one : other; }
 
-/* Whether nothing has come for a session, as far as can be known. */
-static void judge_silence(kc_heartbeat *heartbeat, int64_t now_ns) {
-    if (look(heartbeat, now_ns) && now_ns >= later(heartbeat->state.last_answer_ns, heartbeat->beat.session_ns)) {
+/* Report silence if no response arrived within the session timeout, read or unread. */
+static void check_silence(kc_heartbeat *heartbeat, int64_t now_ns) {
+    if (peek(heartbeat, now_ns) && now_ns >= later(heartbeat->state.last_answer_ns, heartbeat->beat.session_ns)) {
         atomic_store(&heartbeat->is_silent, 1);
         report(heartbeat, KC_HEARTBEAT_SILENT);
     }
 }
 
-/* Do what is due; the time of what comes next. */
-static int64_t turn(kc_heartbeat *heartbeat, int64_t now_ns) {
-    if (heartbeat->fd < 0 || heartbeat->is_gone)
+/* Handle what is due. Return when the next step is due. */
+static int64_t handle_due(kc_heartbeat *heartbeat, int64_t now_ns) {
+    if (heartbeat->fd < 0 || heartbeat->is_disconnected)
         return KC_NEVER;
     if (heartbeat->rest_size > 0 && !heartbeat->is_mid_frame && write_rest(heartbeat) < 0) {
-        lose(heartbeat);
+        mark_disconnected(heartbeat);
         return KC_NEVER;
     }
     if (!heartbeat->is_beating)
@@ -344,45 +346,45 @@ static int64_t turn(kc_heartbeat *heartbeat, int64_t now_ns) {
     int64_t poll_deadline_ns = atomic_load(&heartbeat->poll_deadline_ns);
     if (now_ns >= poll_deadline_ns) {
         report(heartbeat, KC_HEARTBEAT_POLL_OVERDUE);
-        /* Nobody is woken by a poll that comes after all: it would cost every poll. */
+        /* kc_heartbeat_polled does not wake the thread, because that would cost every poll. Check again later. */
         return later(now_ns, heartbeat->beat.interval_ns);
     }
     heartbeat->reported &= ~KC_HEARTBEAT_POLL_OVERDUE;
     if (now_ns >= heartbeat->next_beat_ns && heartbeat->rest_size == 0) {
-        look(heartbeat, now_ns);
+        peek(heartbeat, now_ns);
         if (heartbeat->is_mid_frame) {
-            /* It may be for who has the connection to write on, and he may be busy elsewhere. */
+            /* Only the connection's owner can finish its frame, and it may be busy elsewhere. */
             heartbeat->wants_end_of_frame = 1;
             report(heartbeat, KC_HEARTBEAT_BLOCKED);
-        } else if (!heartbeat->is_gone) {
+        } else if (!heartbeat->is_disconnected) {
             write_beat(heartbeat, now_ns);
         }
     }
-    if (now_ns >= heartbeat->next_look_ns) {
-        /* Nobody has read the answer yet: what if it is an error? */
+    if (now_ns >= heartbeat->next_peek_ns) {
+        /* The response has not been read yet, and may contain an error. */
         if (heartbeat->unanswered_beat < heartbeat->next_beat)
-            look(heartbeat, now_ns);
+            peek(heartbeat, now_ns);
         int is_awaited = heartbeat->unanswered_beat < heartbeat->next_beat;
-        heartbeat->next_look_ns = is_awaited ? later(now_ns, now_ns - heartbeat->state.last_sent_ns) : KC_NEVER;
+        heartbeat->next_peek_ns = is_awaited ? later(now_ns, now_ns - heartbeat->state.last_sent_ns) : KC_NEVER;
     }
     int64_t silent_ns = later(heartbeat->state.last_answer_ns, heartbeat->beat.session_ns);
-    if (now_ns >= silent_ns && !heartbeat->is_gone && !(heartbeat->reported & KC_HEARTBEAT_SILENT)) {
-        judge_silence(heartbeat, now_ns);
+    if (now_ns >= silent_ns && !heartbeat->is_disconnected && !(heartbeat->reported & KC_HEARTBEAT_SILENT)) {
+        check_silence(heartbeat, now_ns);
         silent_ns = later(heartbeat->state.last_answer_ns, heartbeat->beat.session_ns);
         if (now_ns >= silent_ns)
-            silent_ns = later(now_ns, KC_LOOK_NS);
+            silent_ns = later(now_ns, KC_PEEK_DELAY_NS);
     }
     if (heartbeat->reported & KC_HEARTBEAT_SILENT)
         silent_ns = KC_NEVER;
-    if (heartbeat->is_gone)
+    if (heartbeat->is_disconnected)
         return KC_NEVER;
-    /* Room in the socket, or the end of the frame, wakes. */
+    /* A writable socket or the end of the connection's frame wakes the thread. */
     int is_held = heartbeat->rest_size > 0 || heartbeat->wants_end_of_frame;
-    int64_t next_ns = smaller(is_held ? KC_NEVER : heartbeat->next_beat_ns, heartbeat->next_look_ns);
+    int64_t next_ns = smaller(is_held ? KC_NEVER : heartbeat->next_beat_ns, heartbeat->next_peek_ns);
     return smaller(smaller(next_ns, silent_ns), poll_deadline_ns);
 }
 
-/* Wait for what is watched; as poll(2). */
+/* Like poll(2), with a deadline in nanoseconds. */
 static int watch(struct pollfd *watched, int count, int64_t until_ns, int64_t now_ns) {
     int64_t left_ns = until_ns <= now_ns ? 0 : until_ns - now_ns;
 #ifdef __linux__
@@ -394,22 +396,22 @@ static int watch(struct pollfd *watched, int count, int64_t until_ns, int64_t no
 #endif
 }
 
-static void *beat_on(void *given) {
+static void *run_thread(void *given) {
     kc_heartbeat *heartbeat = given;
     struct pollfd watched[2];
     pthread_mutex_lock(&heartbeat->mutex);
     while (!heartbeat->is_stopping) {
         int64_t now_ns = clock_ns(heartbeat);
-        int64_t until_ns = turn(heartbeat, now_ns);
+        int64_t until_ns = handle_due(heartbeat, now_ns);
         if (heartbeat->has_manual_clock) {
-            heartbeat->turned_ns = now_ns;
+            heartbeat->handled_ns = now_ns;
             pthread_cond_broadcast(&heartbeat->event_reported);
             if (until_ns > now_ns)
                 until_ns = KC_NEVER; /* kc_heartbeat_advance wakes the thread. */
         }
         unsigned attachment = heartbeat->attachment;
         int has_rest = heartbeat->rest_size > 0 && !heartbeat->is_mid_frame;
-        int is_watched = !heartbeat->is_gone && (heartbeat->is_beating || has_rest);
+        int is_watched = !heartbeat->is_disconnected && (heartbeat->is_beating || has_rest);
         watched[0] = (struct pollfd){heartbeat->wake_fds[0], POLLIN, 0};
         watched[1] = (struct pollfd){is_watched ? heartbeat->fd : -1, (short) (POLLRDHUP | (has_rest ? POLLOUT : 0)), 0};
         pthread_mutex_unlock(&heartbeat->mutex);
@@ -419,9 +421,9 @@ static void *beat_on(void *given) {
             continue;
         if (watched[0].revents)
             kc_wakeup_drain(heartbeat->wake_fds[0]);
-        /* Of another connection, or of another file with the same number: not ours any more. */
+        /* If the attachment has changed, the event belongs to a descriptor that may by now be another file's. */
         if (heartbeat->attachment == attachment && (watched[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)))
-            lose(heartbeat);
+            mark_disconnected(heartbeat);
     }
     pthread_mutex_unlock(&heartbeat->mutex);
     return NULL;
@@ -432,10 +434,10 @@ static int start(kc_heartbeat *heartbeat) {
     sigset_t all, before;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, KC_STACK_SIZE);
-    /* Signals are Python's main thread's. */
+    /* Block all signals, which Python's main thread handles. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&heartbeat->thread, &attributes, beat_on, heartbeat);
+    int error = pthread_create(&heartbeat->thread, &attributes, run_thread, heartbeat);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
 #ifdef __linux__
@@ -446,13 +448,13 @@ static int start(kc_heartbeat *heartbeat) {
     return -error;
 }
 
-/* ---- What is asked of it ------------------------------------------------------------------------------------- */
+/* ---- Interface ----------------------------------------------------------------------------------------------- */
 
 void kc_heartbeat_attach(kc_heartbeat *heartbeat, int fd, int is_mid_frame, int is_within_frame) {
     pthread_mutex_lock(&heartbeat->mutex);
     heartbeat->fd = fd;
     heartbeat->attachment++;
-    heartbeat->is_gone = heartbeat->is_reading = heartbeat->wants_end_of_frame = 0;
+    heartbeat->is_disconnected = heartbeat->is_reading = heartbeat->wants_end_of_frame = 0;
     heartbeat->is_mid_frame = is_mid_frame;
     heartbeat->is_within_frame = is_within_frame;
     heartbeat->rest_size = 0;
@@ -475,7 +477,7 @@ int kc_heartbeat_detach(kc_heartbeat *heartbeat) {
     return is_cut;
 }
 
-/* Memory for a beat of this size, and for the rest of one; what is there of one is kept. */
+/* Allocate memory for a heartbeat of this size and for its unwritten rest, keeping the contents. */
 static int reserve(kc_heartbeat *heartbeat, size_t size) {
     uint8_t *frame, *rest;
     if (size <= heartbeat->rest_capacity)
@@ -506,12 +508,12 @@ int kc_heartbeat_begin(kc_heartbeat *heartbeat, const kc_beat *beat) {
         heartbeat->begun_beat = heartbeat->unanswered_beat = heartbeat->next_beat;
         heartbeat->state.last_answer_ns = now_ns;
         heartbeat->next_beat_ns = later(now_ns, beat->interval_ns);
-        heartbeat->next_look_ns = KC_NEVER;
+        heartbeat->next_peek_ns = KC_NEVER;
         heartbeat->pending &= KC_HEARTBEAT_WOKEN | KC_HEARTBEAT_CLOSED;
         heartbeat->reported = 0;
         atomic_store(&heartbeat->is_silent, 0);
         heartbeat->state.error_code = 0;
-        if (heartbeat->is_gone)
+        if (heartbeat->is_disconnected)
             report(heartbeat, KC_HEARTBEAT_DISCONNECTED);
         wake(heartbeat);
     } else if (error == -ENOTCONN) {
@@ -540,7 +542,7 @@ int kc_heartbeat_answered(kc_heartbeat *heartbeat, uint32_t id) {
     int is_ours = beat != UINT64_MAX;
     if (is_ours) {
         take_answer(heartbeat, beat, clock_ns(heartbeat));
-        /* An error that was seen unread has now been read. */
+        /* The connection has now read an error that a peek reported. */
         heartbeat->reported &= ~KC_HEARTBEAT_ERROR_ANSWER;
     }
     pthread_mutex_unlock(&heartbeat->mutex);
@@ -578,7 +580,7 @@ int kc_heartbeat_wait(kc_heartbeat *heartbeat, int64_t until_ns) {
     while (heartbeat->pending == 0 && kc_heartbeat_now_ns() < until_ns)
         wait_until(heartbeat, until_ns);
     int pending = heartbeat->pending;
-    heartbeat->pending = pending & KC_HEARTBEAT_CLOSED; /* That stays true. */
+    heartbeat->pending = pending & KC_HEARTBEAT_CLOSED; /* CLOSED stays pending. */
     pthread_mutex_unlock(&heartbeat->mutex);
     return pending;
 }
@@ -587,15 +589,15 @@ void kc_heartbeat_advance(kc_heartbeat *heartbeat, int64_t by_ns) {
     pthread_mutex_lock(&heartbeat->mutex);
     heartbeat->manual_ns = later(heartbeat->manual_ns, by_ns);
     wake(heartbeat);
-    while (heartbeat->has_thread && !heartbeat->is_stopping && heartbeat->turned_ns < heartbeat->manual_ns)
+    while (heartbeat->has_thread && !heartbeat->is_stopping && heartbeat->handled_ns < heartbeat->manual_ns)
         pthread_cond_wait(&heartbeat->event_reported, &heartbeat->mutex);
     pthread_mutex_unlock(&heartbeat->mutex);
 }
 
-void kc_heartbeat_look(kc_heartbeat *heartbeat, kc_heartbeat_state *state) {
+void kc_heartbeat_get_state(kc_heartbeat *heartbeat, kc_heartbeat_state *state) {
     pthread_mutex_lock(&heartbeat->mutex);
     *state = heartbeat->state;
-    state->is_beating = heartbeat->is_beating && !heartbeat->is_gone;
+    state->is_beating = heartbeat->is_beating && !heartbeat->is_disconnected;
     state->is_attached = heartbeat->fd >= 0;
     pthread_mutex_unlock(&heartbeat->mutex);
 }

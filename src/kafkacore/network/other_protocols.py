@@ -1,4 +1,4 @@
-"""Name the protocol of a peer that does not speak Kafka, from the first four bytes read as a frame size.
+"""Identify the protocol of a peer that does not speak Kafka by the first four bytes of its data.
 
 A TLS record begins with 21 or 22. The first byte of a Kafka frame below 100 MB is 0 to 5.
 """
@@ -6,12 +6,12 @@ A TLS record begins with 21 or 22. The first byte of a Kafka frame below 100 MB 
 from __future__ import annotations
 
 _HTTP = (b"HTTP", b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI", b"PRI ")
-#: Alert, handshake; then the major version of all SSL and TLS there is.
+#: Record types alert and handshake, each followed by 3, the major version of SSL 3.0 and all TLS versions.
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 
 
 def spoken_protocol(frame_size: int) -> str | None:
-    """``"TLS"``, ``"HTTP"``, ``"SSH"``, or ``None`` for none that is known."""
+    """Return the protocol that a frame size betrays: ``"TLS"``, ``"HTTP"``, ``"SSH"``, or ``None``."""
     first = (frame_size & 0xFFFFFFFF).to_bytes(4)
     if first[:2] in _TLS_RECORDS:
         return "TLS"

@@ -28,12 +28,12 @@
 #define KC_WAIT_BATCH 256
 
 struct kc_poller {
-    int epoll_fd; /* -1: poll(2) with the tables below. */
+    int epoll_fd; /* -1 to use poll(2) with the tables below. */
     struct pollfd *watched;
     int count, capacity;
-    int *place; /* fd -> index in `watched`, -1 if none. */
+    int *place; /* fd -> index in `watched`, or -1. */
     int place_capacity;
-    int next; /* Where the last scan stopped, so that no descriptor is always served first. */
+    int next; /* Start of the next scan; rotates so that no descriptor is always reported first. */
 };
 
 int kc_has_epoll(void) {
@@ -139,7 +139,7 @@ static int poll_wait(kc_poller *poller, int timeout_ms, kc_event *events, int ca
     return found;
 }
 
-/* ---- Either ---------------------------------------------------------------------------------------------- */
+/* ---- Both backends --------------------------------------------------------------------------------------- */
 
 int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest) {
     if (old_interest == interest)
@@ -151,8 +151,8 @@ int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest) {
     memset(&event, 0, sizeof(event));
     event.events = (interest & KC_READ ? EPOLLIN : 0) | (interest & KC_WRITE ? EPOLLOUT : 0);
     event.data.fd = fd;
-    /* Without interest it is taken out, not set to 0: epoll reports EPOLLHUP whatever was asked for, and a muted
-       channel with a dead peer would turn the wait into a busy loop. */
+    /* A descriptor without watched events is removed: epoll always reports EPOLLHUP, so that a muted channel with a
+       dead peer would turn the wait into a busy loop. */
     int operation = interest == 0 ? EPOLL_CTL_DEL : old_interest == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(poller->epoll_fd, operation, fd, &event) < 0)
         return -errno;
@@ -191,7 +191,7 @@ int kc_fork_generation(void) { return fork_generation; }
 
 /* ---- Sockets --------------------------------------------------------------------------------------------- */
 
-/* One value for "not now", whichever of the two this system uses. */
+/* Map EWOULDBLOCK to EAGAIN on systems where they differ. */
 static ssize_t failed(void) {
     return errno == EWOULDBLOCK ? -(ssize_t) EAGAIN : -(ssize_t) errno;
 }
@@ -208,7 +208,7 @@ ssize_t kc_send_vector(int fd, const struct iovec *vector, int count, int more) 
     struct msghdr message;
     ssize_t sent;
     int flags = MSG_NOSIGNAL | (more ? MSG_MORE : 0);
-    if (count == 1) { /* Saves the kernel two reads of our memory. */
+    if (count == 1) { /* send() saves the kernel two copies from user space. */
         do
             sent = send(fd, vector->iov_base, vector->iov_len, flags);
         while (sent < 0 && errno == EINTR);
@@ -217,7 +217,7 @@ ssize_t kc_send_vector(int fd, const struct iovec *vector, int count, int more) 
     memset(&message, 0, sizeof(message));
     message.msg_iov = (struct iovec *) vector;
     message.msg_iovlen = count;
-    do /* writev(2), but without SIGPIPE. */
+    do /* Unlike writev(2), does not raise SIGPIPE. */
         sent = sendmsg(fd, &message, flags);
     while (sent < 0 && errno == EINTR);
     return sent < 0 ? failed() : sent;

@@ -1,5 +1,5 @@
-/* Readiness of file descriptors: epoll where there is one, poll(2) everywhere. Knows no channel and no Python.
-   Every function gives 0 or a count, or the negative errno. Not thread-safe but for kc_wakeup_signal. */
+/* Readiness of file descriptors, by epoll on Linux or by poll(2). Functions return 0 or a count, or the negative
+   errno. Only kc_wakeup_signal is thread-safe. */
 #ifndef KAFKACORE_POLLER_IMPL_H
 #define KAFKACORE_POLLER_IMPL_H
 
@@ -15,28 +15,28 @@ typedef struct { int fd; int ready; } kc_event;
 typedef struct kc_poller kc_poller;
 
 int kc_has_epoll(void);
-/* NULL with errno set when there is no memory or no descriptor left. */
+/* Returns NULL and sets errno if there is no memory or no descriptor left. */
 kc_poller *kc_poller_new(int use_epoll);
 void kc_poller_free(kc_poller *poller);
-/* From `old_interest` to `interest`, both of KC_READ | KC_WRITE; 0 is "not watched at all". */
+/* Change the watched events, each a combination of KC_READ and KC_WRITE; 0 if `fd` is not watched. */
 int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest);
-/* A negative time-out waits for ever. */
+/* A negative timeout_ms means no time-out. */
 int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity);
 
-/* Once per process: count in each child how many forks lie between it and this process. Cheaper to ask for than the
-   process id, which is a system call. */
+/* Call once per process. kc_fork_generation then returns the number of forks between this process and the caller,
+   without the system call that getpid costs. */
 int kc_watch_forks(void);
 int kc_fork_generation(void);
 
-/* Of a non-blocking socket. 0 from kc_recv is the end of the stream. */
+/* The sockets are non-blocking. kc_recv returns 0 at the end of the stream. */
 ssize_t kc_recv(int fd, void *to, size_t size);
-/* `more`: another write follows at once, wait with a packet that is not full. */
+/* `more`: another write follows immediately, so the kernel may hold back a partial packet. */
 ssize_t kc_send_vector(int fd, const struct iovec *vector, int count, int more);
-/* Bytes of a file from `position` on, as they lie there. Fails with ENODATA if the file ends before. */
+/* Send bytes of a file from `position`. Fails with ENODATA if the file ends at or before `position`. */
 ssize_t kc_send_file(int fd, int file, off_t position, size_t size);
-/* 1 if a byte could be read now, 0 if not or if the stream has ended. */
+/* Returns 1 if a byte can be read now, and 0 if not or at the end of the stream. */
 int kc_has_unread(int fd);
-/* The pending error of the socket as a positive errno, 0 if there is none. */
+/* Returns the pending error of the socket as a positive errno, or 0. */
 int kc_socket_error(int fd);
 
 #endif

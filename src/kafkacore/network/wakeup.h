@@ -1,5 +1,5 @@
-/* A descriptor that another thread makes readable: fds[0] is to be watched, fds[1] to be written; one eventfd, or the
-   two ends of a pipe. Every function gives 0, or the negative errno. */
+/* A descriptor that another thread makes readable. The waiting thread watches fds[0] and the other writes fds[1]; they
+   are one eventfd, or the two ends of a pipe. Functions return 0 or the negative errno. */
 #ifndef KAFKACORE_WAKEUP_H
 #define KAFKACORE_WAKEUP_H
 
@@ -37,7 +37,7 @@ static inline void kc_wakeup_close(int fds[2]) {
 
 static inline int kc_wakeup_signal(int fd) {
     uint64_t one = 1;
-    /* EAGAIN: so many signals are pending that one more changes nothing. */
+    /* EAGAIN: enough signals are pending to wake the reader. */
     return write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN ? -errno : 0;
 }
 

@@ -128,7 +128,7 @@ class MockSelector:
             raise IllegalStateError(f"a frame to {send.destination_id} is still being written")
         self._sends[send.destination_id] = send
 
-    def poll(self, timeout_ms: float, tell_sends: bool = True) -> None:
+    def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
         assert not self._is_closed, "a closed selector is polled"
         self.connected = []
         self.completed_sends = []
@@ -149,7 +149,7 @@ class MockSelector:
     def wakeup(self) -> None:
         self.wakeup_count += 1
 
-    def attach_heartbeat(self, connection_id: str, line: NativeHeartbeat) -> bool:
+    def attach_heartbeat(self, connection_id: str, heartbeat: NativeHeartbeat) -> bool:
         """Return ``False``, because a native heartbeat needs a descriptor."""
         return False
 

@@ -109,7 +109,7 @@ def test_a_port_in_the_clear_is_told_to_a_client_with_tls_after_some_tries() -> 
     """The first time may be a broker that goes down."""
     with (
         answering(b"") as servers,
-        pytest.raises(SslAuthenticationError, match="hangs up when it is spoken to in TLS"),
+        pytest.raises(SslAuthenticationError, match="at the start of the TLS handshake"),
     ):
         KafkaProducer(bootstrap_servers=servers, bootstrap_timeout_ms=60_000, security_protocol="SSL", **FAST)
 

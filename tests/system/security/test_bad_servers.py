@@ -64,7 +64,7 @@ def test_bad_server_is_refused_at_each_connection_before_anything_of_kafka_is_sa
         met = front.wait_for(3)
     assert isinstance(error, SslAuthenticationError)
     assert bad.says in str(error)
-    advice = "as ssl_cafile (of a command: --cafile)"
+    advice = "set ssl_cafile (of a command: --cafile)"
     assert (advice in str(error)) == (name in {"self-signed", "unknown authority"})
     assert [each.heard_bytes for each in met] == [0] * len(met)
 
@@ -96,7 +96,7 @@ def choosy_server(files: TlsFiles) -> Iterator[TlsFront]:
 )
 def test_client_without_a_certificate_is_told_so(files: TlsFiles, choosy_server: TlsFront) -> None:
     error = refusal_of(files.settings(choosy_server.port))
-    assert "none was shown" in str(error)
+    assert "none was presented" in str(error)
     assert not any(met.heard_bytes for met in choosy_server.wait_for(1))
 
 
@@ -106,5 +106,5 @@ def test_client_with_a_certificate_of_another_authority_is_told_so(
 ) -> None:
     other = Authority().issue("client").write(tmp_path, "other")
     error = refusal_of(files.settings(choosy_server.port, **files.identity_settings(other)))
-    assert "does not trust who issued" in str(error)
+    assert "does not trust the issuer" in str(error)
     assert not any(met.heard_bytes for met in choosy_server.wait_for(1))

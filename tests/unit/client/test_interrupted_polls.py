@@ -20,8 +20,8 @@ class Interrupted(MockSelector):
         self.is_to_raise = False
         self._kept: list[NetworkReceive] = []
 
-    def poll(self, timeout_ms: float, tell_sends: bool = True) -> None:
-        super().poll(timeout_ms, tell_sends)
+    def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None:
+        super().poll(timeout_ms, return_on_completed_sends)
         self.completed_receives = [*self._kept, *self.completed_receives]
         self.is_interrupted, self.is_to_raise = self.is_to_raise, False
         self._kept = list(self.completed_receives) if self.is_interrupted else []

@@ -158,7 +158,7 @@ def test_an_authenticator_that_cannot_be_closed_ends_its_channel_and_no_other(
         ended |= selector.disconnected
     assert list(ended) == ["bad"]
     assert ends["bad"][0].fileno() == -1
-    assert "the authenticator of bad could not be closed" in caplog.text
+    assert "failed to close the authenticator of bad" in caplog.text
     assert selector.is_channel_ready("good")
     selector.close_all()
     ends["good"][1].close()
