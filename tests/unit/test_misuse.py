@@ -212,7 +212,7 @@ def test_poller_that_waits_in_another_thread_is_not_closed() -> None:
             poller.set(0, 0, 0)
         except IllegalStateError:
             break
-    with pytest.raises(IllegalStateError, match="another thread waits"):
+    with pytest.raises(IllegalStateError, match="another thread is polling"):
         poller.close()
     poller.wakeup()
     thread.join()

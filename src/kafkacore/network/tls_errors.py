@@ -15,15 +15,15 @@ _ALERTS = {
     "ALERT_CERTIFICATE_UNKNOWN": "it does not accept the presented certificate",
     "ALERT_UNSUPPORTED_CERTIFICATE": "it does not support the type of the presented certificate",
     "ALERT_CERTIFICATE_REQUIRED": "it requires a certificate, but none was presented",
-    "ALERT_PROTOCOL_VERSION": "it does not support a TLS version allowed here",
-    "ALERT_HANDSHAKE_FAILURE": "there is no common TLS version or cipher, or it requires a certificate",
+    "ALERT_PROTOCOL_VERSION": "it does not support any TLS version that is allowed here",
+    "ALERT_HANDSHAKE_FAILURE": "it found no common TLS version or cipher, or requires a certificate",
     "ALERT_ACCESS_DENIED": "it denies access with the presented certificate",
     "ALERT_UNRECOGNIZED_NAME": "it does not recognize the requested server name",
 }
 #: Descriptions of the errors that OpenSSL detects on this side.
 _REASONS = {
-    "UNSUPPORTED_PROTOCOL": "the peer does not support a TLS version allowed here",
-    "WRONG_SSL_VERSION": "the peer does not support a TLS version allowed here",
+    "UNSUPPORTED_PROTOCOL": "the peer does not support any TLS version that is allowed here",
+    "WRONG_SSL_VERSION": "the peer does not support any TLS version that is allowed here",
     "NO_SHARED_CIPHER": "the two sides have no cipher in common",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the peer presented no certificate, but one is required",
     "WRONG_VERSION_NUMBER": "the peer sent data that is not TLS",

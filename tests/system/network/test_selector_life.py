@@ -110,7 +110,7 @@ def test_use_in_a_forked_child_is_refused_and_the_parents_connections_live_on(se
             try:
                 use()
             except IllegalStateError as error:
-                failures += "Make a new client after the fork" in str(error)
+                failures += "create a new client after the fork" in str(error)
         selector.close_all()
         os._exit(0 if failures == len(uses) else 1)
     assert os.waitpid(child, 0)[1] == 0

@@ -224,7 +224,7 @@ def test_old_versions_of_tls_are_refused(files: TlsFiles, behaving: TlsFront) ->
     behaving.context.set_ciphers("ALL:@SECLEVEL=0")
     with (
         contextlib.closing(KafkaConsumer(**files.settings(behaving.port))) as consumer,
-        pytest.raises(SslAuthenticationError, match="no version of TLS"),
+        pytest.raises(SslAuthenticationError, match="any TLS version"),
     ):
         consumer.topics()
 
