@@ -1,4 +1,4 @@
-# One entry for everything: `make help`.
+# `make help` lists the targets.
 PYTHON   ?= python3
 VENV     ?= .venv
 DEMO_DIR ?= kafkacore-demo
@@ -10,38 +10,38 @@ COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --i
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parquet, on a fresh machine too
+demo: $(VENV)/.demo  ## Write real flight records through the embedded broker and Spark to Parquet; sets up a fresh machine
 	@$(COMPILE)
 	$(BIN)/kafkacore demo --dir $(DEMO_DIR) $(DEMO_ARGS)
 
-# Processes that divide the tests; they wait for other programs more than they compute. A part of the tests,
-# named by TEST_ARGS, runs in one, which shows what it does. How they are divided: tests/support/workers.py.
+# Number of test processes. The tests wait for other programs more than they compute. With TEST_ARGS, the selected
+# tests run in one process, which shows their output. tests/support/workers.py distributes the tests.
 TEST_WORKERS ?= $(if $(TEST_ARGS),0,3)
 
-unit: $(VENV)/.unit  ## The tests that start no server, in about two minutes; no Java, Maven, browser, Kerberos or Spark
+unit: $(VENV)/.unit  ## Run the unit tests, in about two minutes; needs no Java, Maven, browser, Kerberos or Spark
 	@$(COMPILE)
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(or $(TEST_ARGS),tests/unit)
 
 JARS := PYTHONPATH=tests/support $(BIN)/python -m peers.jars
 
-test: build  ## Set everything up, then pass the tests; TEST_ARGS=tests/unit/record for a part of them
+test: build  ## Set everything up and run all tests; TEST_ARGS=tests/unit/record runs a part of them
 	@$(JARS)
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(TEST_ARGS)
 
-# Those of the tests that have a larger dose than fits a run of all, which they say by importing it. Sorted: the first
-# one that needs Spark starts the session that all have, and those of tests/system/integration want the built-in source in it.
+# Tests that run longer here than in a run of all tests; they import `dose`. They are sorted because the first test that
+# needs Spark starts the shared session, and tests/system/integration needs the built-in source in it.
 RELIABILITY = $(sort $(shell grep -rlE "^from model.dose import .*\bdose\b" tests --include="test_*.py"))
 
-# What was measured is shown when a test has failed, too; findings of kills are beside it, word for word. A full dose
-# may take longer than the test's time in a run of all, where it has none of its own.
-reliability: build  ## Kills, bad links and exactly-once copies in full, for hours: docs/measured/reliability.md
+# The measurements are printed even if a test fails; the findings of the kill tests are in a file next to them. A full
+# run may exceed the default time limit of a test, so the limit is higher here.
+reliability: build  ## Run the reliability tests in full, for hours: kills, network faults, exactly-once copies; docs/measured/reliability.md
 	@$(JARS)
 	@rm -f .cache/reliability.txt .cache/reliability.findings.txt
 	@KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
 		$(BIN)/python -m pytest --timeout=1800 $(RELIABILITY) $(TEST_ARGS); status=$$?; \
 		cat .cache/reliability.txt; exit $$status
 
-lint: build  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of Python, generated code up to date
+lint: build  ## Run all static checks: ruff, mypy, stubtest, cython-lint, loops without Python calls, generated files, prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -54,44 +54,44 @@ lint: build  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of 
 	$(BIN)/python bench/report.py --check
 	$(BIN)/python tools/prose.py
 
-docs: build  ## The documentation site in build/docs; every warning is an error, such as a link that leads nowhere
+docs: build  ## Build the documentation site in build/docs; every warning is an error, for example a broken link
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky docs build/docs
 
-bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, docs/measured
+bench: build  ## Run the benchmarks against Apache Kafka and other clients, and update bench/results and docs/measured
 	@$(JARS)
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
-# Of all targets together; which there are: tests/support/fuzz.
+# Time for all targets together. tests/support/fuzz/targets.py lists the targets.
 FUZZ_SECONDS ?= 600
 
-fuzz: build  ## Hostile bytes for every parser: FUZZ_SECONDS=600 FUZZ_TARGET="requests frames" FUZZ_ARGS=--guided
+fuzz: build  ## Fuzz every parser: FUZZ_SECONDS=600 FUZZ_TARGET="requests frames" FUZZ_ARGS=--guided
 	PYTHONPATH=tests/support $(BIN)/python -m fuzz --strict --seconds $(FUZZ_SECONDS) $(FUZZ_TARGET:%=--target=%) $(FUZZ_ARGS)
 
-sanitize: $(VENV)/.dev  ## Tests of the compiled core under gcc's sanitizers; ONLY=wire SANITIZE_ARGS=tests/unit/wire for a part
+sanitize: $(VENV)/.dev  ## Test the compiled modules with gcc's sanitizers; ONLY=wire SANITIZE_ARGS=tests/unit/wire for a part
 	@$(PYTHON) tools/check_tools.py sanitize
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python tools/sanitize.py $(SANITIZE_ARGS)
 
-audit: $(VENV)/.dev  ## Known defects of all installed packages, by the published advisories; needs the network
+audit: $(VENV)/.dev  ## Report known vulnerabilities of all installed packages; needs the network
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip-audit>=2.7"
 	$(BIN)/python tools/audit.py
 
-sbom: $(VENV)/.dev  ## Bill of materials (CycloneDX): dist/kafkacore.cdx.json; EXTRAS="aws oauth" for more than the base install
+sbom: $(VENV)/.dev  ## Write a bill of materials (CycloneDX) to dist/kafkacore.cdx.json; EXTRAS="aws oauth" includes these extras
 	$(BIN)/python tools/sbom.py dist/kafkacore.cdx.json $(EXTRAS)
 
-build: $(VENV)/.dev  ## Compile the Cython modules that have changed; ONLY=wire,record looks at these packages alone
+build: $(VENV)/.dev  ## Compile the Cython modules that have changed; ONLY=wire,record compiles only these packages
 	@$(COMPILE)
 
-# ---- Set-up. Each stamp says what has been installed into the virtual environment. ------------------------------
+# ---- Set-up. Each stamp file records what is installed in the virtual environment. ------------------------------
 
 $(VENV)/.python:
 	@command -v $(PYTHON) > /dev/null || { echo "missing: Python 3.11 or newer ($(PYTHON)): on Debian and Ubuntu," \
-		"apt-get install python3 python3-venv python3-dev; another one: make PYTHON=/path/to/python3" >&2; exit 1; }
+		"apt-get install python3 python3-venv python3-dev; for another path: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) tools/check_tools.py unit
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@touch $@
 
-# The sources are not among the prerequisites: `make build` compiles those that have changed, and installs nothing.
+# The sources are not prerequisites: `make build` compiles the changed ones without installing anything.
 $(VENV)/.demo: $(VENV)/.python pyproject.toml setup.py
 	@$(PYTHON) tools/check_tools.py demo
 	@echo "Installing kafkacore with the demo extra (PySpark is large: the first time takes a few minutes) ..."
@@ -108,6 +108,6 @@ $(VENV)/.dev: $(VENV)/.unit
 	@$(PYTHON) tools/check_tools.py test
 	@touch $(VENV)/.demo $@
 
-clean:  ## Remove what was built and installed here, and the demo's data
+clean:  ## Remove the virtual environment, build outputs, caches and the demo's data
 	rm -rf $(VENV) build .cache kafkacore-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 	find src -name '*.so' -delete

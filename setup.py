@@ -1,8 +1,8 @@
-"""Build the compiled modules and the package description. Everything else is in pyproject.toml.
+"""List the compiled modules and create the description; everything else is in pyproject.toml.
 
-``-march=native`` is not used, so that a wheel runs on every machine. wire/crc32c chooses its instructions at
-run time. ``KAFKACORE_BUILD_ONLY=wire,record`` builds only the extensions of these packages.
-``KAFKACORE_SANITIZE=1`` builds them with sanitizers (``make sanitize``).
+The build does not use -march=native: one wheel runs on every machine, and wire/crc32c selects its
+instructions at run time. ``KAFKACORE_BUILD_ONLY=wire,record`` builds only the extensions of these packages.
+``KAFKACORE_SANITIZE=1`` builds them with sanitizers that report undefined behaviour in C (``make sanitize``).
 """
 
 import os
@@ -17,7 +17,8 @@ SOURCE = Path("src")
 CYTHON_BUILD = Path("build/cython")
 COMPILE_ARGS = [
     "-O3",
-    # Many builds of Python pass -g on to extensions. Debug symbols would be four fifths of a wheel.
+    # Many Pythons are built with -g and pass it on, which would make four fifths of a wheel debug
+    # information.
     "-g0",
     "-Wall",
     "-Wextra",
@@ -27,23 +28,23 @@ COMPILE_ARGS = [
 ]
 LINK_ARGS: list[str] = []
 if os.environ.get("KAFKACORE_SANITIZE"):
-    # The reuse of memory blocks would hide reads of freed memory.
+    # Blocks kept for reuse would hide reads of freed memory.
     SANITIZER = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
     COMPILE_ARGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-DKAFKACORE_NO_BLOCK_REUSE", *SANITIZER]
     LINK_ARGS = SANITIZER
-# Modules are translated and compiled in parallel, which saves a minute on two cores.
+# Translate and compile modules in parallel; sequentially, it takes a minute more on two cores.
 PROCESSORS = os.cpu_count() or 1
 DIRECTIVES = {
     "language_level": 3,
-    # Python's own descriptors check the type of self. Cython's functions would accept any object.
+    # Python's own descriptors check the type of self; Cython's functions accept any object.
     "binding": False,
     "embedsignature": True,
     "embedsignature.format": "clinic",
     "freethreading_compatible": False,
-    # Automatic pickling would treat C pointers as strings. A class that can be pickled defines __reduce__.
+    # Automatic pickling would read C pointers as text. A class that supports copying defines __reduce__.
     "auto_pickle": False,
-    # A variable with the type of a compiled class can be None. With this check its use raises AttributeError
-    # instead of crashing. Inner loops without the GIL disable the check, because their callers have made it.
+    # A variable typed as a compiled class can be None. This check raises AttributeError instead of
+    # dereferencing it. Inner loops without the GIL disable it, because their callers have checked.
     "nonecheck": True,
 }
 
@@ -55,7 +56,7 @@ def extensions() -> list[Extension]:
         package = pyx.parent.relative_to(SOURCE / "kafkacore").parts[0]
         if only and package not in only:
             continue
-        # A hand-written C file named like "<module>_impl.c" is part of the module beside it.
+        # A hand-written C file named "<module>_impl.c" is part of the module next to it.
         hand_written = pyx.with_name(pyx.stem.lstrip("_") + "_impl.c")
         found.append(
             Extension(
@@ -63,7 +64,8 @@ def extensions() -> list[Extension]:
                 [str(pyx), *([str(hand_written)] if hand_written.exists() else [])],
                 extra_compile_args=COMPILE_ARGS,
                 extra_link_args=LINK_ARGS,
-                # Modules include headers of other packages by their path below src.
+                # The include path for headers shared by several packages, which are named by their path in
+                # the package.
                 include_dirs=[str(SOURCE)],
                 depends=[str(header) for header in sorted(pyx.parent.glob("*.h"))],
             )
@@ -72,9 +74,10 @@ def extensions() -> list[Extension]:
 
 
 def description() -> str:
-    """Return README.md for a package index, with absolute links into the repository.
+    """Return README.md for a package index, with absolute links.
 
-    The links use ``Source`` of ``[project.urls]``. If it is missing, they become plain text.
+    Links into the repository are resolved against ``Source`` of ``[project.urls]``. Without it they become
+    plain text.
     """
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     source = project.get("urls", {}).get("Source", "").rstrip("/")
@@ -83,9 +86,9 @@ def description() -> str:
     return re.sub(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)", target, readme)
 
 
-# The worker processes of cythonize may import this file again.
+# The worker processes that translate modules may import this file again.
 if __name__ == "__main__":
-    # Cython compares only modification times, so changed directives must force a rebuild.
+    # Cython compares only file times, so store the directives in a file.
     used = CYTHON_BUILD / "directives"
     is_forced = not used.exists() or used.read_text() != repr(DIRECTIVES)
     modules = cythonize(

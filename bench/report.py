@@ -23,11 +23,11 @@ from kafkacore.bench.spark.rows import ROWS
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 PAGES = HERE.parent / "docs" / "measured"
-#: Figures of the reliability tests, which people keep; see the comment at its top.
+#: Results of the reliability tests, maintained by hand; see the comment at the top of the file.
 RELIABILITY = RESULTS / "reliability.toml"
 BEGIN, END = "<!-- {}: made by bench/report.py -->", "<!-- end of {} -->"
 
-#: (mode, peer) → what of it has a goal: records/s and CPU, each as a ratio.
+#: Values that have a goal, by (mode, peer): records/s and CPU, each as a ratio.
 GOALS = {
     ("produce", "confluent"): (3.0, 3.0),
     ("consume", "confluent"): (3.0, 3.0),
@@ -38,26 +38,26 @@ GOALS = {
 
 
 def measured(result: Mapping[str, Any]) -> str:
-    """When, where, and by which command a result was measured."""
+    """Return when, where and by which command a result was measured."""
     commit = f", commit `{result['commit']}`" if result["commit"] != "unknown" else ""
     machine = result["machine"]["words"]
     return f"Measured on {result['date'][:10]}{commit}, by `{result['command']}`. Machine: {machine}."
 
 
 def render_clients(result: dict[str, Any]) -> str:
-    """Whole clients against Apache Kafka."""
+    """Return the table of whole clients against Apache Kafka, in Markdown."""
     return "\n".join([measured(result), "", *_macro(result["macro"]), ""])
 
 
 def render_parts(result: dict[str, Any]) -> str:
-    """Parts of kafkacore beside the same parts of peers."""
+    """Return the tables that compare parts of kafkacore with the same parts of peers, in Markdown."""
     return "\n".join([measured(result), "", *_micro(result["micro"]), ""])
 
 
 def _macro(macro: dict[str, Any]) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in macro["versions"].items())
     rounds = macro["options"]["rounds"]
-    # In the mode `broker` the brokers are compared; the one that was started is known by its address there.
+    # The mode `broker` compares the brokers. The broker that was started is listed there by its address.
     given = f"broker at {macro['options']['bootstrap']}"
     how = "One round" if rounds == 1 else f"Median of {rounds} interleaved rounds"
     yield f"Broker: {macro['broker']}. {how}; every record was counted. Versions: {versions}."
@@ -116,7 +116,8 @@ def _micro(micro: list[dict[str, Any]]) -> Iterator[str]:
     groups: dict[str, list[dict[str, Any]]] = {}
     alone = []
     for each in micro:
-        # The codecs' libraries beside each other: docs/how-it-works/decisions.md has what they decide.
+        # The codec libraries are compared with each other; docs/how-it-works/decisions.md explains the
+        # choice.
         if each["name"].startswith("codecs.py"):
             continue
         groups.setdefault(each["group"] or each["name"], []).append(each)
@@ -141,7 +142,7 @@ def _micro(micro: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def render_spark(result: dict[str, Any]) -> str:
-    """The table of Spark's rows, in Markdown, and each side's query."""
+    """Return the table of Spark's rows, and the query of each side, in Markdown."""
     spark = result["spark"]
     versions = ", ".join(f"{name} {version}" for name, version in spark["versions"].items())
     lines = [
@@ -169,7 +170,7 @@ def render_spark(result: dict[str, Any]) -> str:
 
 
 def _from_before(spark: dict[str, Any]) -> list[str]:
-    """Name the rows that another run measured."""
+    """Name the rows that come from an earlier run."""
     if "before" not in spark:
         return []
     rows = ", ".join(spark["before"])
@@ -180,7 +181,7 @@ def _from_before(spark: dict[str, Any]) -> list[str]:
 
 
 def _is_apart(entry: dict[str, Any]) -> bool:
-    """One whose figure is no processor time per million records."""
+    """Return whether the row has another unit than CPU time per million records."""
     return entry["mode"] in ("spark-trigger", "spark-memory") and not entry["void"]
 
 
@@ -212,7 +213,7 @@ def _spark_row(entry: dict[str, Any]) -> str:
 
 
 def render_broker(result: dict[str, Any]) -> str:
-    """The embedded broker beside Apache Kafka, in Markdown."""
+    """Return the tables that compare the embedded broker with Apache Kafka, in Markdown."""
     broker = result["broker"]
     lines = [
         measured(result),
@@ -237,7 +238,7 @@ def render_broker(result: dict[str, Any]) -> str:
 
 
 def _resource(what: str) -> str:
-    """A resource with its unit at the end, as a reader expects it."""
+    """Return the name of a resource with its unit at the end."""
     unit, _, rest = what.replace("ready_s,", "s until ready,").partition(" ")
     unit = {"resident_mib": "MiB", "s": "s"}.get(unit, unit)
     rest = rest.replace("more with", "added by").replace("of a new one", "of a newly started broker")
@@ -245,7 +246,7 @@ def _resource(what: str) -> str:
 
 
 def render_tls(result: dict[str, Any]) -> str:
-    """Whole clients over TLS."""
+    """Return the table of whole clients over TLS, in Markdown."""
     tls = result["tls"]
     lines = [
         measured(result),
@@ -280,12 +281,12 @@ def _tls_row(row: dict[str, Any]) -> str:
     )
 
 
-#: Before commands that a test of the documentation must not run.
+#: Marks commands that a test of the documentation must not run.
 NOT_RUN = "<!-- not run: a full run takes hours, and needs the repository -->"
 
 
 def render_reliability(rows: list[dict[str, Any]]) -> str:
-    """What was done, what came out, and the command that repeats it."""
+    """Return the table of reliability tests, their results and the commands that repeat them."""
     lines = ["| scenario | in `make test` | full run | result |", "|---|---|---|---|"]
     lines += [f"| {row['what']} | {row['in_test']} | {row['full']} | {_outcome(row)} |" for row in rows]
     lines += [
@@ -311,13 +312,13 @@ def _repeat(row: dict[str, Any]) -> str:
 
 
 def render_defects(rows: list[dict[str, Any]]) -> str:
-    """Defects of other implementations, and the test that shows each one absent here."""
+    """Return the table of defects of other implementations, each with the test for it here."""
     lines = ["| defect elsewhere | test here |", "|---|---|"]
     return "\n".join([*lines, *(f"| {row['what']} | `{row['test']}` |" for row in rows), ""])
 
 
 def broker_row(row: dict[str, Any]) -> str:
-    """One row of one of the two tables."""
+    """Return one row of one of the two tables."""
     ours, theirs = row["median"].values()
     plural = "" if row["partitions"] == 1 else "s"
     if row["what"] == "latency":
@@ -336,7 +337,7 @@ def broker_row(row: dict[str, Any]) -> str:
 
 
 def peer_of(each: dict[str, Any]) -> str | None:
-    """Whose row of a micro-benchmark this is; ``None`` for ours."""
+    """Return the peer that a row of a micro-benchmark belongs to, or ``None`` for kafkacore."""
     name = each["extra_info"].get("peer") or each["params"].get("contender")
     return None if name in (None, "kafkacore") else str(name)
 
@@ -355,7 +356,7 @@ def _short(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}"
 
 
-#: Key of a result → its tables: name → page, and how it is rendered.
+#: Tables of a result, by its key: name of the table → its page, and the function that renders it.
 Section = tuple[str, Callable[[dict[str, Any]], str]]
 SECTIONS: dict[str, dict[str, Section]] = {
     "macro": {"clients": ("clients.md", render_clients)},
@@ -372,16 +373,16 @@ RELIABILITY_SECTIONS = {
 
 
 def newest(key: str) -> dict[str, Any]:
-    """The newest result that has ``key``."""
+    """Return the newest result that contains ``key``."""
     results: list[dict[str, Any]] = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
     found = [result for result in results if key in result]
     if not found:
-        raise SystemExit(f"no result in {RESULTS} has {key!r}: make bench")
+        raise SystemExit(f"no result in {RESULTS} contains {key!r}; run: make bench")
     return max(found, key=lambda result: str(result["date"]))
 
 
 def tables_of(result: dict[str, Any]) -> dict[tuple[str, str], str]:
-    """(Page, name of the table) → the table, for all that a result has."""
+    """Return the tables of a result, by page and name of the table."""
     return {
         (page, name): render(result)
         for key, sections in SECTIONS.items()
@@ -391,7 +392,7 @@ def tables_of(result: dict[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def reliability_tables() -> dict[tuple[str, str], str]:
-    """The same for the reliability results."""
+    """Return the tables of the reliability results, by page and name of the table."""
     results = tomllib.loads(RELIABILITY.read_text())
     return {
         (page, name): (render_defects if name == "defect" else render_reliability)(results[name])
@@ -400,7 +401,7 @@ def reliability_tables() -> dict[tuple[str, str], str]:
 
 
 def all_tables() -> dict[tuple[str, str], str]:
-    """Every table of docs/measured."""
+    """Return every table of docs/measured."""
     tables = reliability_tables()
     for key, sections in SECTIONS.items():
         whole = tables_of(newest(key))
@@ -414,7 +415,7 @@ def replaced(page: Path, name: str, table: str) -> str:
     before, has_begin, rest = page.read_text().partition(begin)
     _, has_end, after = rest.partition(end)
     if not has_begin or not has_end:
-        raise SystemExit(f"{page} has no place for the table {name!r}: {begin} ... {end}")
+        raise SystemExit(f"{page} has no markers for the table {name!r}: {begin} ... {end}")
     return f"{before}{begin}\n\n{table}\n{end}{after}"
 
 
@@ -428,7 +429,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("result", nargs="?", type=Path, help="one result (default: the newest of each kind)")
+    parser.add_argument(
+        "result", nargs="?", type=Path, help="render only this result (default: the newest of each kind)"
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a table is out of date")
     arguments = parser.parse_args()
     tables = tables_of(json.loads(arguments.result.read_text())) if arguments.result else all_tables()

@@ -1,12 +1,12 @@
-"""``make bench``: the micro-benchmarks and the matrix against Apache Kafka, kept as one JSON.
+"""Run the micro-benchmarks and the comparison against Apache Kafka, and write one JSON file (``make bench``).
 
     python bench/run.py                              # about ten minutes; results and docs/measured
     python bench/run.py --records 200000 --rounds 2  # shorter
-    python bench/run.py --embedded --small --results out --readme ''   # whether it still runs
+    python bench/run.py --embedded --small --results out --pages ''   # only checks that it still runs
     python bench/run.py --only micro --micro "-k crc32c"
 
-The file is ``<date>-<short sha>.json``: command, commit, machine in words, versions, best and median times of
-the micro-benchmarks, and the entries of ``kafkacore bench``.
+The file is ``<date>-<short sha>.json``. It contains the command, the commit, a description of the machine,
+versions, best and median times of the micro-benchmarks, and the entries of ``kafkacore bench``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PYTEST = (
     "--benchmark-only",
     "-q",
 )
-#: One round each: whether a benchmark runs, not how fast.
+#: Options for one round each, to check that a benchmark runs.
 ONCE = (
     "--small",
     "--benchmark-min-rounds=1",
@@ -47,11 +47,11 @@ ONCE = (
 
 
 def run_micro(arguments: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """The micro-benchmarks; what a table needs of each."""
+    """Run the micro-benchmarks and return the figures that a table needs."""
     target = folder / "micro.json"
     command = [sys.executable, *PYTEST, f"--benchmark-json={target}", "-p", "no:cacheprovider"]
     command += [*(ONCE if arguments.small else ()), *shlex.split(arguments.micro)]
-    # Its table goes to standard error, like all progress.
+    # Its table goes to standard error, like all progress output.
     subprocess.run(command, cwd=PROJECT, check=True, stdout=sys.stderr)
     found = json.loads(target.read_text())["benchmarks"]
     return [
@@ -69,7 +69,7 @@ def run_micro(arguments: argparse.Namespace, folder: Path) -> list[dict[str, Any
 
 
 def run_macro(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """The matrix; a void run is in its result, and is shown."""
+    """Run the comparison. An invalid run stays in the result and is reported."""
     target = folder / "macro.json"
     command = [sys.executable, str(HERE / "macro" / "run.py"), f"--output={target}"]
     command += [f"--records={arguments.records}", f"--rounds={arguments.rounds}"]
@@ -82,7 +82,7 @@ def run_macro(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def short_sha() -> str:
-    """The commit, with a mark if the files differ from it."""
+    """Return the short commit hash, with a suffix if files differ from the commit."""
     command = ["git", "describe", "--always", "--dirty=-changed", "--exclude=*", "--abbrev=8"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"
@@ -93,14 +93,27 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", choices=("micro", "macro"))
-    parser.add_argument("--micro", default="", metavar="ARGS", help="more arguments of pytest")
-    parser.add_argument("--records", type=int, default=1_000_000, help="of a run of the matrix")
-    parser.add_argument("--rounds", type=int, default=3, help="of each client")
-    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="a running broker (default: Apache Kafka)")
-    parser.add_argument("--embedded", action="store_true", help="our own broker: needs no Java")
-    parser.add_argument("--small", action="store_true", help="tiny inputs: their figures mean nothing")
+    parser.add_argument("--micro", default="", metavar="ARGS", help="further arguments for pytest")
+    parser.add_argument("--records", type=int, default=1_000_000, help="number of records per run")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each client")
+    parser.add_argument(
+        "--bootstrap", metavar="HOST:PORT", help="address of a running broker (default: start Apache Kafka)"
+    )
+    parser.add_argument(
+        "--embedded", action="store_true", help="measure against the embedded broker; needs no Java"
+    )
+    parser.add_argument(
+        "--small",
+        action="store_true",
+        help="use tiny inputs to check that the benchmarks run; the figures mean nothing",
+    )
     parser.add_argument("--results", type=Path, default=HERE / "results", metavar="DIR")
-    parser.add_argument("--pages", default=str(report.PAGES), metavar="DIR", help="'' leaves them")
+    parser.add_argument(
+        "--pages",
+        default=str(report.PAGES),
+        metavar="DIR",
+        help="folder of the pages to update; '' updates none",
+    )
     arguments = parser.parse_args()
     now, sha = datetime.now(UTC), short_sha()
     result: dict[str, Any] = {

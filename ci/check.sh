@@ -1,32 +1,32 @@
 #!/usr/bin/env bash
-# Run lint, the tests and the demo with the commands of the README, from a clean checkout.
-# The script installs all requirements and stops at the first failure. Target: under 25 minutes on two cores.
+# Run lint, the tests and the demo from a clean checkout, with the README's commands. The script installs what it
+# needs and stops at the first failure. It should take less than 25 minutes on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 step() { printf '\n== %s (%ss since start)\n' "$1" "$SECONDS"; }
 
-# Fail if a tool is missing, instead of skipping the tests that need it.
+# A missing tool is a failure here; no test may be skipped for it.
 export KAFKACORE_REQUIRE_ALL=1
 
-step "versions of the tools"
+step "tool versions"
 python3 --version
 java -version 2>&1 | head -n 1
 
-# A test opens the status page of the broker in a browser. Only root can install it.
+# A test opens the status page in a browser. Only root can install it; apt-get reports an error otherwise.
 if ! command -v chromedriver > /dev/null; then
     step "install Chromium and its driver"
     apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver > /dev/null
 fi
 
-# The gssapi package is compiled against the Kerberos headers, and the tests start a KDC.
+# Kerberos: C headers to compile the package gssapi, and a KDC for the tests.
 if ! command -v krb5-config > /dev/null || ! [ -x /usr/sbin/krb5kdc ] || ! [ -x /usr/sbin/kadmin.local ]; then
     step "install Kerberos"
     apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         libkrb5-dev krb5-kdc krb5-admin-server > /dev/null
 fi
 
-# Download the jars for the tests while the compiler runs.
+# Download the Java part of the tests while the compiler uses the CPU.
 PYTHONPATH=tests/support python3 -m peers.jars &
 jars=$!
 step "install and compile"

@@ -1,10 +1,11 @@
-"""Check that inner loops do not call Python: the lines that ``cython -a`` shows in yellow.
+"""Check that inner loops do not call Python, by the lines that ``cython -a`` colours yellow.
 
     python tools/annotate.py [file.pyx ...]
 
-The check covers every loop in a function or block marked ``nogil``. It reports each line whose C code calls
-Python's C API, directly or through a helper of Cython, and exits with status 1 if it finds any. Lines that
-raise an exception or take the GIL on purpose (``raise``, ``with gil``) are ignored.
+Every loop inside a function or block marked ``nogil`` is checked line by line in Cython's annotated C code.
+Each line that calls Python's C API, or a Cython helper that calls it, is printed. The exit status is 1 if
+there are any. Statements that raise or take the GIL on purpose (``raise``, ``with gil``) end a loop and are
+skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from Cython.Compiler.Main import compile_single
 from Cython.Compiler.Options import CompilationOptions, default_options
 
 PROJECT = Path(__file__).resolve().parents[1]
-# The directives of the build decide which calls Cython generates.
+# The compiler directives of the build decide what the loops call.
 sys.path.insert(0, str(PROJECT))
 from setup import DIRECTIVES  # noqa: E402
 
@@ -29,7 +30,7 @@ SOURCE = PROJECT / "src"
 NOGIL = re.compile(r"^\s*(?:cdef\b.*\bnogil\s*:|with nogil\s*:)")
 CONTINUED = re.compile(r"^\s*(?:cdef|cpdef)\b.*\([^)]*$")
 LOOP = re.compile(r"^\s*(?:for|while)\b")
-#: Statements that leave the loop, or the part of it that must be fast.
+#: Statements that end a loop or leave its fast path.
 ON_PURPOSE = re.compile(r"^\s*(?:raise\b|with gil\b)")
 LINE = re.compile(r'<pre class="cython line score-\d+"[^>]*>[^<]*<span class="">(\d+)</span>')
 CALL = re.compile(r"<span class='(?:py_c_api|pyx_c_api)'>([^<]+)</span>")
@@ -40,7 +41,7 @@ def indent(line: str) -> int:
 
 
 def block(lines: list[str], start: int) -> range:
-    """Return the indices of the lines in the block of the statement at index ``start``."""
+    """Return the numbers, from 0, of the lines that belong to the statement at ``start``."""
     end = start + 1
     while end < len(lines) and (not lines[end].strip() or indent(lines[end]) > indent(lines[start])):
         end += 1
@@ -48,13 +49,13 @@ def block(lines: list[str], start: int) -> range:
 
 
 def inner_lines(text: str) -> set[int]:
-    """Return the line numbers, from 1, of loops that run without the GIL."""
+    """Return the numbers, from 1, of the lines in loops that run without the GIL."""
     lines = [line.split("#")[0].rstrip() for line in text.splitlines()]
     found: set[int] = set()
     for at, line in enumerate(lines):
         header = line
         last = at
-        # Join the lines of a signature that spans several lines.
+        # A signature over several lines ends with the line that closes its bracket.
         while CONTINUED.match(header) and not header.endswith(":") and last + 1 < len(lines):
             last += 1
             header = f"{header} {lines[last].strip()}"
@@ -69,7 +70,7 @@ def inner_lines(text: str) -> set[int]:
 
 
 def calls_by_line(annotated: str) -> dict[int, list[str]]:
-    """Return the calls of Python for each line, from the annotated page that Cython generates."""
+    """Return the calls of Python in the C code of each line, read from Cython's HTML page of a module."""
     parts = LINE.split(annotated)
     return {
         int(number): [html.unescape(name) for name in CALL.findall(code)]
@@ -78,7 +79,7 @@ def calls_by_line(annotated: str) -> dict[int, list[str]]:
 
 
 def check(module: Path, source: Path = SOURCE) -> tuple[int, list[str]]:
-    """Return the number of checked lines, and a message for each line that calls Python."""
+    """Return the number of lines checked, and a message for each line that calls Python."""
     text = module.read_text()
     inner = inner_lines(text)
     if not inner:
@@ -112,10 +113,10 @@ def main() -> int:
         results = list(pool.map(check, modules))
     for sentence in (sentence for _, sentences in results for sentence in sentences):
         print(sentence)
-    checked = sum(count for count, _ in results)
-    print(f"checked {checked} lines of inner loops in {sum(bool(count) for count, _ in results)} modules")
-    # A run over all modules must find inner loops, else the check itself is broken.
-    is_blind = not checked and len(sys.argv) == 1
+    looked_at = sum(count for count, _ in results)
+    print(f"checked {looked_at} lines of inner loops in {sum(bool(count) for count, _ in results)} modules")
+    # If all modules are checked, some have inner loops; modules given as arguments may have none.
+    is_blind = not looked_at and len(sys.argv) == 1
     return 1 if is_blind or any(sentences for _, sentences in results) else 0
 
 

@@ -1,10 +1,9 @@
 """Report known vulnerabilities of the installed packages.
 
-The exit status is 0 without vulnerabilities, 1 with vulnerabilities, and 2 if they cannot be determined.
-
-pip-audit skips a package if the index has no data about its version. A mirror of PyPI may have such data only
-for the newest release of a project. The tool therefore looks up skipped packages again by their project. If
-that fails too, it exits with status 2 instead of passing. kafkacore itself is ignored.
+The exit status is 0 for none, 1 for some, and 2 if no advisory service gave an answer. pip-audit reports no
+vulnerability for a package that its service does not know, which must not count as a pass. An index that
+mirrors PyPI may not know a release by its version, but may list the vulnerabilities of the project's newest
+release. If that release is installed, the list is used. kafkacore itself is on no index and is skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TIMEOUT_S = 30.0
 
 
 def project_of(name: str) -> dict[str, Any]:
-    """Return the data of the index about a project; empty if they are not available."""
+    """Return the index's metadata of a project, or an empty dictionary if the project is unknown."""
     try:
         with urllib.request.urlopen(PROJECT.format(name), timeout=TIMEOUT_S) as response:
             found: dict[str, Any] = json.load(response)
@@ -37,12 +36,12 @@ def answered(
     ask: Callable[[str], dict[str, Any]] = project_of,
     installed: Callable[[str], str] = metadata.version,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Complete the report with skipped packages that are the newest release of their project."""
+    """Return the report, completed for unanswered packages that are the newest release of their project."""
     packages = []
     for each in report["dependencies"]:
         name = str(each["name"])
         if "skip_reason" in each and name != OURS:
-            # pip-audit does not report the version of a skipped package.
+            # pip-audit does not report the version of packages that it skips.
             project, version = ask(name), installed(name)
             if project.get("info", {}).get("version") == version and "vulnerabilities" in project:
                 known = [vuln for vuln in project["vulnerabilities"] if not vuln.get("withdrawn")]
@@ -53,7 +52,7 @@ def answered(
 
 
 def verdict(report: dict[str, list[dict[str, object]]]) -> tuple[int, list[str]]:
-    """Return the exit status and the lines to print."""
+    """Return the exit status, and a line for each package with a finding or without an answer."""
     packages = [each for each in report["dependencies"] if each["name"] != OURS]
     unknown = [str(each["name"]) for each in packages if "skip_reason" in each]
     known = [each for each in packages if each.get("vulns")]
@@ -66,7 +65,7 @@ def verdict(report: dict[str, list[dict[str, object]]]) -> tuple[int, list[str]]
         return 1, lines
     if unknown:
         few = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
-        return 2, [f"no vulnerability data for {len(unknown)} of {len(packages)} packages: {few}"]
+        return 2, [f"no advisories are available for {len(unknown)} of {len(packages)} packages: {few}"]
     return 0, [f"no known vulnerabilities in {len(packages)} packages"]
 
 
@@ -76,7 +75,7 @@ def main() -> int:
     try:
         report = json.loads(done.stdout)
     except ValueError:
-        print(done.stderr.strip() or "pip-audit failed without a message", file=sys.stderr)
+        print(done.stderr.strip() or "pip-audit printed nothing", file=sys.stderr)
         return 2
     status, lines = verdict(answered(report))
     print("\n".join(lines), file=sys.stderr if status else sys.stdout)

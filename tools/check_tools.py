@@ -1,7 +1,8 @@
-"""List the tools that kafkacore's setup needs and this machine lacks, and how to install them.
+"""Report each tool that the set-up of kafkacore needs and this machine lacks, and how to install it.
 
-The argument is ``unit``, ``demo``, ``test`` or ``sanitize``. The script prints a line for each missing tool,
-and exits with status 1 if one is missing. It must run on any Python 3, before a virtual environment exists.
+The argument is ``unit``, ``demo``, ``test`` or ``sanitize``. One line per missing tool is printed, and the
+exit status is 1 if there is any. The script runs on any Python 3 before a virtual environment exists, so it
+uses only syntax that old versions support.
 """
 
 import os
@@ -16,7 +17,7 @@ JDK = "openjdk-17-jdk-headless"
 
 
 def find_java_program(name):
-    """Return the path of ``java`` or ``javac``. As in Spark, JAVA_HOME takes precedence over PATH."""
+    """Return the path of ``java`` or ``javac``, searched as Spark does: only in JAVA_HOME if it is set."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(os.path.join(home, "bin", name) if home else name)
 
@@ -30,13 +31,13 @@ def java_version():
         answer = subprocess.run([java, "-version"], stderr=subprocess.PIPE, check=False)
     except OSError:
         return None
-    # Versions up to 8 are named 1.x.
+    # Versions up to 8 are reported as 1.x.
     match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr.decode(errors="replace"))
     return int(match.group(1)) if match else None
 
 
 def missing_java():
-    """Return the problem with the Java that Spark would run, or None."""
+    """Return what is wrong with the Java that Spark would run, or None."""
     install = "on Debian and Ubuntu, apt-get install %s" % JDK
     home = os.environ.get("JAVA_HOME")
     version = java_version()
@@ -68,18 +69,18 @@ def compiler():
 
 
 def has_sanitizers():
-    """Return whether the libraries of the compiler's sanitizers are installed, as with gcc."""
+    """Return whether the compiler has the libraries of its sanitizers; gcc does."""
     command = [compiler(), "-print-file-name=libasan.so"]
     try:
         answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     except OSError:
         return False
-    # If the compiler does not find the file, it prints the name unchanged.
+    # The compiler prints the plain file name if it does not find the file.
     return os.path.isabs(answer.stdout.decode(errors="replace").strip())
 
 
 def missing(purpose):
-    """Yield a sentence for each missing tool that ``purpose`` needs."""
+    """Return one sentence for each missing tool that ``purpose`` needs."""
     if sys.version_info < (3, 11):
         this = sys.version.split()[0]
         yield "Python 3.11 or newer (this is %s): install it, then run make PYTHON=python3.11" % this
@@ -91,7 +92,7 @@ def missing(purpose):
     if not shutil.which(compiler()):
         yield "a C compiler (%s): on Debian and Ubuntu, apt-get install build-essential" % compiler()
     elif purpose == "sanitize" and not has_sanitizers():
-        yield "libasan.so of %s: on Debian and Ubuntu, apt-get install gcc, and set CC to it" % compiler()
+        yield "libasan.so of %s: on Debian and Ubuntu, apt-get install gcc, and set CC=gcc" % compiler()
     header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
     if not os.path.exists(header):
         yield "Python's C headers (%s): on Debian and Ubuntu, apt-get install python3-dev" % header
@@ -101,18 +102,18 @@ def missing(purpose):
 
 
 def missing_for_tests():
-    """Yield a sentence for each missing tool that only some tests need."""
+    """Return missing tools that only some tests need: a JDK and Maven, a browser, a Kerberos realm."""
     if not shutil.which("mvn"):
         yield "Maven, for the integration tests: on Debian and Ubuntu, apt-get install maven"
     if not (find_java_program("javac") or shutil.which("javac")):
         yield "a JDK (javac), for the integration tests: on Debian and Ubuntu, apt-get install %s" % JDK
     if not shutil.which("chromedriver"):
-        # The package also installs the browser, in the same version.
+        # The distribution packages the browser and its driver in the same version.
         yield "Chromium and its driver, for the status page: on Debian, apt-get install chromium-driver"
     if not shutil.which("krb5-config"):
-        # pip compiles the package gssapi against these headers.
+        # The package gssapi is compiled against these headers.
         yield "Kerberos' C headers (krb5-config): on Debian and Ubuntu, apt-get install libkrb5-dev"
-    # /usr/sbin is often not on the PATH of a user.
+    # These folders are not on every user's PATH.
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
     for name, package in (("krb5kdc", "krb5-kdc"), ("kadmin.local", "krb5-admin-server")):
         if not shutil.which(name, path=path):

@@ -1,8 +1,7 @@
-"""Write docs/PORTED_TESTS.md, which lists for each test case of Apache Kafka the tests that cover it here.
+"""Write docs/PORTED_TESTS.md, which lists the tests ported from Apache Kafka; ``--check`` only compares.
 
-The tests name the cases in ``@pytest.mark.kafka("FetcherTest.testFetchNormal")`` and the behaviours in
-``@pytest.mark.behaviour("Fetcher", "...")``. ``tests/not_ported.toml`` gives the reason for each case without
-a test. With ``--check`` the tool only compares the page.
+Tests declare the origin by ``@pytest.mark.kafka("FetcherTest.testFetchNormal")`` and
+``@pytest.mark.behaviour("Fetcher", "...")``. ``tests/not_ported.toml`` explains why a case has no test here.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ The first part lists the cases of Apache Kafka 4's test classes for reading, gro
 the tests that cover them here. The second part lists the behaviour of each class, with the tests for it.
 """
 
-#: Section → case or behaviour → the tests that cover it, or the reason why it has no test.
+#: Per section: case or behaviour → the tests that cover it, or one sentence that says why none does.
 Sections = dict[str, dict[str, list[str]]]
 
 
 def markers(path: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield name of the test, name of the marker and its arguments."""
+    """Yield the name of the test, the name of the marker and the marker's arguments."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         for decorator in getattr(node, "decorator_list", ()):
             marker = getattr(getattr(decorator, "func", None), "attr", "")
@@ -40,7 +39,7 @@ def markers(path: Path) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def ported() -> tuple[Sections, Sections]:
-    """Return the cases of Apache Kafka and the behaviours, each with its tests."""
+    """Return Kafka's test cases and the behaviours, each with its tests."""
     cases: Sections = defaultdict(lambda: defaultdict(list))
     behaviours: Sections = defaultdict(lambda: defaultdict(list))
     for path in sorted(TESTS.rglob("test_*.py")):
@@ -58,7 +57,7 @@ def ported() -> tuple[Sections, Sections]:
         for name, reason in reasons.items():
             if name in of_section:
                 sys.exit(
-                    f"tests/not_ported.toml: remove {section}.{name}, it has a test: {of_section[name][0]}"
+                    f"tests/not_ported.toml: {section}.{name} has a test, remove it: {of_section[name][0]}"
                 )
             of_section[name].append(f"*{reason}*")
     return cases, behaviours
@@ -77,12 +76,12 @@ def page() -> str:
 
 
 def main() -> None:
-    """Write the page, or compare it with ``--check``."""
+    """Write or check the page."""
     text = page()
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        sys.exit("docs/PORTED_TESTS.md is out of date: run python tools/ported_tests.py")
+        sys.exit("docs/PORTED_TESTS.md is out of date, run python tools/ported_tests.py")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Run tests with gcc's AddressSanitizer and UndefinedBehaviorSanitizer.
+"""Run tests with modules that report every memory error and every undefined operation in C.
 
     python tools/sanitize.py [pytest's arguments]
 
-The tool builds the compiled modules, or only those of the packages in ``KAFKACORE_BUILD_ONLY``, into
-build/sanitize and runs pytest with them. The normal modules are not changed. The first report of a sanitizer
-stops the run with a nonzero status.
+The compiled modules, or those of the packages in ``KAFKACORE_BUILD_ONLY``, are built with gcc's
+AddressSanitizer and UndefinedBehaviorSanitizer into build/sanitize, separate from the normal ones. pytest
+then runs with these modules. The first report ends the run with a non-zero status.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 BUILD = PROJECT / "build" / "sanitize"
-#: Tests of the C code that reads bytes from outside, with its property tests.
+#: Tests of the C code that reads untrusted bytes, and its property tests.
 DEFAULT_TESTS = [
     "tests/unit/wire",
     "tests/unit/record",
@@ -25,13 +25,12 @@ DEFAULT_TESTS = [
     "tests/unit/network",
     "tests/unit/property",
 ]
-#: Fuzz test of the same code. It gets fewer inputs, because each takes several times as long as without
-#: sanitizers.
+#: Fuzz tests of the same code with fewer inputs: each takes several times as long, and a report ends the run.
 FUZZING = (
     "tests/system/fuzz/test_fuzz.py::test_millions_of_hostile_inputs_raise_what_is_promised_and_nothing_else"
 )
 FUZZ_INPUTS = "300000"
-#: Tests of the reuse of memory blocks, which these modules are built without.
+#: Tests of block reuse, which is disabled in these modules.
 OF_REUSE = [
     f"tests/unit/wire/test_blocks.py::{name}"
     for name in (
@@ -40,32 +39,32 @@ OF_REUSE = [
         "test_trim_gives_all_idle_blocks_back",
     )
 ]
-#: Tests that measure memory, which sanitizers increase.
+#: Tests of memory use, which the sanitizers increase.
 OF_MEMORY = ["tests/system/record/test_bombs.py"]
 
 
 def compiler() -> list[str]:
-    """Return the compiler command of setuptools."""
+    """Return the compiler command that setuptools uses."""
     return (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
 
 
 def runtime_libraries() -> list[str]:
-    """Return the paths of the sanitizers' libraries, which must be loaded before those of Python.
+    """Return paths of the sanitizer libraries, which must be loaded before Python's own libraries.
 
-    The C++ library must be among them, because the sanitizer intercepts the exceptions that pyarrow throws.
+    The C++ library is included: pyarrow throws exceptions, and the sanitizer must know who catches them.
     """
     found = []
     for name in ("libasan.so", "libubsan.so", "libstdc++.so"):
         command = [*compiler(), f"-print-file-name={name}"]
         path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        # If gcc does not find a library, it prints the name unchanged. Only pyarrow needs the C++ library.
+        # The compiler prints the plain name of a library it does not find. Only pyarrow needs the last one.
         if Path(path).is_absolute():
             found.append(str(Path(path).resolve()))
     return found
 
 
 def build() -> None:
-    """Compile the modules that have changed."""
+    """Compile changed files."""
     environment = {**os.environ, "KAFKACORE_SANITIZE": "1"}
     folders = [f"--build-lib={BUILD / 'lib'}", f"--build-temp={BUILD / 'temp'}"]
     command = [sys.executable, "setup.py", "-q", "build", *folders]
@@ -73,15 +72,14 @@ def build() -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment variables with which Python loads the modules that were built."""
+    """Return the environment in which Python loads the modules that were built."""
     return {
         **os.environ,
         "PYTHONPATH": str(BUILD / "lib"),
-        # Allocate each object separately, so that the sanitizer sees every access beyond its end.
+        # Allocate each object separately, so that the sanitizer checks its bounds.
         "PYTHONMALLOC": "malloc",
         "LD_PRELOAD": " ".join(runtime_libraries()),
-        # Python does not free all memory at exit, so leaks are not reported. Tests allocate excessive sizes,
-        # for which malloc must return NULL.
+        # Memory that Python does not free at exit is not a leak. A refused allocation is a tested case.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:halt_on_error=1",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "KAFKACORE_FUZZ_INPUTS": os.environ.get("KAFKACORE_FUZZ_INPUTS", FUZZ_INPUTS),
@@ -96,12 +94,12 @@ def main() -> int:
         [sys.executable, "-c", check], env=libraries, capture_output=True, text=True, check=True
     )
     assert Path(loaded.stdout.strip()).is_relative_to(BUILD), (
-        "the tests do not use the modules in build/sanitize"
+        "the modules under test were not built with the sanitizers"
     )
     arguments = sys.argv[1:] or [*DEFAULT_TESTS, FUZZING]
-    # Capturing file descriptors would hide the report of a process that the sanitizer aborts.
-    deselected = [f"--deselect={test}" for test in (*OF_REUSE, *OF_MEMORY)]
-    options = ["-q", "-p", "no:cacheprovider", "--capture=sys", "--timeout=600", *deselected]
+    # Without pytest's capture, which would lose the report of a process that aborts.
+    left_out = [f"--deselect={test}" for test in (*OF_REUSE, *OF_MEMORY)]
+    options = ["-q", "-p", "no:cacheprovider", "--capture=sys", "--timeout=600", *left_out]
     command = [sys.executable, "-m", "pytest", *options, *arguments]
     return subprocess.run(command, cwd=PROJECT, env=libraries, check=False).returncode
 

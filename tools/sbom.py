@@ -1,9 +1,9 @@
-"""Write a software bill of materials of a kafkacore installation in CycloneDX format.
+"""Write a software bill of materials (CycloneDX): the packages and versions that kafkacore installs.
 
     python tools/sbom.py dist/kafkacore.cdx.json [EXTRA ...]
 
-The bill lists the dependencies of kafkacore, and of the extras that are named. They are installed into a new
-environment, so that the bill contains no test dependencies. cyclonedx-py runs in another environment.
+The bill covers the base installation and the given extras. They are installed into a new environment, so that
+no package of the tests is listed. cyclonedx-py runs in another environment and writes the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_OURS = re.compile(r"kafkacore\[([\w,]+)\]")
 
 
 def requirements(project: dict[str, Any], extras: Sequence[str]) -> list[str]:
-    """Return the sorted requirements of kafkacore and the extras, including extras that they refer to.
+    """Return the sorted requirements of the base installation and these extras, with nested extras resolved.
 
     Raises
     ------
@@ -46,7 +46,10 @@ def requirements(project: dict[str, Any], extras: Sequence[str]) -> list[str]:
 
 
 def environment(folder: Path, packages: Sequence[str]) -> Path:
-    """Create an environment with these packages and without pip, and return its interpreter."""
+    """Create an environment with these packages and without pip, and return its interpreter.
+
+    pip is removed because kafkacore does not install it for its users.
+    """
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
@@ -55,7 +58,7 @@ def environment(folder: Path, packages: Sequence[str]) -> Path:
 
 
 def named(bill: dict[str, Any], version: str) -> dict[str, Any]:
-    """Add the version of kafkacore, which pyproject.toml does not contain."""
+    """Return the bill with kafkacore's version, which pyproject.toml does not contain."""
     bill["metadata"]["component"] |= {"version": version, "purl": f"pkg:pypi/kafkacore@{version}"}
     return bill
 

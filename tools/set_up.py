@@ -1,8 +1,8 @@
-"""Install kafkacore in editable mode, with some of its extras, into the current environment.
+"""Install kafkacore (editable) and some of its extras into the environment that runs this script.
 
     python tools/set_up.py demo test lint docs
 
-Compilation and downloads each take minutes, so they run in parallel.
+Compilation uses the CPU for minutes and the download uses the network, so both run at the same time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def requirements(project: dict, extras: list[str]) -> list[str]:
                 wanted += [name.strip() for name in own[1].split(",")]
             elif requirement.startswith("gssapi") and not can_compile_gssapi():
                 print(
-                    "missing: krb5-config. gssapi is not installed, and its tests are skipped",
+                    "missing: krb5-config; gssapi is not installed, and its tests are skipped",
                     file=sys.stderr,
                 )
             else:
@@ -44,9 +44,9 @@ def requirements(project: dict, extras: list[str]) -> list[str]:
 
 
 def can_compile_gssapi() -> bool:
-    """Return whether to install gssapi, which needs the C headers of Kerberos.
+    """Return whether Kerberos' C headers are installed.
 
-    If KAFKACORE_REQUIRE_ALL is 1, always return true, so that pip fails without the headers.
+    Where every tool is required, always return true, so that pip reports the error.
     """
     return os.environ.get("KAFKACORE_REQUIRE_ALL") == "1" or shutil.which("krb5-config") is not None
 
@@ -73,7 +73,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except subprocess.CalledProcessError as error:
-        # The command has printed the error.
+        # The failed command has already printed the reason to standard error.
         sys.exit(error.returncode)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# Cython adds these to every compiled module; no stub declares them.
+# Attributes that Cython adds to every compiled module and that no stub declares.
 ADDED_BY_CYTHON = (r".*\.__test__", r".*\.__pyx_capi__")
 LINE_LENGTH = 110
 SOURCE = Path(__file__).parent.parent / "src"
@@ -45,7 +45,7 @@ def _module_of(path: Path) -> str:
 
 
 def _imports(path: Path) -> set[str]:
-    """Return the modules that a file may import. For ``from a import b`` these are ``a`` and ``a.b``."""
+    """Return every module that a file may import: for ``from a import b`` both ``a`` and ``a.b``."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -56,7 +56,7 @@ def _imports(path: Path) -> set[str]:
 
 
 def _unneeded(stubs: dict[str, Path]) -> set[str]:
-    """Return the modules with a stub that no Python module imports, directly or through another stub."""
+    """Return the stubs of modules that no Python module imports, directly or through another stub."""
     left = [module for path in SOURCE.rglob("*.py") for module in _imports(path) & stubs.keys()]
     needed: set[str] = set()
     while left:
@@ -68,14 +68,14 @@ def _unneeded(stubs: dict[str, Path]) -> set[str]:
 
 
 def _public(stubs: dict[str, Path]) -> set[str]:
-    """Return the modules that a package re-exports for users, which excludes packages of the broker."""
+    """Return the modules whose names a package re-exports, except those of the broker."""
     packages = (path for path in SOURCE.rglob("__init__.py") if "broker" not in path.parts)
     return {module for path in packages for module in _imports(path) & stubs.keys()}
 
 
 # ---- Docstrings ------------------------------------------------------------------------------------------
 def _documented(module: str, path: Path) -> Iterator[tuple[str, Definition, str | None]]:
-    """Yield each public class, function and method of a stub with the docstring of the compiled one."""
+    """Yield each public class, function and method of a stub with the compiled docstring."""
     compiled = importlib.import_module(module)
     for name, node, owner in _definitions(ast.parse(path.read_text()), "", compiled):
         found = inspect.getattr_static(owner, node.name, None)
@@ -103,7 +103,7 @@ def _docstring_faults(module: str, path: Path) -> Iterator[str]:
 
 def _write_docstrings(module: str, path: Path) -> None:
     lines = path.read_text().splitlines()
-    # Start at the end, so that the line numbers of the remaining definitions stay valid.
+    # Edit from the end, so that the positions of the remaining changes stay valid.
     for _, node, wanted in sorted(_documented(module, path), key=lambda each: -each[1].lineno):
         if wanted is None or ast.get_docstring(node) == wanted:
             continue

@@ -1,12 +1,13 @@
-"""The embedded broker beside Apache Kafka: throughput, latency, start, memory; the tables of docs/measured.
+"""Compare the embedded broker with Apache Kafka: throughput, latency, start-up time and memory.
 
     python bench/macro/broker.py                       # about twenty minutes; needs Java
     python bench/macro/broker.py --rounds 1 --rows rate,latency
-    python bench/macro/broker.py --small --results out --pages ''   # whether it still runs
+    python bench/macro/broker.py --small --results out --pages ''   # only checks that it still runs
 
-Both brokers run all the time, with `flush=os` here and Kafka's own settings there; the clients are Kafka's
-`ProducerPerformance` and `ConsumerPerformance`, one run on each broker in turn. Processor time is that of the
-broker's process alone. The result is a file of its own, `bench/results/<date>-<short sha>-broker.json`.
+The results are tables of docs/measured. Both brokers run throughout, the embedded one with `flush=os` and
+Apache Kafka with its default settings. The clients are Kafka's `ProducerPerformance` and
+`ConsumerPerformance`, run against each broker in turn. CPU time is that of the broker's process alone. The
+result is written to a separate file, `bench/results/<date>-<short sha>-broker.json`.
 """
 
 from __future__ import annotations
@@ -49,28 +50,29 @@ SMALLEST_BATCH = 16 * 1024
 
 
 @dataclass(frozen=True)
-class Dose:
-    """How much of everything."""
+class Sizes:
+    """Sizes and repetitions of the measurements."""
 
-    #: Bytes of a record → records of a run.
+    #: Number of records per run, by record size in bytes.
     records: dict[int, int] = field(default_factory=lambda: {100: 3_000_000, 1024: 600_000})
     batches: tuple[int, ...] = (SMALLEST_BATCH, 256 * 1024)
     partitions: tuple[int, ...] = (1, 12)
-    #: Before anything counts, and to see what stays in memory.
+    #: Records produced before anything is measured, and records produced to see how much memory they retain.
     million: int = 1_000_000
     latency_s: float = 8.0
-    #: Before latencies count. A JVM that is cold cannot send so fast, and what has piled up meanwhile waits.
+    #: Seconds of warm-up before latencies are measured. A cold JVM is too slow for the rate and builds up a
+    #: backlog.
     warmup_s: float = 4.0
     idle_connections: int = 2_000
     most_partitions: int = 10_000
     kills: int = 3
-    #: Of 1 KiB: 60 MiB past the recovery point.
+    #: Records of 1 KiB produced before the broker is killed: 60 MiB after the recovery point.
     records_before_a_kill: int = 60 * 1024
-    #: A client that is to be fast for a minute, not soon started.
+    #: JVM options for a client that must be fast for a minute rather than start quickly.
     jvm: tuple[str, ...] = ("-Xms512m", "-Xmx512m", "-XX:+UseParallelGC")
 
 
-SMALL = Dose({100: 2_000}, (SMALLEST_BATCH,), (1,), 2_000, 0.1, 0.1, 200, 100, 1, 200, SHORT_LIVED)
+SMALL = Sizes({100: 2_000}, (SMALLEST_BATCH,), (1,), 2_000, 0.1, 0.1, 200, 100, 1, 200, SHORT_LIVED)
 
 
 @dataclass(frozen=True)
@@ -78,14 +80,14 @@ class Side:
     name: str
     servers: str
     pid: int
-    #: Until clients could connect.
+    #: Seconds from the start of the process until clients could connect.
     ready_s: float
-    dose: Dose
+    sizes: Sizes
 
     def cpu_s(self) -> float:
-        """Of the broker's process, all its threads."""
+        """CPU seconds used by the broker's process, including all its threads."""
         used = process_cpu_seconds(self.pid)
-        assert used is not None, "its process cannot be looked at"
+        assert used is not None, "cannot read the statistics of the broker's process"
         return used
 
     def resident_mib(self) -> float:
@@ -98,7 +100,7 @@ def resident_mib(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def both(dose: Dose) -> Iterator[list[Side]]:
+def both(sizes: Sizes) -> Iterator[list[Side]]:
     with contextlib.ExitStack() as stack:
         began = time.perf_counter()
         ours = stack.enter_context(EmbeddedBroker(flush="os", group_initial_rebalance_delay_ms=0))
@@ -107,8 +109,8 @@ def both(dose: Dose) -> Iterator[list[Side]]:
         theirs = stack.enter_context(started_in_scratch_folder(to_measure=True))
         theirs_s = time.perf_counter() - began
         yield [
-            Side(OURS, ours.bootstrap_servers, ours.pid, ours_s, dose),
-            Side(THEIRS, theirs.bootstrap_servers, theirs.pid, theirs_s, dose),
+            Side(OURS, ours.bootstrap_servers, ours.pid, ours_s, sizes),
+            Side(THEIRS, theirs.bootstrap_servers, theirs.pid, theirs_s, sizes),
         ]
 
 
@@ -128,7 +130,7 @@ def remove_topic(side: Side, topic: str) -> None:
 def produce(
     side: Side, topic: str, size: int, batch: int, records: int, rate: float = -1, warmup: int = 0
 ) -> dict[str, float]:
-    """``warmup`` of the records count for nothing but the broker's processor time."""
+    """Run ProducerPerformance. ``warmup`` records are not measured, except in the broker's CPU time."""
     before = side.cpu_s()
     said = run_program(
         java_command(
@@ -137,7 +139,7 @@ def produce(
             *("--throughput", str(int(rate)), "--command-property", f"bootstrap.servers={side.servers}"),
             *(f"batch.size={batch}", f"linger.ms={0 if rate > 0 else 5}", "acks=all"),
             *(("--warmup-records", str(warmup)) if warmup else ()),
-            jvm=side.dose.jvm,
+            jvm=side.sizes.jvm,
         ),
         timeout_s=600,
     ).decode()
@@ -146,7 +148,7 @@ def produce(
         r"([\d.]+) records/sec.*?([\d.]+) ms avg latency.*?(\d+) ms 50th, (\d+) ms 95th, (\d+) ms 99th", last
     )
     if found is None:
-        raise SystemExit(f"ProducerPerformance did not say how fast it was: {last}")
+        raise SystemExit(f"ProducerPerformance printed no throughput: {last}")
     return {
         "records_per_s": float(found[1]),
         "p50_ms": float(found[3]),
@@ -162,13 +164,13 @@ def consume(side: Side, topic: str, records: int) -> dict[str, float]:
             "org.apache.kafka.tools.ConsumerPerformance",
             *("--bootstrap-server", side.servers, "--topic", topic, "--num-records", str(records)),
             *("--timeout", "60000", "--hide-header"),
-            jvm=side.dose.jvm,
+            jvm=side.sizes.jvm,
         ),
         timeout_s=600,
     ).decode()
     fields = said.strip().splitlines()[-1].split(",")
     if int(fields[4]) < records:
-        raise SystemExit(f"ConsumerPerformance read {fields[4]} of {records} records of {topic}")
+        raise SystemExit(f"ConsumerPerformance read {fields[4]} of {records} records of topic {topic}")
     return {
         "records_per_s": float(fields[9]),
         "cpu_s_per_million": (side.cpu_s() - before) / records * 1e6,
@@ -193,16 +195,16 @@ def entry(what: str, size: int, batch: int, partitions: int, runs: dict[str, lis
     }
 
 
-def rates(sides: list[Side], dose: Dose, rounds: int) -> Iterator[Any]:
-    """Produce, then consume what was produced, as fast as the client can."""
-    for size, records in dose.records.items():
-        for batch in dose.batches:
-            for partitions in dose.partitions:
+def rates(sides: list[Side], sizes: Sizes, rounds: int) -> Iterator[Any]:
+    """Produce as fast as the client can, then consume the same records."""
+    for size, records in sizes.records.items():
+        for batch in sizes.batches:
+            for partitions in sizes.partitions:
                 produced: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
                 consumed: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
                 for number in range(rounds):
                     topic = f"rate-{size}-{batch}-{partitions}-{number}"
-                    # Who goes first changes, so that neither always finds a busier disk.
+                    # Alternate the order, so that neither side always runs on the busier disk.
                     for side in sides if number % 2 == 0 else sides[::-1]:
                         make_topic(side, topic, partitions)
                         produced[side.name].append(produce(side, topic, size, batch, records))
@@ -212,13 +214,13 @@ def rates(sides: list[Side], dose: Dose, rounds: int) -> Iterator[Any]:
                 yield entry("consume", size, batch, partitions, consumed)
 
 
-def latencies(sides: list[Side], dose: Dose, rounds: int, done: list[Any]) -> Iterator[Any]:
-    """At half of what Apache Kafka took when the client was as fast as it can."""
+def latencies(sides: list[Side], sizes: Sizes, rounds: int, done: list[Any]) -> Iterator[Any]:
+    """Measure latencies at half of Apache Kafka's maximum throughput."""
     for row in [row for row in done if row["what"] == "produce" and row["batch"] == SMALLEST_BATCH]:
         size, partitions = row["size"], row["partitions"]
         rate = row["median"][THEIRS]["records_per_s"] / 2
-        warmup = int(rate * dose.warmup_s)
-        records = warmup + int(rate * dose.latency_s)
+        warmup = int(rate * sizes.warmup_s)
+        records = warmup + int(rate * sizes.latency_s)
         runs: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
         for number in range(rounds):
             topic = f"latency-{size}-{partitions}-{number}"
@@ -229,19 +231,19 @@ def latencies(sides: list[Side], dose: Dose, rounds: int, done: list[Any]) -> It
         yield entry("latency", size, SMALLEST_BATCH, partitions, runs) | {"rate": rate}
 
 
-def resources(sides: list[Side], dose: Dose) -> dict[str, float]:
-    """What the embedded broker needs, and what Apache Kafka needs where it was measured here too."""
+def resources(sides: list[Side], sizes: Sizes) -> dict[str, float]:
+    """Measure start-up time, recovery time and memory, for Apache Kafka too if it runs on this machine."""
     found = {f"ready_s, {side.name}": side.ready_s for side in sides}
-    partitions = dose.most_partitions
+    partitions = sizes.most_partitions
     for side in sides:
         make_topic(side, "million", 1)
-        produce(side, "million", 100, SMALLEST_BATCH, dose.million)
+        produce(side, "million", 100, SMALLEST_BATCH, sizes.million)
         found[f"resident_mib after a million records, {side.name}"] = side.resident_mib()
     with EmbeddedBroker(flush="os") as broker:
-        side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0, dose)
-        produce(side, "million", 100, SMALLEST_BATCH, dose.million)
+        side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0, sizes)
+        produce(side, "million", 100, SMALLEST_BATCH, sizes.million)
         found["resident_mib of a new one after a million records"] = side.resident_mib()
-        idle = dose.idle_connections
+        idle = sizes.idle_connections
         found[f"resident_mib more with {idle:,} idle connections"] = idle_connections(side, idle)
         with KafkaAdminClient(bootstrap_servers=side.servers, request_timeout_ms=300_000) as admin:
             began = time.perf_counter()
@@ -253,7 +255,7 @@ def resources(sides: list[Side], dose: Dose) -> dict[str, float]:
         broker.kill()
         found[f"s to start with {partitions:,} partitions, killed"] = started_s(broker)
         broker.stop(120)
-    found["s to start after SIGKILL, 60 MiB past the recovery point"] = after_a_kill(dose)
+    found["s to start after SIGKILL, 60 MiB past the recovery point"] = after_a_kill(sizes)
     return found
 
 
@@ -263,19 +265,19 @@ def started_s(broker: EmbeddedBroker) -> float:
     return time.perf_counter() - began
 
 
-def after_a_kill(dose: Dose) -> float:
+def after_a_kill(sizes: Sizes) -> float:
     took = []
     with EmbeddedBroker(flush="os") as broker:
-        for number in range(dose.kills):
-            side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0, dose)
-            produce(side, f"t{number}", 1024, SMALLEST_BATCH, dose.records_before_a_kill)
+        for number in range(sizes.kills):
+            side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0, sizes)
+            produce(side, f"t{number}", 1024, SMALLEST_BATCH, sizes.records_before_a_kill)
             broker.kill()
             took.append(started_s(broker))
     return median(took)
 
 
 def idle_connections(side: Side, count: int) -> float:
-    """How much more is resident when so many clients have said hello and no more."""
+    """Measure the additional resident memory of idle connections that have completed their first request."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     hello = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
@@ -293,17 +295,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=3, help="of each side (default: 3)")
-    parser.add_argument("--rows", default=",".join(ROWS), help="default: all; latency needs rate")
-    parser.add_argument("--small", action="store_true", help="tiny inputs: their figures mean nothing")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each side (default: 3)")
+    parser.add_argument(
+        "--rows", default=",".join(ROWS), help="rows to measure (default: all); latency needs rate"
+    )
+    parser.add_argument(
+        "--small",
+        action="store_true",
+        help="use tiny inputs to check that the script runs; the figures mean nothing",
+    )
     parser.add_argument("--results", type=Path, default=PROJECT / "bench" / "results", metavar="DIR")
-    parser.add_argument("--pages", default=str(report.PAGES), metavar="DIR", help="'' leaves them")
+    parser.add_argument(
+        "--pages",
+        default=str(report.PAGES),
+        metavar="DIR",
+        help="folder of the pages to update; '' updates none",
+    )
     arguments = parser.parse_args()
     arguments.rounds = 1 if arguments.small else arguments.rounds
-    dose = SMALL if arguments.small else Dose()
+    sizes = SMALL if arguments.small else Sizes()
     rows = arguments.rows.split(",")
     if strange := [row for row in rows if row not in ROWS]:
-        parser.error(f"there is no row {strange[0]}; there are {', '.join(ROWS)}")
+        parser.error(f"unknown row {strange[0]}; the rows are {', '.join(ROWS)}")
     now, sha = datetime.now(UTC), run.short_sha()
     target = arguments.results / f"{now:%Y-%m-%d}-{sha}-broker.json"
     arguments.results.mkdir(parents=True, exist_ok=True)
@@ -318,25 +331,26 @@ def main() -> int:
     measured = result["broker"]["rows"]
 
     def keep(row: Any) -> None:
-        # After each row, so that what has been measured is there however it ends.
+        # Write the file after each row, so that an interrupted run keeps what it has measured.
         measured.append(row)
         print(report.broker_row(row), file=sys.stderr, flush=True)
         target.write_text(json.dumps(result) + "\n")
 
-    with both(dose) as sides:
+    with both(sizes) as sides:
         for side in sides:
-            # Java's compiler has seen the broker's and the client's loops before any of it counts.
+            # Warm up the JIT compiler for the loops of the broker and the clients before anything is
+            # measured.
             make_topic(side, "warm-up", 1)
-            produce(side, "warm-up", 100, SMALLEST_BATCH, dose.million)
-            consume(side, "warm-up", dose.million)
+            produce(side, "warm-up", 100, SMALLEST_BATCH, sizes.million)
+            consume(side, "warm-up", sizes.million)
         if "rate" in rows:
-            for row in rates(sides, dose, arguments.rounds):
+            for row in rates(sides, sizes, arguments.rounds):
                 keep(row)
         if "latency" in rows:
-            for row in latencies(sides, dose, arguments.rounds, list(measured)):
+            for row in latencies(sides, sizes, arguments.rounds, list(measured)):
                 keep(row)
         if "resources" in rows:
-            result["broker"]["resources"] = resources(sides, dose)
+            result["broker"]["resources"] = resources(sides, sizes)
     target.write_text(json.dumps(result) + "\n")
     if arguments.pages:
         report.write(Path(arguments.pages), result)

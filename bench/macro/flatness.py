@@ -1,15 +1,16 @@
-"""Whether a record costs the same whatever surrounds it: CPU time per record of `KafkaProducer.send`.
+"""Measure whether the CPU time per record of `KafkaProducer.send` stays constant.
 
     python bench/macro/flatness.py                         # against Apache Kafka
-    python bench/macro/flatness.py --embedded --small      # whether it still runs
+    python bench/macro/flatness.py --embedded --small      # only checks that it still runs
 
-Three series: 10³ to 10⁷ records (small counts are sent in many goes, each flushed, so that there is something
-to measure); a topic of 1 to 1,000 partitions; 1 to 10,000 partitions known to the metadata, one written to.
-Each is given relative to the median of its series; every record is counted.
+There are three series: 10³ to 10⁷ records; a topic of 1 to 1,000 partitions; and 1 to 10,000 partitions in
+the metadata, of which one is written to. Small numbers of records are sent repeatedly, with a flush after
+each repetition, so that there is enough to measure. Each figure is given relative to the median of its
+series.
 
-A flush costs the same however many records it waits for: a request of its own, and the threads wake each
-other. It is measured by goes of one record, stated by itself, and taken off the first series, which so says
-what each further record of a go costs.
+The cost of a flush does not depend on the number of records it waits for: it is one request, and the threads
+wake each other. It is measured by repetitions of one record, reported separately, and subtracted from the
+first series. The first series therefore shows the cost of each further record.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from kafkacore.bench.task import Task
 from kafkacore.bench.verify import read_back
 
 SIZE = 100
-#: Records that one measurement has at least, in all its goes.
+#: Minimum number of records of one measurement, over all its repetitions.
 AT_LEAST = 1_000_000
 WARM_UP = 20_000
-#: The series of one point, and how many flushes it has.
+#: Name of the series with a single point, and its number of flushes.
 FLUSH = "flush, with its one record"
 FLUSHES = 5_000
-#: Partitions of each topic that is only known.
+#: Number of partitions of each topic that is only in the metadata.
 KNOWN_EACH = 1_000
 
 
@@ -52,12 +53,12 @@ class Point:
     records: int
     flushes: int = 1
     partitions: int = 1
-    #: Further topics, of :data:`KNOWN_EACH` partitions, that the client knows.
+    #: Number of further topics in the client's metadata, each with :data:`KNOWN_EACH` partitions.
     known_topics: int = 0
 
 
 def points(most: int, small: bool) -> Iterator[Point]:
-    """What is measured; ``most`` records in the first series."""
+    """Return the points to measure, with up to ``most`` records in the first series."""
     each = 2_000 if small else AT_LEAST
     yield Point(FLUSH, 1, 1, flushes=20 if small else FLUSHES)
     count = 1_000
@@ -71,7 +72,7 @@ def points(most: int, small: bool) -> Iterator[Point]:
 
 
 def measure(point: Point, cluster: BenchCluster, folder: Path, others: list[str]) -> float:
-    """CPU microseconds of the client per record."""
+    """Return the CPU time of the client in microseconds per record."""
     distinct = distinct_count(point.records, SIZE)
     values = folder / f"values-{distinct}"
     if not values.exists():
@@ -103,7 +104,7 @@ def measure(point: Point, cluster: BenchCluster, folder: Path, others: list[str]
 
 
 def without_flush(point: Point, cost_us: float, flush_us: float) -> float:
-    """What each record of a go costs behind the first, whose cost the flush's includes."""
+    """Return the cost of each record after the first one, whose cost is part of the flush's."""
     if point.series == FLUSH:
         return cost_us
     return (cost_us * point.records - flush_us) / (point.records - 1)
@@ -114,7 +115,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_broker(parser)
-    parser.add_argument("--most", type=int, default=10_000_000, help="records of the longest run")
+    parser.add_argument("--most", type=int, default=10_000_000, help="number of records of the longest run")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, metavar="FILE.json")
     arguments = parser.parse_args()
@@ -141,7 +142,7 @@ def main() -> int:
 
 
 def show(series: str, costs: dict[int, float]) -> list[dict[str, Any]]:
-    """Print the series, and give it with each cost's distance from the median in per cent."""
+    """Print the series and return it with each cost's deviation from the median in per cent."""
     middle = statistics.median(costs.values())
     print(f"{series}: CPU µs per record")
     found = []

@@ -1,11 +1,11 @@
-"""Resident memory while much is consumed: it must stay below the fetch settings and 64 MiB, and flat.
+"""Check that resident memory stays flat, and below the fetch settings plus 64 MiB, while consuming.
 
     python bench/macro/memory.py                           # 10 GB from Apache Kafka, by poll()
     python bench/macro/memory.py --arrow --gigabytes 2     # by poll_arrow()
-    python bench/macro/memory.py --embedded --small        # whether it still runs
+    python bench/macro/memory.py --embedded --small        # only checks that it still runs
 
-A topic of up to 1 GB is read over and over by a process of its own, which looks at its memory after each
-200 MB. Every record counts once a pass: offsets without a gap.
+A child process reads a topic of up to 1 GB repeatedly and samples its own memory after every 200 MB. It
+checks that each pass returns every record once, at offsets without a gap.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FETCH = {"fetch_max_bytes": 50 << 20, "max_partition_fetch_bytes": 4 << 20}
 
 
 def consume(bootstrap: str, topic: str, total: int, by_arrow: bool) -> dict[str, Any]:
-    """Read ``total`` bytes of values, over and over; runs in the child."""
+    """Read ``total`` bytes of values, repeating the topic as often as needed. Runs in the child process."""
     partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     looks: list[float] = []
     read, next_look = 0, LOOK_BYTES
@@ -61,12 +61,12 @@ def consume(bootstrap: str, topic: str, total: int, by_arrow: bool) -> dict[str,
                     looks.append(resident_bytes() / MIB)
                     next_look += LOOK_BYTES
             if count != each_pass or any(consumer.position(one) != ends[one] for one in partitions):
-                raise SystemExit(f"void: a pass gave {count:,} records of {each_pass:,}")
+                raise SystemExit(f"invalid run: a pass returned {count:,} of {each_pass:,} records")
     return meter.stop() | {"bytes": read, "looks_mib": looks}
 
 
 def rows(consumer: KafkaConsumer, by_arrow: bool) -> int:
-    """How many records one poll gave, each value touched."""
+    """Return the number of records that one poll returned, after reading each value."""
     if by_arrow:
         return sum(columns.num_rows for columns in consumer.poll_arrow(1_000).values())
     found = consumer.poll(1_000)
@@ -74,7 +74,7 @@ def rows(consumer: KafkaConsumer, by_arrow: bool) -> int:
 
 
 def fill(cluster: BenchCluster, folder: Path, total: int) -> str:
-    """A topic of ``total`` bytes of values."""
+    """Create a topic with ``total`` bytes of values."""
     topic = cluster.create_topic(PARTITIONS)
     count = total // SIZE
     distinct = distinct_count(count, SIZE)
@@ -94,8 +94,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_broker(parser)
-    parser.add_argument("--gigabytes", type=float, default=10.0, help="to be read (default: 10)")
-    parser.add_argument("--arrow", action="store_true", help="by poll_arrow instead of poll")
+    parser.add_argument("--gigabytes", type=float, default=10.0, help="gigabytes to read (default: 10)")
+    parser.add_argument("--arrow", action="store_true", help="read with poll_arrow instead of poll")
     parser.add_argument("--output", type=Path, metavar="FILE.json")
     parser.add_argument("--child", metavar="TOPIC", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -117,12 +117,12 @@ def main() -> int:
 
 
 def show(used: dict[str, Any], arguments: argparse.Namespace) -> int:
-    """Say it; 1 if the memory grew over what is allowed."""
+    """Print the result, and return 1 if the memory grew by more than allowed."""
     grown = used["peak_rss_mib"] - used["start_rss_mib"]
     allowed = FETCH["fetch_max_bytes"] / MIB + ALLOWED_OVER_FETCH_MIB
     looks = used["looks_mib"] or [used["peak_rss_mib"]]
     how = "poll_arrow()" if arguments.arrow else "poll()"
-    print(f"{used['bytes'] / 1e9:.1f} GB by {how}: {grown:.0f} MiB over the start, {allowed:.0f} allowed")
+    print(f"{used['bytes'] / 1e9:.1f} GB by {how}: memory grew by {grown:.0f} MiB, {allowed:.0f} allowed")
     print(
         f"resident after each {LOOK_BYTES / 1e6:.0f} MB: {min(looks):.0f} to {max(looks):.0f} MiB, "
         f"at the end {looks[-1]:.0f}"

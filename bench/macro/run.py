@@ -1,11 +1,12 @@
-"""The matrix of whole processes against Apache Kafka: produce, consume and Arrow both ways, and latency.
+"""Compare whole client processes against Apache Kafka: produce, consume, both Arrow modes, and latency.
 
     python bench/macro/run.py --output figures.json        # about six minutes
-    python bench/macro/run.py --tls --output figures.json  # the same with TLS on
-    python bench/macro/run.py --embedded --small           # whether it still runs
+    python bench/macro/run.py --tls --output figures.json  # the same with TLS
+    python bench/macro/run.py --embedded --small           # only checks that it still runs
 
-Each client in a process of its own, round by round in turn, every record counted: `kafkacore bench` does it.
-confluent-kafka meets every case; the slower peers one of each kind, with fewer records.
+`kafkacore bench` runs each client in a process of its own, one after the other in each round, and counts
+every record. confluent-kafka takes part in every case. The slower peers take part in one case of each kind,
+with fewer records.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from kafkacore.cli.report import Reporter, print_table
 
 
 def plan(records: int, rounds: int, has_groups: bool, has_tls: bool) -> list[BenchOptions]:
-    """The runs, in the order of the table; as the member of a group too where the broker has groups, and
-    without the embedded broker's where clients alone are compared.
+    """Return the runs in the order of the table.
+
+    Consuming as a group member is included if the broker supports groups. The embedded broker's own runs are
+    left out if only clients are compared.
     """
     few, paced = max(1, records // 5), max(20, min(records // 50, 10_000))
     fast: dict[str, Any] = {"peers": ("confluent",), "records": records, "rounds": rounds}
@@ -36,7 +39,7 @@ def plan(records: int, rounds: int, has_groups: bool, has_tls: bool) -> list[Ben
         BenchOptions(modes=("produce",), codecs=codecs, partitions=(1, 6), **fast),
         BenchOptions(modes=("consume",), **fast),
         *([BenchOptions(modes=("group",), **fast)] if has_groups else ()),
-        # Five times as many: a million are over in a tenth of a second.
+        # Five times as many records, because a million are read in a tenth of a second.
         BenchOptions(modes=("arrow",), **fast | {"records": records * 5}),
         BenchOptions(modes=("consume",), codecs=("lz4",), partitions=(6,), **fast),
         BenchOptions(modes=("produce", "consume"), peers=PEERS, records=few, rounds=rounds),
@@ -51,7 +54,7 @@ def plan(records: int, rounds: int, has_groups: bool, has_tls: bool) -> list[Ben
 
 
 def measure(where: Broker, records: int, rounds: int, small: bool) -> dict[str, Any]:
-    """All runs of the plan as one result."""
+    """Measure all runs of the plan and return them as one result."""
     classpath = None if small else java_classpath()
     whole: dict[str, Any] = {}
     for options in plan(records, rounds, where.bootstrap is not None, bool(where.security)):
@@ -71,7 +74,7 @@ def measure(where: Broker, records: int, rounds: int, small: bool) -> dict[str, 
             whole["void"] = whole["void"] or result["void"]
         else:
             whole = result
-    # The other options differ from run to run and are in its entries, or are paths of this machine.
+    # The other options differ between runs and are in their entries, or are paths of this machine.
     common = {"records": records, "rounds": rounds, "bootstrap": where.bootstrap}
     return whole | {"broker": where.name, "options": common}
 
@@ -81,8 +84,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_broker(parser)
-    parser.add_argument("--records", type=int, default=1_000_000, help="a run (default: 1,000,000)")
-    parser.add_argument("--rounds", type=int, default=3, help="of each client (default: 3)")
+    parser.add_argument(
+        "--records", type=int, default=1_000_000, help="number of records per run (default: 1,000,000)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each client (default: 3)")
     parser.add_argument("--output", type=Path, metavar="FILE.json")
     arguments = parser.parse_args()
     records, rounds = (200, 1) if arguments.small else (arguments.records, arguments.rounds)

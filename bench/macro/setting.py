@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: the broker to measure on, and where the project's parts lie."""
+"""Shared code of the scripts in this folder: the broker to measure against, and the project's paths."""
 
 from __future__ import annotations
 
@@ -15,26 +15,34 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker to measure on; without ``bootstrap`` the embedded one, which each run starts itself."""
+    """A broker to measure against. Without ``bootstrap``, each run starts an embedded broker itself."""
 
     name: str
     bootstrap: str | None = None
     pid: int | None = None
-    #: Arguments of our client for a secure connection.
+    #: Arguments for a secure connection of our client.
     security: Mapping[str, str] = field(default_factory=dict)
 
 
 def add_broker(parser: argparse.ArgumentParser) -> None:
-    """``--bootstrap`` and ``--embedded``; without either Apache Kafka is started."""
-    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="a running broker")
-    parser.add_argument("--embedded", action="store_true", help="our own broker: needs no Java")
-    parser.add_argument("--tls", action="store_true", help="Apache Kafka by TLS 1.3, certificates verified")
-    parser.add_argument("--small", action="store_true", help="tiny inputs: their figures mean nothing")
+    """Add ``--bootstrap`` and ``--embedded``. Without either, Apache Kafka is started."""
+    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="address of a running broker")
+    parser.add_argument(
+        "--embedded", action="store_true", help="measure against the embedded broker; needs no Java"
+    )
+    parser.add_argument(
+        "--tls", action="store_true", help="connect to Apache Kafka with TLS 1.3 and verified certificates"
+    )
+    parser.add_argument(
+        "--small",
+        action="store_true",
+        help="use tiny inputs to check that the script runs; the figures mean nothing",
+    )
 
 
 @contextmanager
 def broker(arguments: argparse.Namespace) -> Iterator[Broker]:
-    """The broker that the arguments ask for; Apache Kafka by the tests' jars is gone behind the block."""
+    """Yield the broker selected by the arguments, and stop an Apache Kafka that was started for the block."""
     if arguments.bootstrap is not None:
         yield Broker(f"broker at {arguments.bootstrap}", arguments.bootstrap)
         return
@@ -54,7 +62,7 @@ def broker(arguments: argparse.Namespace) -> Iterator[Broker]:
 
 @contextmanager
 def _kafka_with_tls() -> Iterator[Broker]:
-    """With a certificate of the elliptic curve P-256; Java's broker takes the ciphers that it likes best."""
+    """Start Apache Kafka with a P-256 certificate. Java's default order decides the cipher suite."""
     from model.certificates import Authority
     from peers.apache_kafka import ApacheKafka, free_ports
 
@@ -76,7 +84,7 @@ def _kafka_with_tls() -> Iterator[Broker]:
 
 
 def java_classpath() -> str | None:
-    """Kafka's jars as the tests fetch them, or ``None`` where they cannot be had."""
+    """Return the class path of the Kafka jars that the tests fetch, or ``None`` if they are not available."""
     sys.path.insert(0, str(PROJECT / "tests" / "support"))
     from peers.jars import JavaToolError, kafka_classpath
 

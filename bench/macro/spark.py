@@ -2,10 +2,10 @@
 
     python bench/macro/spark.py                              # about twenty minutes
     python bench/macro/spark.py --rows read,json --rounds 5
-    python bench/macro/spark.py --embedded --small --results out --pages ''   # whether it still runs
+    python bench/macro/spark.py --embedded --small --results out --pages ''   # only checks that it still runs
 
-`kafkacore bench spark` does it; here it has Apache Kafka and the jars of Spark's source as the tests fetch
-them. The result is a file of its own, `bench/results/<date>-<short sha>-spark.json`.
+It runs `kafkacore bench spark` with Apache Kafka and with the jars of Spark's source that the tests fetch.
+The result is written to a separate file, `bench/results/<date>-<short sha>-spark.json`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import run  # noqa: E402
 
 
 def jars() -> str:
-    """Of Spark's own source, fetched once by Maven."""
+    """Return the jars of Spark's own source, downloaded once by Maven."""
     sys.path.insert(0, str(PROJECT / "tests" / "support"))
     from peers.jars import spark_kafka_jars
 
@@ -44,7 +44,7 @@ def jars() -> str:
 
 
 def merged(whole: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
-    """A result with another row."""
+    """Return a result with another row added."""
     if not whole:
         return one
     options = whole["options"] | {"rows": [*whole["options"]["rows"], *one["options"]["rows"]]}
@@ -61,12 +61,21 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_broker(parser)
-    parser.add_argument("--records", type=int, default=4_000_000, help="a run (default: 4,000,000)")
-    parser.add_argument("--rounds", type=int, default=3, help="of each side (default: 3)")
-    parser.add_argument("--rows", default=",".join(ROWS), help="default: all")
-    parser.add_argument("--gigabytes", type=float, default=10.0, help="of the row memory (default: 10)")
+    parser.add_argument(
+        "--records", type=int, default=4_000_000, help="number of records per run (default: 4,000,000)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each side (default: 3)")
+    parser.add_argument("--rows", default=",".join(ROWS), help="rows to measure (default: all)")
+    parser.add_argument(
+        "--gigabytes", type=float, default=10.0, help="gigabytes of the row memory (default: 10)"
+    )
     parser.add_argument("--results", type=Path, default=BENCH / "results", metavar="DIR")
-    parser.add_argument("--pages", default=str(report.PAGES), metavar="DIR", help="'' leaves them")
+    parser.add_argument(
+        "--pages",
+        default=str(report.PAGES),
+        metavar="DIR",
+        help="folder of the pages to update; '' updates none",
+    )
     arguments = parser.parse_args()
     small = {"records": 2_000, "rounds": 1, "memory_bytes": 10**6} if arguments.small else {}
     now, sha = datetime.now(UTC), run.short_sha()
@@ -93,7 +102,7 @@ def main() -> int:
                 "json_values": flights_as_json(),
             }
             spark = merged(spark, run_spark_bench(SparkBenchOptions(**given | small), Reporter()))
-            # After each row, so that what has been measured is there however it ends.
+            # Write the file after each row, so that an interrupted run keeps what it has measured.
             target.write_text(json.dumps(result | {"spark": spark | {"broker": where.name}}) + "\n")
     result = json.loads(target.read_text())
     if arguments.pages:

@@ -1,11 +1,11 @@
-"""What a rebalance costs its leader: an assignment of all partitions to all members.
+"""Measure the leader's cost of a rebalance: an assignment of all partitions to all members.
 
     python -m pytest bench/micro/assignors.py --benchmark-enable
 
-The peer is kafka-python's sticky assignor. Java's, measured by ``best_nanos`` of
-``tests/support/peers/java/Assignors.java`` on 1,000 members and 2,000 partitions: 2 to 4 ms where all want
-the same topics, once the JVM has compiled it (90 ms the first time), and 500 to 800 ms (1,500 the first time)
-where they do not.
+The peer is kafka-python's sticky assignor. Java's assignor is measured by ``best_nanos`` of
+``tests/support/peers/java/Assignors.java``, with 1,000 members and 2,000 partitions. If all members subscribe
+to the same topics, it takes 2 to 4 ms once the JVM has compiled it, and 90 ms the first time. Otherwise it
+takes 500 to 800 ms, and 1,500 ms the first time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOPICS = 10
 
 
 class Member(NamedTuple):
-    """As kafka-python's assignors see one."""
+    """A group member with the attributes that kafka-python's assignors read."""
 
     member_id: str
     group_instance_id: str | None
@@ -33,7 +33,7 @@ class Member(NamedTuple):
 
 
 def topics_of(member: int, alike: bool) -> tuple[str, ...]:
-    """All, or six of them."""
+    """Return all topics, or six of them."""
     return tuple(f"topic-{(member + n) % TOPICS}" for n in range(TOPICS if alike else 6))
 
 
@@ -80,7 +80,7 @@ def note_rate(benchmark: Any, partitions: int) -> None:
 def test_assign(
     benchmark: Any, request: pytest.FixtureRequest, contender: str, name: str, alike: bool
 ) -> None:
-    # kafka-python takes minutes for ten times as many.
+    # kafka-python takes minutes with ten times as many.
     members, partitions = (5, 20) if request.config.getoption("--small") else (100, 200)
     benchmark.group = (
         f"{members} members of {'the same' if alike else 'different'} topics, {partitions} partitions"

@@ -1,8 +1,9 @@
-"""The demo's flights in Avro (84 bytes, 19 columns) to Arrow columns, against fastavro and pyarrow.
+"""Decode the demo's flights from Avro (84 bytes, 19 columns) to Arrow columns, against fastavro and pyarrow.
 
     python -m pytest bench/micro/avro_columns.py --benchmark-enable
 
-fastavro makes a dictionary of each value, and pyarrow columns of the dictionaries. Rates: of the best round.
+fastavro decodes each value to a dictionary, and pyarrow converts the dictionaries to columns. Rates are those
+of the best round.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The libraries of each codec against each other, on one batch of JSON records; MB/s is of plain bytes.
+"""Compare the libraries of each codec on one batch of JSON records, in MB/s of uncompressed data.
 
     python -m pytest bench/micro/codecs.py --benchmark-enable
 
-`kafkacore` is what `kafkacore.record.compression` makes of them, framing, limits and checks included.
+`kafkacore` stands for `kafkacore.record.compression`, which adds framing, limits and checks to these
+libraries.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ COMPRESS: dict[str, dict[str, Function]] = {
         "lz4": lambda data: lz4.frame.compress(
             data, block_linked=False, store_size=False, block_size=lz4.frame.BLOCKSIZE_MAX64KB
         ),
-        "cramjam": lambda data: cramjam.lz4.compress(data, level=0),  # its default is a slow one
+        "cramjam": lambda data: cramjam.lz4.compress(data, level=0),  # its default level is slow
         "kafkacore": lambda data: compress(3, data),
     },
     "zstd": {
@@ -69,7 +70,7 @@ CASES = [(codec, library) for codec, libraries in COMPRESS.items() for library i
 
 @functools.cache
 def sample(size: int) -> bytes:
-    """JSON records, much like each other."""
+    """Return JSON records that resemble each other."""
     chance = random.Random(3)
     records = bytearray()
     count = 0
@@ -101,7 +102,7 @@ def test_compress(benchmark: Any, codec: str, library: str, size: int) -> None:
 
 @pytest.mark.parametrize(("codec", "library"), CASES)
 def test_decompress(benchmark: Any, codec: str, library: str, size: int) -> None:
-    # As most producers write it; for snappy each function gets the framing that it knows.
+    # Compress in the form most producers write. For snappy, each function gets the framing that it supports.
     writer = {"gzip": "zlib", "snappy": library, "lz4": "lz4", "zstd": "zstandard"}[codec]
     benchmark.group = f"decompress {size} bytes by {codec}"
     measure(

@@ -1,8 +1,8 @@
-"""What a commit costs besides the network: the request written, the answer read and judged.
+"""Measure the cost of a commit without the network: encode the request, then decode and check the response.
 
     python -m pytest bench/micro/commits.py --benchmark-enable
 
-The peer is kafka-python's way of the same, in version 8 of OffsetCommit, which is the last that it speaks.
+The peer is kafka-python's code for the same, with OffsetCommit version 8, the last version that it supports.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def offsets_of(partitions: int) -> dict[TopicPartition, OffsetAndMetadata]:
 
 
 def answer_to(offsets: dict[TopicPartition, OffsetAndMetadata]) -> bytes:
-    """Bytes of an answer that all is committed."""
+    """Return the bytes of a response in which every offset is committed."""
     by_topic = defaultdict(list)
     for tp in offsets:
         by_topic[tp.topic].append(
@@ -68,7 +68,7 @@ def kafkacore_commit(offsets: dict[TopicPartition, OffsetAndMetadata], answer: b
 
 
 def kafka_python_commit(offsets: dict[TopicPartition, OffsetAndMetadata], answer: bytes) -> Callable[[], Any]:
-    """As its ``_send_offset_commit_request`` and ``_handle_offset_commit_response``."""
+    """Do what kafka-python's ``_send_offset_commit_request`` and ``_handle_offset_commit_response`` do."""
     topic_class = TheirRequest.OffsetCommitRequestTopic
     partition_class = topic_class.OffsetCommitRequestPartition
 

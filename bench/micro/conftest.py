@@ -1,4 +1,4 @@
-"""How much the micro-benchmarks work on; ``--small`` for a run that only shows that each still runs."""
+"""Input sizes of the micro-benchmarks. ``--small`` only checks that each of them still runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SMALL_SIZES = [1_000]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--small", action="store_true", help="tiny inputs: their figures mean nothing")
+    parser.addoption("--small", action="store_true", help="use tiny inputs; the figures mean nothing")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,9 +1,9 @@
-"""From the bytes of a fetch response to what a consumer's user has in hand; 100-byte values.
+"""Measure decoding from the bytes of a fetch response to the consumer's records, with 100-byte values.
 
     python -m pytest bench/micro/consumer.py --benchmark-enable
 
-Rates are of the best round. The peer is aiokafka's compiled reader alone; above it, aiokafka makes a
-ConsumerRecord in Python.
+Rates are those of the best round. The peer is aiokafka's compiled reader alone. aiokafka creates each
+ConsumerRecord in Python on top of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def build(record_count: int, batch_size: int) -> bytes:
         while written < record_count and builder.append(1_700_000_000_000, None, VALUE) >= 0:
             written += 1
         log += builder.close()
-        # As a broker does; the CRC begins behind it.
+        # Set the base offset as a broker does. The CRC does not cover it.
         log[begin : begin + 8] = base_offset.to_bytes(8, "big")
     return bytes(log)
 

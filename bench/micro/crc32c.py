@@ -1,4 +1,4 @@
-"""CRC-32C against the package `crc32c`, by size; and every implementation that this machine has.
+"""Compare CRC-32C with the package `crc32c`, by size, and every implementation this machine supports.
 
 python -m pytest bench/micro/crc32c.py --benchmark-enable
 """
@@ -16,10 +16,10 @@ from kafkacore.wire import crc32c
 from kafkacore.wire._crc32c import crc32c_with, implementations
 
 SIZES = [100, 1 << 10, 16 << 10, 1 << 20]
-#: The allocator puts objects of one size 16 bytes further on in their cache lines each.
+#: Number of copies. The allocator places objects of one size at successive 16-byte offsets in a cache line.
 COPIES = 16
 MAX_COPIED = 16 << 10
-#: Times the peer's rate, by size.
+#: Required rate as a multiple of the peer's, by size in bytes.
 GOALS = {1 << 10: 2.0, 1 << 20: 1.0}
 
 
@@ -35,9 +35,9 @@ def checksum_often(checksum: Callable[[bytes], int], copies: list[bytes], rounds
 def test_checksum(benchmark: Any, request: Any, contender: str, bytes_each: int) -> None:
     benchmark.group = f"crc32c of {bytes_each} bytes"
     data = random.Random(bytes_each).randbytes(bytes_each)
-    # How they lie in the cache's lines is worth a fifth with 1 KiB: all ways, not the one that chance gives.
+    # The alignment within cache lines changes the rate for 1 KiB by a fifth, so measure every alignment.
     copies = [bytes(bytearray(data)) for _ in range(COPIES if bytes_each <= MAX_COPIED else 1)]
-    # So many calls a round that the clock does not count.
+    # Make enough calls in a round that the overhead of the clock does not matter.
     rounds = max(1, (1 << 22) // (bytes_each + 1000) // len(copies))
     if request.config.getoption("--small"):
         rounds = 1
@@ -60,5 +60,5 @@ def test_implementation(benchmark: Any, implementation: str) -> None:
 
 
 def rate(benchmark: Any, count: int) -> int:
-    """A second's worth, at the best round."""
+    """Return bytes per second of the best round."""
     return 0 if benchmark.stats is None else round(count / benchmark.stats.stats.min)

@@ -1,8 +1,8 @@
-"""Batches of 100-byte values read record by record and to Arrow columns, against aiokafka's reader.
+"""Read batches of 100-byte values as records and as Arrow columns, against aiokafka's reader.
 
     python -m pytest bench/micro/decode.py --benchmark-enable
 
-All check the CRC; aiokafka's reader has each value touched. Rates are of the best round.
+All readers check the CRC, and each value of aiokafka's reader is accessed. Rates are those of the best round.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from kafkacore.record import RecordBatchBuilder, decode, read_batches, validate_batch
 
-#: Records in a batch: one batch, which stays in the caches; a long fetch; and what a quiet producer sends.
+#: Batch layouts: one batch, which stays in the caches; a long fetch; and small batches from a slow producer.
 ONE, MANY, SMALL = "of one batch of 1 MB", "in many batches of 1 MB", "in batches of 10"
 BATCHES = {ONE: 9_000, MANY: 9_000, SMALL: 10}
 GOALS = {ONE: 3.0, MANY: 3.0}
@@ -25,7 +25,7 @@ VALUE = bytes(range(100))
 
 
 def build(record_count: int, records_each: int, key: bytes | None = None, headers: Any = ()) -> bytes:
-    """So many records, one batch behind the other."""
+    """Return this many records in consecutive batches."""
     batches = []
     for start in range(0, record_count, records_each):
         builder = RecordBatchBuilder(1 << 30)

@@ -1,9 +1,9 @@
-"""Writing records of 100 bytes: a loop of appends, lists and Arrow data, against aiokafka's builder.
+"""Write 100-byte records by a loop of appends, from lists and from Arrow data, against aiokafka's builder.
 
-python -m pytest bench/micro/encode.py --benchmark-enable
+    python -m pytest bench/micro/encode.py --benchmark-enable
 
-Every contender makes sealed batches of the same size of the same values. The last test copies the values
-alone, once: what cannot be saved.
+Every contender produces complete batches of the same size from the same values. The last test copies the
+values once, which is the lower bound.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def by_encode(values: Any, batch_size: int) -> int:
 
 
 LOOPS: dict[str, Callable[[Any, int], int]] = {"kafkacore": by_append, "aiokafka": by_aiokafka}
-#: How the values are given to encode().
+#: Form in which the values are passed to encode(), by name.
 FORMS: dict[str, Callable[[Column], Any]] = {
     "list": lambda values: values,
     "tuple": tuple,

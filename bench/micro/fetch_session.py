@@ -1,8 +1,9 @@
-"""What an idle fetch costs the broker's network thread: of a session of one partition or a thousand, of none.
+"""Measure what an idle fetch costs the broker's network thread.
 
     python -m pytest bench/micro/fetch_session.py --benchmark-enable
 
-Without decoding and encoding, which an incremental fetch has next to nothing of. The peer is a full fetch.
+The fetch session has one partition or a thousand. The peer is a full fetch without a session. Decoding and
+encoding are not measured, because an incremental fetch has almost nothing to decode or encode.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ NODE = 1
 
 
 class Fetched:
-    """A broker's reading side, and a client of one topic."""
+    """The fetch path of a broker, and a client that reads one topic."""
 
     def __init__(self, folder: Path, partitions: int) -> None:
         self.logs = LogManager(folder, clock=SYSTEM_CLOCK, background=False)

@@ -1,9 +1,10 @@
-"""Frames of 100 bytes out of a stream in random cuts: FrameReader against asyncio's StreamReader.
+"""Cut frames of 100 bytes out of a stream in random pieces: FrameReader against asyncio's StreamReader.
 
     python -m pytest bench/micro/framing.py --benchmark-enable
 
-Both are handed the same pieces. The StreamReader is asked for 4 bytes of size, then for the body, as clients
-of asyncio do. It gives `bytes`; of FrameReader's frames, which copy nothing, `touch` makes bytes too.
+Both get the same pieces. The StreamReader is asked for the 4 bytes of the size and then for the body, as
+asyncio clients do. It returns `bytes`. FrameReader's frames are views without a copy, and `touch` converts
+them to bytes too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def frame_count(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="session")
 def pieces(frame_count: int) -> list[bytes]:
-    """The stream in pieces of 1 byte to 64 KiB."""
+    """Return the stream in pieces of 1 byte to 64 KiB."""
     stream = (len(PAYLOAD).to_bytes(4, "big") + PAYLOAD) * frame_count
     dice = random.Random(1)
     cuts = []
@@ -84,7 +85,7 @@ def test_frames(benchmark: Any, form: str, contender: str, pieces: list[bytes], 
     if contender == "kafkacore":
         benchmark.extra_info["goal"] = 10.0
     else:
-        # Bytes in either case: it has nothing else.
+        # StreamReader always returns bytes, so there is one variant only.
         read = read_by_asyncio
         benchmark.extra_info["peer"] = contender
     assert benchmark.pedantic(read, (pieces,), rounds=5) == frame_count

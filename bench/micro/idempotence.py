@@ -1,8 +1,8 @@
-"""What idempotence costs a batch: its numbers when it is sent, and what is noted when it is acknowledged.
+"""Measure what idempotence costs per batch, when it is sent and when it is acknowledged.
 
     python -m pytest bench/micro/idempotence.py --benchmark-enable
 
-The peer is kafka-python, whose manager is asked as its accumulator and its sender ask it.
+The peer is kafka-python, whose transaction manager is called as its accumulator and its sender call it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafkacore.record._builder import RecordBatchBuilder
 from kafkacore.structs import TopicPartition
 
 PARTITIONS = 16
-#: Of a batch; so many fewer batches there are.
+#: Number of records in a batch. The number of batches is smaller by this factor.
 RECORDS = 100
 ROUNDS = 20
 

@@ -1,9 +1,9 @@
-"""Measure JSON to Arrow columns: flights of 300 bytes to 19 typed columns, CPU seconds per million records.
+"""Convert JSON flights of 300 bytes to 19 Arrow columns, in CPU seconds per million records.
 
     python -m pytest bench/micro/json_columns.py --benchmark-enable
 
-All contenders start from the same column of bytes. Peers that read lines join the records first. The peers
-do not give the values of Spark's ``from_json``: docs/how-it-works/decisions.md names the differences.
+All contenders start from the same column of bytes. Peers that read lines join the records first. The peers do
+not produce the same values as Spark's ``from_json``: docs/how-it-works/decisions.md lists the differences.
 """
 
 from __future__ import annotations
@@ -84,5 +84,5 @@ def test_flights_to_columns(
 
     rounds = []
     benchmark.pedantic(lambda: rounds.append(measure()), rounds=3, warmup_rounds=1)
-    # Of all threads: a wall clock would call two busy cores one.
+    # CPU time of all threads, because wall time would count two busy cores as one.
     benchmark.extra_info["cpu_seconds_per_million"] = round(min(rounds), 2)

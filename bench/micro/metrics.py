@@ -1,8 +1,8 @@
-"""What it costs to count: a value noted by a sensor, a request by a producer, a fetch by a consumer.
+"""Measure the cost of metrics: one value of a sensor, one producer request and one consumer fetch.
 
     python -m pytest bench/micro/metrics.py --benchmark-enable
 
-The peer is kafka-python, whose names and figures these are.
+The peer is kafka-python, which defines the same metrics.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_note_a_value(benchmark: Any, record_count: int, contender: str) -> None
 
 
 class Records:
-    """Of a batch of kafka-python's, as its metrics look at it."""
+    """The records of a batch, with the attributes that kafka-python's metrics read."""
 
     def size_in_bytes(self) -> int:
         return 16_000

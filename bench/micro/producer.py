@@ -1,9 +1,10 @@
-"""What the application's thread pays for a record of 100 bytes: by send(), send_batch() and send_arrow().
+"""Measure the application thread's cost per 100-byte record of send(), send_batch() and send_arrow().
 
     python -m pytest bench/micro/producer.py --benchmark-enable
 
-No broker: records gather in the producer and are dropped between the rounds, ours and librdkafka's alike.
-With more than one partition the records have keys, and go by their hash.
+Nothing is sent to a broker. Records accumulate in the producer and are dropped between the rounds, for
+kafkacore and for librdkafka. With more than one partition, the records have keys and are partitioned by
+their hash.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Leaders:
 
 
 class Unprepared:
-    """Stands for a RecordPreparer, which records of a known topic do not need."""
+    """A stand-in for RecordPreparer, which records of a known topic do not need."""
 
     def send(self, *record: object) -> FutureRecordMetadata:
         raise AssertionError(record)
@@ -76,7 +77,7 @@ def new_accumulator(partition_count: int) -> RecordAccumulator:
 
 
 def measure(benchmark: Any, count: int, work: Callable[[], Any], drop: Callable[[], Any]) -> None:
-    """``work`` handles ``count`` records; ``drop`` is not timed."""
+    """Time ``work``, which handles ``count`` records. ``drop`` is not timed."""
     benchmark.pedantic(work, setup=lambda: (drop(), None)[1], rounds=10 if count > 1000 else 1)
     if benchmark.stats is not None:
         benchmark.extra_info["records/s"] = round(count / benchmark.stats.stats.min)

@@ -1,9 +1,9 @@
-"""Ping-pong of 100-byte frames over a thousand TCP connections: one Selector against asyncio with uvloop.
+"""Exchange 100-byte frames over a thousand TCP connections: one Selector against asyncio with uvloop.
 
     python -m pytest bench/micro/selector.py --benchmark-enable
 
-Both ends are in this process, in one loop, so that each side does the same system calls. asyncio's side is a
-`Protocol`, its fastest interface, with the same frames cut the obvious way.
+Both ends of the connections are in this process and in one loop, so that both sides make the same system
+calls. asyncio's side is a `Protocol`, its fastest interface, with simple code that cuts the same frames.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAYLOAD = bytes(range(100))
 
 @contextmanager
 def connections(count: int) -> Iterator[list[tuple[socket.socket, socket.socket]]]:
-    """Both ends of as many TCP connections on loopback."""
+    """Yield both ends of this many TCP connections on loopback."""
     pairs = []
     with closing(socket.create_server(("127.0.0.1", 0), backlog=16)) as listener:
         for _ in range(count):
@@ -48,7 +48,7 @@ def connections(count: int) -> Iterator[list[tuple[socket.socket, socket.socket]
 
 
 def ping_pong_by_selector(pairs: list[tuple[socket.socket, socket.socket]], message_count: int) -> int:
-    """Messages that have arrived."""
+    """Return the number of messages that have arrived."""
     selector = Selector(SYSTEM_CLOCK, connections_max_idle_ms=600_000)
     for number, (here, there) in enumerate(pairs):
         selector.register(f"here-{number}", here)
@@ -68,7 +68,7 @@ def ping_pong_by_selector(pairs: list[tuple[socket.socket, socket.socket]], mess
 
 
 class Peer(asyncio.Protocol):
-    """Sends every frame back."""
+    """An asyncio protocol that sends every frame back."""
 
     transport: asyncio.Transport
 
@@ -97,7 +97,7 @@ class Peer(asyncio.Protocol):
 
 
 def ping_pong_by_uvloop(pairs: list[tuple[socket.socket, socket.socket]], message_count: int) -> int:
-    """Messages that have arrived."""
+    """Return the number of messages that have arrived."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_ping_pong_by_asyncio(pairs, message_count))
 
@@ -133,7 +133,7 @@ def test_ping_pong(benchmark: Any, request: Any, contender: str) -> None:
         benchmark.extra_info["peer"] = contender
     small = request.config.getoption("--small")
     connection_count, message_count = (10, 100) if small else (1_000, 200_000)
-    # Two descriptors a connection, and what is open already.
+    # Each connection needs two descriptors, in addition to those that are already open.
     limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, max(limit, 2 * connection_count + 500)), most))
     benchmark.group = f"ping-pong of 100-byte frames over {connection_count} connections"

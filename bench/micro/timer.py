@@ -1,8 +1,8 @@
-"""What it costs the broker that the members of a group beat: each beat moves a deadline 45 seconds on.
+"""Measure the broker's cost of group heartbeats: each one moves a deadline 45 seconds ahead.
 
     python -m pytest bench/micro/timer.py --benchmark-enable
 
-The peer is a heap whose cancelled entries stay until they outweigh the live ones.
+The peer is a heap that keeps cancelled entries until they outnumber the live ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEARTBEAT_MS = 3_000.0
 
 class Session(TimerTask):
     def run(self) -> None:
-        raise AssertionError("every member beats in time")
+        raise AssertionError("a session expired although every member sent heartbeats in time")
 
 
 def wheel(members: int) -> Callable[[], None]:

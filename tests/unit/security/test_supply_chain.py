@@ -58,7 +58,7 @@ def audited(**packages: list[str] | None) -> dict[str, list[dict[str, object]]]:
     [
         (audited(lz4=[], rich=[], kafkacore=None), 0, "no known vulnerabilities in 2 packages"),
         (audited(lz4=["CVE-2021-3520"], rich=None), 1, "lz4 1: CVE-2021-3520, fixed in 2"),
-        (audited(lz4=None, rich=[]), 2, "no vulnerability data for 1 of 2 packages: lz4"),
+        (audited(lz4=None, rich=[]), 2, "no advisories are available for 1 of 2 packages: lz4"),
     ],
 )
 def test_audit_takes_silence_for_no_answer(
