@@ -1,4 +1,4 @@
-"""The one way to wait for what another thread, process or connection does: look until it is so."""
+"""The single way to wait for another thread, process or connection: poll a condition."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
-#: ``KAFKACORE_TEST_BUDGET=3`` makes every limit three times as long, pytest's own included.
+#: Factor for every time limit, including pytest's own: ``KAFKACORE_TEST_BUDGET=3`` triples them.
 SCALE: Final = float(os.environ.get("KAFKACORE_TEST_BUDGET", "1"))
-#: Seconds until a test gives up: much longer than anything takes on a busy machine.
+#: Seconds until a wait fails; much longer than anything takes on a busy machine.
 BUDGET_S: Final = 60.0 * SCALE
 BUDGET_MS: Final = 1000 * BUDGET_S
 
 
 class Child(Protocol):
-    """A child process, as :class:`subprocess.Popen` has it."""
+    """A child process, such as :class:`subprocess.Popen`."""
 
     args: Any
 
@@ -41,17 +41,17 @@ def eventually(
     Parameters
     ----------
     shown:
-        What the failure shows; a function is called for it.
+        Value to show in the failure message, or a function that returns it.
     step:
-        Called between two looks: a pause, or what brings the condition about, such as a selector's poll.
+        Called between two checks: a pause, or a call that makes progress, such as a selector's poll.
     child:
-        The process that brings the condition about. If it ends before, the test fails at once.
+        The process that fulfils the condition. If it exits before, the test fails immediately.
     budgets:
-        How many budgets the wait may take: more than one only for programs that start a JVM or a cluster.
+        Number of budgets the wait may take; more than one only for programs that start a JVM or a cluster.
     """
     deadline_s = time.monotonic() + budgets * BUDGET_S
     while True:
-        # In this order, because what has come about at the last moment counts.
+        # Check the process first, so that a condition fulfilled just before it exits counts.
         has_ended = child is not None and child.poll() is not None
         is_late = time.monotonic() >= deadline_s
         if found := condition():

@@ -1,6 +1,4 @@
-"""Records that are deleted from a partition's beginning, as retention deletes them. A broker's address and an
-offset in, a log that begins there out.
-"""
+"""Delete records from the beginning of a partition, as retention does."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest
 
 
 def move_log_start(bootstrap_servers: str, topic: str, partition: int, offset: int) -> None:
-    """Delete what lies before ``offset``; of a cluster of one broker."""
+    """Delete the records before ``offset``. The cluster has a single broker."""
     asked = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition, offset=offset)
     request = DeleteRecordsRequest(
         topics=[DeleteRecordsRequest.DeleteRecordsTopic(name=topic, partitions=[asked])],

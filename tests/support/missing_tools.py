@@ -1,4 +1,4 @@
-"""Tests whose tools this machine lacks are left out, and the run's last lines say which and how to get them.
+"""Skip tests whose tools this machine lacks. The last lines of a run say which tools and how to get them.
 
 With ``KAFKACORE_REQUIRE_ALL=1``, which CI sets, a missing tool is a failure.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
-#: Programs that an administrator runs are not on every user's PATH.
+#: Folders of administrators' programs, which are not on every user's PATH.
 ADMIN_FOLDERS = ("/usr/sbin", "/usr/local/sbin")
 LEFT_OUT = "missing: "
 
@@ -26,14 +26,17 @@ class MissingToolError(Exception):
 
 
 def tools_are_required() -> bool:
-    """Whether a missing tool is a failure."""
+    """Return whether a missing tool is a failure."""
     return os.environ.get("KAFKACORE_REQUIRE_ALL") == "1"
 
 
 def find_tool(*names: str, package: str) -> str:
     """Return the path of the first of these programs that is installed.
 
-    Raises MissingToolError, which names Debian's package, if there is none.
+    Raises
+    ------
+    MissingToolError
+        None is installed. The message names the Debian package.
     """
     path = os.pathsep.join([os.environ.get("PATH", ""), *ADMIN_FOLDERS])
     for name in names:
@@ -42,12 +45,12 @@ def find_tool(*names: str, package: str) -> str:
     raise MissingToolError(f"{names[0]} (Debian, Ubuntu: apt-get install {package})")
 
 
-#: How to get the module for Kerberos.
+#: How to install the module for Kerberos.
 GSSAPI = "gssapi (apt-get install libkrb5-dev, then rm .venv/.dev)"
 
 
 def import_or_leave_out(module: str, how: str) -> ModuleType:
-    """Import a module for a test file, or leave the file out where it is not installed."""
+    """Import a module for a test file, or skip the file if the module is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -59,7 +62,7 @@ def import_or_leave_out(module: str, how: str) -> ModuleType:
 
 
 def leave_out(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Turn the failure of a test whose tool is missing into a skip that names the tool."""
+    """Turn the failure of a test that lacks a tool into a skip that names the tool."""
     if call.excinfo is None or tools_are_required():
         return
     error: BaseException | None = call.excinfo.value
@@ -71,6 +74,6 @@ def leave_out(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Tes
 
 
 def summary(reasons: Iterable[str]) -> list[str]:
-    """Return one line for each missing tool, with the number of tests that were left out for it."""
+    """Return one line for each missing tool, with the number of tests that were skipped for it."""
     counts = Counter(reason.partition(LEFT_OUT)[2].strip() for reason in reasons if LEFT_OUT in reason)
     return [f"{count} left out without {tool}" for tool, count in counts.most_common()]

@@ -1,10 +1,8 @@
-"""Which tests run in one process when there are several, and which begin first.
+"""Distribution of tests to processes, for pytest-xdist.
 
-Ids of tests in, the order of work for pytest-xdist out. Does not know: how many processes there are.
-
-Tests of a file stay together, in their order, since they share what its fixtures have made; those that share
-a Spark session do too, because starting one takes longer than most of them. What takes long begins first:
-else all would wait at the end for the one process that has it.
+Tests of a file stay together and in order, because they share fixtures. Tests that share a Spark session stay
+together too, because starting one takes longer than most of them. Long tests begin first: otherwise all
+processes would wait at the end for the one that runs them.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-#: Rooms that take longest, and folders of which no file takes long; the rest comes after them.
+#: Groups that take longest, and folders without a long file; the rest is run after them.
 LONGEST_FIRST = (
     "system/cli/test_interrupt.py",
     "with Spark",
@@ -39,7 +37,7 @@ LONGEST_FIRST = (
     "unit/broker",
     "unit/property",
 )
-#: Programs of their own, which start a Spark of their own.
+#: Files that start a Spark of their own.
 WITHOUT_THE_SESSION = (
     "system/cli/test_interrupt.py",
     "system/spark/test_example.py",
@@ -50,7 +48,7 @@ WITHOUT_THE_SESSION = (
 
 
 def room(test_id: str) -> str:
-    """What has to run in one process with the test."""
+    """Return the group of tests that must run in the same process."""
     file = test_id.split("::")[0].removeprefix("tests/")
     if file in WITHOUT_THE_SESSION:
         return file
@@ -62,7 +60,7 @@ def room(test_id: str) -> str:
 
 
 def place(name: str) -> int:
-    """The lower, the sooner."""
+    """Return the sort key; the lowest runs first."""
     for index, known in enumerate(LONGEST_FIRST):
         if name == known or name.startswith(f"{known}/"):
             return index

@@ -1,6 +1,7 @@
-"""Documents and schemas to try a reader of JSON with: of every type, right, nearly right and broken.
+"""JSON documents and schemas for tests of JSON readers: of every type, valid, almost valid and broken.
 
-Made from a seed, so that two readers see the same. Used against Spark's from_json and against Python's json.
+They are generated from a seed, so that two readers get the same input. Spark's from_json and Python's json
+are the references.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-#: In Spark's DDL; the same fields, so that every document says something to each of them.
+#: Schemas in Spark's DDL. They have the same fields, so that every document contains data for each of them.
 SCHEMAS = (
     "a int, b string, c double, d boolean, e bigint",
     "a tinyint, b smallint, c float, d decimal(10,2), e decimal(38,18)",
@@ -91,7 +92,7 @@ NUMBERS = [
     "-INF",
     "+Infinity",
 ]
-#: Numbers that are none.
+#: Tokens that resemble numbers but are invalid.
 ODD = [
     "01",
     "+1",
@@ -188,7 +189,7 @@ TEXTS = [
     "hello world",
     "aG==",
 ]
-#: As they stand between the quotes.
+#: Raw text to be placed between quotes.
 RAW_TEXTS = [
     r"\u0041\n\t\/\\\"\b\f\r",
     r"\ud83d\ude00",
@@ -212,7 +213,7 @@ SPACES = ["", "", "", "", " ", "\n", "\t \r"]
 
 
 class Maker:
-    """Makes documents. ``broken`` is how many of 1000 tokens are not JSON."""
+    """Generates documents in which ``broken`` of 1000 tokens are invalid JSON."""
 
     def __init__(self, seed: int, broken: int = 3) -> None:
         self.chance = random.Random(seed)
@@ -264,7 +265,7 @@ class Maker:
         elif kind < 0.87:
             made = self.items(depth - 1, self.member, "{}")
         elif kind < 0.95:
-            # Of one kind, as arrays are.
+            # All items have one type, as in real arrays.
             item = self.chance.choice([lambda _: str(self.chance.randrange(9)), lambda _: self.text()])
             made = self.items(depth - 1, item, "[]")
         else:

@@ -1,4 +1,4 @@
-"""A schema registry that says what a test tells it to."""
+"""A schema registry that returns the responses a test has set."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 
 class ScriptedRegistry:
-    """Answers by path: a status and a body, or several of these, of which the last one stays."""
+    """Responses by path: a (status, body) pair or a list of them, of which the last one is repeated."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[tuple[int, bytes]]] = {}
-        #: Path and Authorization of each question.
+        #: Path and Authorization header of each request.
         self.asked: list[tuple[str, str | None]] = []
         self.url = ""
 
@@ -36,7 +36,7 @@ class ScriptedRegistry:
 
 @contextlib.contextmanager
 def scripted_registry(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedRegistry]:
-    """Serves by http, or by https with the certificate of ``tls``."""
+    """Serve a scripted registry over HTTP, or over HTTPS with the certificate of ``tls``."""
     registry = ScriptedRegistry()
 
     class Handler(BaseHTTPRequestHandler):
@@ -51,14 +51,15 @@ def scripted_registry(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedReg
             self.wfile.write(body)
 
         def log_message(self, *args: object) -> None:
-            """Says nothing."""
+            """Log nothing."""
 
     class Server(ThreadingHTTPServer):
         def finish_request(self, request: Any, client_address: Any) -> None:
             if tls is None:
                 super().finish_request(request, client_address)
                 return
-            # Here, where each connection has a thread: a client that does not trust us ends its own one.
+            # Wrap here, in the connection's own thread: a client that rejects the certificate only ends its
+            # connection.
             with contextlib.suppress(OSError), tls.wrap_socket(request, server_side=True) as wrapped:
                 super().finish_request(wrapped, client_address)
 

@@ -1,11 +1,13 @@
-"""Fuzzing from the command line: ``make fuzz``, or
+"""Run the fuzz targets from the command line: ``make fuzz``, or the command below.
 
     PYTHONPATH=tests/support python -m fuzz [--target NAME ...] [--seconds 60 | --inputs 1000000] [--seed N]
 
-Each target runs in a process of its own, so that one that dies is a finding too, with the input it died
-of. What is found is shown and kept under .cache/fuzz; the status is above 0 then. ``--guided`` lets atheris
-choose the inputs by the lines of Python that they reach. What gcc has compiled tells it nothing (clang's
-``-fsanitize=fuzzer-no-link`` would); the plain inputs begin at valid ones for that reason.
+Each target runs in a process of its own, so that a crash is a finding too, together with the input that
+caused it. Findings are printed and stored under .cache/fuzz, and the exit status is then non-zero.
+
+With ``--guided``, atheris selects inputs by the lines of Python they reach. It gets no feedback from code
+compiled by gcc, which lacks clang's ``-fsanitize=fuzzer-no-link``. The unguided inputs therefore start from
+valid ones.
 """
 
 from __future__ import annotations
@@ -24,26 +26,32 @@ from fuzz.harness import LONGEST_ALONE_S, LONGEST_S, Judge, LastInput, Printable
 from fuzz.targets import share_of, targets
 
 KEPT = Path(".cache/fuzz")
-#: Inputs between two looks at the clock.
+#: Number of inputs between two checks of the clock.
 _ROUND = 2_000
-#: Findings that are shown; the first of each kind.
+#: Number of findings that are printed, the first of each kind.
 _SHOWN = 5
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fuzz", description="Fuzz the parsers of kafkacore.")
-    parser.add_argument("--target", action="append", metavar="NAME", help="one of them; without it all")
-    parser.add_argument("--seconds", type=float, help="of all targets together")
-    parser.add_argument("--inputs", type=int, help="of all targets together")
+    parser.add_argument(
+        "--target", action="append", metavar="NAME", help="target to run, may be repeated (default: all)"
+    )
+    parser.add_argument("--seconds", type=float, help="total time of all targets")
+    parser.add_argument("--inputs", type=int, help="total number of inputs of all targets")
     parser.add_argument("--seed", type=int, help="repeats a run")
-    parser.add_argument("--guided", action="store_true", help="by atheris, for --seconds or --inputs each")
-    parser.add_argument("--strict", action="store_true", help="an input takes 100 ms at most, not 2 s")
+    parser.add_argument(
+        "--guided",
+        action="store_true",
+        help="let atheris choose the inputs; --seconds or --inputs is for each target",
+    )
+    parser.add_argument("--strict", action="store_true", help="limit an input to 100 ms instead of 2 s")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--last", type=Path, help=argparse.SUPPRESS)
     found = parser.parse_args(argv)
     for name in found.target or ():
         if name not in targets():
-            parser.error(f"there is no target {name!r}: {', '.join(targets())}")
+            parser.error(f"unknown target {name!r}; the targets are {', '.join(targets())}")
     if found.seed is None:
         found.seed = random.randrange(1 << 30)
     return found
@@ -62,11 +70,11 @@ def keep(target: str, data: bytes) -> Path:
 
 # ---- The process of one target -----------------------------------------------------------------------------
 def run_alone(target: Target, options: argparse.Namespace) -> int:
-    """Try inputs for as long or as many as is asked for; the number of findings."""
+    """Try inputs for the requested time or number, and return the number of findings."""
     last = None if options.last is None else LastInput(options.last)
     judge = Judge(LONGEST_ALONE_S if options.strict else LONGEST_S, last)
     judge.take_corpus(target)
-    # Counted and timed from here on: the first input of a kind imports its modules.
+    # Reset the time: the first input of a kind imports its modules.
     judge.slowest_s = 0.0
     if options.inputs is not None:
         random_inputs(target, options.inputs, options.seed, judge)

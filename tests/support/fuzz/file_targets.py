@@ -1,4 +1,4 @@
-"""Files of a data folder, and the text files that a broker is configured with."""
+"""Fuzz targets for the files of a data folder and the text files that configure a broker."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _INT32 = range(-(2**31), 2**31)
 
 
 class OneFile(Disk):
-    """A folder in which every file that is asked for is the one of this input."""
+    """A folder in which every requested file has the content of the current input."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -65,7 +65,7 @@ class OneFile(Disk):
 
 
 def read_producer_snapshot(data: bytes) -> None:
-    """As it is, and with a CRC that is right."""
+    """Read the snapshot as it is, and with a corrected CRC."""
     if len(data) >= 6:
         again = data[:2] + struct.pack(">I", crc32c(data[6:])) + data[6:]
         for entry in read_snapshot(again):
@@ -74,7 +74,7 @@ def read_producer_snapshot(data: bytes) -> None:
 
 
 def read_offset_checkpoint(data: bytes) -> None:
-    """What is broken is passed over; what is not fits where it goes."""
+    """Read an offset checkpoint. Invalid lines are skipped; values of the other lines are in range."""
     for topic_partition, offset in checkpoints.read_offsets(OneFile(data), _FILE).items():
         assert topic_partition.partition in _INT32, "partition"
         assert offset in _INT64, f"offset {offset}"
@@ -95,7 +95,7 @@ def read_topic_id(data: bytes) -> None:
 
 
 def with_json_crc(data: bytes) -> bytes:
-    """The same content with the CRC that belongs to it, if it is JSON at all."""
+    """Return the same content with a matching CRC, if it is JSON."""
     try:
         content = json.loads(data)
         content.pop("crc32c", None)
@@ -109,7 +109,7 @@ def read_topics_file(data: bytes) -> None:
         found = read_topics(OneFile(content), FOLDER)
         assert found is not None
         for topic in found[0]:
-            assert Path(topic.name).name == topic.name, "a name that is a path"
+            assert Path(topic.name).name == topic.name, "a name that contains a path"
             assert topic.partition_count in _INT32, f"{topic.partition_count} partitions"
 
 
@@ -124,18 +124,18 @@ def read_meta_properties(data: bytes) -> None:
 
 def read_producer_ids(data: bytes) -> None:
     manager = ProducerIdManager(FOLDER, OneFile(data))
-    assert manager.next_producer_id() in _INT64, "a producer id that no message can say"
+    assert manager.next_producer_id() in _INT64, "a producer id outside the range of the protocol"
 
 
 def read_properties_text(data: bytes) -> None:
-    """As the broker's own configuration, all the way to what it says."""
+    """Read the properties as a broker's configuration, including the values."""
     properties = parse_properties(data.decode("utf-8", "replace"))
     properties.pop("data_dir", None)
     BrokerConfig.from_properties({**properties, "data_dir": FOLDER})
 
 
 def read_indexes(data: bytes) -> None:
-    """The one of both that the first byte chooses: whatever the entries are, a search in them ends."""
+    """Read the offset or time index, by the first byte. A search must terminate whatever the entries are."""
     if not data:
         return
     made = (OffsetIndex, TimeIndex)[data[0] & 1]
@@ -158,7 +158,7 @@ def read_aborted_transactions(data: bytes) -> None:
 
 
 def read_metadata_log(data: bytes) -> None:
-    """As a file whose end is not known, all the way to what it says."""
+    """Read the metadata log as a file without a known end, including the records."""
     disk = SimulatedDisk()
     disk.mkdir(FOLDER)
     disk.write_file(FOLDER / metadata_log.FILE_NAME, data)

@@ -1,4 +1,4 @@
-"""What members of a group tell each other, and what a coordinator keeps of them in its log."""
+"""Fuzz targets for the data that group members exchange, and the records a coordinator writes for a group."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ _SUBSCRIPTIONS = [
 
 
 def read_subscription(data: bytes) -> None:
-    """A member's nonsense is refused, or its group gets an assignment all the same: every partition once."""
+    """Reject an invalid subscription, or assign every partition exactly once to the members of its group."""
     if not data:
         return
     hostile = decode_subscription(data[1:])
-    assert decode_subscribed_topics(data[1:]) == list(hostile.topics), "the broker sees the same topics"
+    assert decode_subscribed_topics(data[1:]) == list(hostile.topics), "the broker parses different topics"
     members = {"x": hostile, "y": _SUBSCRIPTIONS[0], "z": _SUBSCRIPTIONS[1]}
     assignor = _ASSIGNORS[data[0] % len(_ASSIGNORS)]()
     given = assignor.assign(_PARTITIONS, members)
-    assert given.keys() == members.keys(), "every member has an assignment"
+    assert given.keys() == members.keys(), "a member has no assignment"
     owned = [partition for assignment in given.values() for partition in assignment.partitions]
-    assert len(owned) == len(set(owned)), "nothing is given twice"
+    assert len(owned) == len(set(owned)), "a partition is assigned twice"
     for member, assignment in given.items():
         assert {each.topic for each in assignment.partitions} <= set(members[member].topics), "subscribed"
 
@@ -69,13 +69,13 @@ def read_assignment(data: bytes) -> None:
 
 
 def read_member_data(data: bytes) -> None:
-    """Of these two Java's assignors take what they cannot read for nothing."""
+    """Read user data. Java's assignors treat unreadable data of these two kinds as empty."""
     decode_previous_assignment(data)
     decode_generation(data)
 
 
 def read_group_record(data: bytes) -> None:
-    """A key, after its size, and a value: the quick way gives what the thorough one gives, or leaves it."""
+    """Read a record of a sized key and a value: the fast parser agrees with the full parser, or gives up."""
     if not data:
         return
     key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
@@ -85,10 +85,10 @@ def read_group_record(data: bytes) -> None:
     try:
         _apply(loaded, key, value, 3)
     except MalformedMessageError:
-        assert not is_taken, "the quick way takes what the thorough one refuses"
+        assert not is_taken, "the fast parser accepts a record that the full parser rejects"
         raise
     if is_taken:
-        assert quick.__dict__ == loaded.offsets.__dict__, "the quick way reads something else"
+        assert quick.__dict__ == loaded.offsets.__dict__, "the fast parser reads a different record"
 
 
 def group_records() -> list[bytes]:

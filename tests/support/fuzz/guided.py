@@ -1,8 +1,8 @@
-"""Inputs chosen by atheris (libFuzzer): those that reach new lines of Python are kept and changed on.
+"""Run a fuzz target on inputs chosen by atheris (libFuzzer), which keeps those that reach new Python lines.
 
     PYTHONPATH=tests/support python -m fuzz.guided --alone --target NAME [--seconds 60 | --inputs 100000]
 
-What is compiled reaches no lines that it sees, see ``__main__``.
+It gets no feedback from compiled code, see ``__main__``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ with atheris.instrument_imports(include=["kafkacore"], enable_loader_override=Fa
 
 
 class FoundError(Exception):
-    """A finding, which ends the run."""
+    """Ends the run because of a finding."""
 
 
 def main() -> None:
-    """Does not return: atheris ends the process, with a status above 0 if there was a finding."""
+    """Run the target. This does not return: atheris exits, with a non-zero status after a finding."""
     options = arguments()
     logging.getLogger("kafkacore").addHandler(PrintableLines())
     logging.getLogger("kafkacore").propagate = False
@@ -47,7 +47,7 @@ def main() -> None:
         by_time = f"-max_total_time={max(round(options.seconds or 10), 1)}"
         limit = by_time if options.inputs is None else by_count
         seed = f"-seed={options.seed % 2**31 + 1}"
-        # Nothing is written beside what is kept; memory is the harness's to judge.
+        # Write no files except the stored input; the harness checks memory.
         quiet = ["-print_final_stats=0", f"-artifact_prefix={folder}/", "-rss_limit_mb=0"]
         atheris.Setup([sys.argv[0], folder, limit, seed, *quiet], take)
         atheris.Fuzz()

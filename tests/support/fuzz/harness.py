@@ -1,9 +1,9 @@
-"""What fuzz targets have in common: bytes in, what is wrong with how they were taken out.
+"""The harness of the fuzz targets: run a target on one input and report what is wrong.
 
-A target is a function that takes bytes from outside, with valid ones to begin with. Of whatever bytes it may
-raise only the errors that are promised (:class:`~kafkacore.errors.KafkaError`), it must come back soon, and
-take no more memory than the bytes could fill. Who makes the bytes is another's business: ``plain.py``,
-hypothesis (``test_fuzz.py``) or atheris (``guided.py``). Does not know: what the bytes are.
+A target is a function that reads untrusted bytes, together with valid inputs as a corpus. For any bytes it
+may raise only the documented errors (:class:`~kafkacore.errors.KafkaError`), must return soon, and must use
+no more memory than the input justifies. ``plain.py``, hypothesis (``test_fuzz.py``) or atheris
+(``guided.py``) generate the inputs.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from typing import Final, NamedTuple
 
 from kafkacore.errors import KafkaError
 
-#: Processor time of one input. A hang is far above; a busy machine's caches are far below.
+#: CPU seconds of one input. A hang takes far longer; an input on a busy machine takes far less.
 LONGEST_S: Final = 2.0
-#: What ``make fuzz`` holds an input of up to a megabyte to, the best of three times.
+#: CPU seconds that ``make fuzz --strict`` allows for an input of up to a megabyte, as the best of three runs.
 LONGEST_ALONE_S: Final = 0.1
-#: Memory of Python's that an input may take at a time, before anything is decompressed.
+#: Peak bytes of Python memory per byte of an input that is not decompressed.
 MEMORY_PER_BYTE: Final = 8
 MEMORY_BESIDE: Final = 64 * 1024
-#: One input of so many is watched for its memory, which takes longer than the input itself.
+#: Memory is measured for one of this many inputs, because it takes longer than the input itself.
 WATCHED_EVERY: Final = 500
 _LARGEST_INPUT = 1 << 20
 
 
 @dataclass(frozen=True)
 class Target:
-    """A function that reads bytes from outside.
+    """A function that reads untrusted bytes.
 
     Parameters
     ----------
     run:
-        May raise KafkaErrors, and nothing else.
+        The function. It may raise only KafkaErrors.
     corpus:
-        Bytes that it takes without an error.
+        Inputs that it accepts without an error.
     head:
-        How many bytes at the beginning mostly stay as they are: they choose what is read.
+        Number of leading bytes that are rarely mutated, because they select the parser.
     takes_memory:
-        Whether it may take more memory than the bytes could fill: it decompresses, or keeps state.
+        Whether it may use more memory than the input justifies, because it decompresses or keeps state.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Target:
 
 
 class Finding(NamedTuple):
-    """An input, and what is wrong with how it was taken."""
+    """An input, and the description of what went wrong."""
 
     target: str
     data: bytes
@@ -70,14 +70,14 @@ class Finding(NamedTuple):
 
 @dataclass
 class Judge:
-    """Runs a target on one input after the other.
+    """Runs a target on one input after the other and collects findings.
 
     Parameters
     ----------
     longest_s:
-        Processor time that an input may take.
+        CPU seconds that an input may take.
     last:
-        Where the input is written before it is tried, for the case that the process dies of it.
+        File to which each input is written before it is tried, in case the process crashes.
     """
 
     longest_s: float = LONGEST_S
@@ -88,7 +88,7 @@ class Judge:
     findings: list[Finding] = field(default_factory=list)
 
     def take(self, target: Target, data: bytes) -> None:
-        """Try one input; a finding is kept."""
+        """Try one input, and keep a finding."""
         if self.last is not None:
             self.last.write(data)
         self.tried += 1
@@ -120,7 +120,7 @@ class Judge:
         most = MEMORY_PER_BYTE * len(data) + MEMORY_BESIDE
         what, peak = self._run_watched(target, data)
         if what is None and peak > most:
-            # The first of its kind may have imported a module.
+            # Measure again: the first input of a kind may have imported a module.
             what, peak = self._run_watched(target, data)
         if what is None and peak > most:
             what = f"takes {peak} bytes of memory for {len(data)}"
@@ -143,7 +143,7 @@ class Judge:
         return best
 
     def take_corpus(self, target: Target) -> None:
-        """Try what is valid: whatever is made when it is first wanted is there then; all of it is taken."""
+        """Try the valid inputs, which must all be accepted. This also fills caches made on first use."""
         for data in target.corpus:
             before = self.refused
             self.take(target, data)
@@ -152,7 +152,7 @@ class Judge:
 
 
 class LastInput:
-    """A file that has the input that is being tried, whatever becomes of the process."""
+    """A file that stores the input being tried, so that it survives a crash of the process."""
 
     def __init__(self, path: Path) -> None:
         path.write_bytes(bytes(8 + _LARGEST_INPUT))
@@ -171,15 +171,15 @@ class LastInput:
 
 
 class PrintableLines(logging.Handler):
-    """What is logged about bytes from outside is one line without control characters."""
+    """A log handler that requires messages to be one line without control characters."""
 
     def emit(self, record: logging.LogRecord) -> None:
         line = record.getMessage()
         assert line.isprintable(), f"logs {line!r}"
 
 
-# ---- Inputs out of inputs ----------------------------------------------------------------------------------
-#: Lengths, counts and numbers that are on an edge somewhere.
+# ---- Mutations ---------------------------------------------------------------------------------------------
+#: Boundary values of lengths, counts and numbers.
 _EDGES: Final = (
     b"\x00", b"\x01", b"\x7f", b"\x80", b"\xff", b"\xff\xff", b"\x7f\xff", b"\x00\x00", b"\x80\x00",
     b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\xfe", b"\x80\x00\x00\x00", b"\x00\x00\x00\x00",
@@ -191,12 +191,12 @@ _EDGE_COUNT = len(_EDGES)
 
 
 def mutated(data: bytes, other: bytes, chance: Callable[[], float], head: int) -> bytes:
-    """``data`` with some of it changed, cut, doubled or replaced by a piece of ``other``.
+    """Return ``data`` with a part changed, cut, repeated, or replaced by a piece of ``other``.
 
     Parameters
     ----------
     chance:
-        Numbers from 0 to 1 (``Random.random``).
+        Function that returns random numbers from 0 to 1 (``Random.random``).
     """
     found = bytearray(data)
     if chance() < 0.03:
@@ -223,7 +223,7 @@ def mutated(data: bytes, other: bytes, chance: Callable[[], float], head: int) -
             del found[at:]
         elif how == 14:
             end = at + 1 + int(chance() * 40)
-            # Mostly once; now and then so often that what nests is deep, and what is counted is many.
+            # Usually repeat once, but sometimes often enough for deep nesting and large counts.
             found[at:at] = found[at:end] * (1 + int(chance() ** 40 * 4000))
         else:
             begin = int(chance() * len(other))
@@ -233,7 +233,7 @@ def mutated(data: bytes, other: bytes, chance: Callable[[], float], head: int) -
 
 
 def random_inputs(target: Target, count: int, seed: int, judge: Judge) -> None:
-    """Try ``count`` inputs, made from the corpus and from those before; the same with the same seed."""
+    """Try ``count`` inputs derived from the corpus and from earlier inputs, reproducible by the seed."""
     chance = Random(f"{target.name} {seed}").random
     pool = list(target.corpus)
     corpus_size = len(pool)
@@ -242,7 +242,7 @@ def random_inputs(target: Target, count: int, seed: int, judge: Judge) -> None:
         made = mutated(data, pool[int(chance() * corpus_size)], chance, target.head)
         refused = judge.refused
         judge.take(target, made)
-        # What is still taken leads further than what is refused.
+        # An input that is still accepted leads to deeper code than one that is rejected.
         if refused == judge.refused and len(made) < 4096 and chance() < 0.05:
             if len(pool) < 4 * corpus_size + 50:
                 pool.append(made)

@@ -1,4 +1,4 @@
-"""Requests and responses of every API and version. The corpus is what Kafka's own classes write."""
+"""Fuzz targets for requests and responses of every API and version. Kafka's own classes wrote the corpus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafkacore.protocol.registry import request_header_version, response_header_
 from kafkacore.testing import VirtualClock
 from kafkacore.wire import Cursor, Writer
 
-#: API key and version, before a response's own bytes.
+#: API key and version, which precede the bytes of a response.
 _WHICH = struct.Struct(">hh")
 #: A request's header begins with API key, version and correlation id.
 _REQUEST_HEAD = 8
@@ -36,7 +36,7 @@ def golden() -> tuple[GoldenMessage, ...]:
 
 
 def request_frame(message: GoldenMessage) -> bytes:
-    """The frame that the message travels in, without its size."""
+    """Return the frame of the message, without its size."""
     writer = Writer()
     header = RequestHeader(
         request_api_key=message.api_key,
@@ -49,7 +49,7 @@ def request_frame(message: GoldenMessage) -> bytes:
 
 
 def response_frame(message: GoldenMessage) -> bytes:
-    """API key and version, then the frame."""
+    """Return API key and version, followed by the frame."""
     writer = Writer()
     header = ResponseHeader(correlation_id=7)
     header.encode(writer, response_header_version(message.api_key, message.version))
@@ -73,7 +73,7 @@ def read_response(data: bytes) -> None:
 
 
 def read_produce_twice(data: bytes) -> None:
-    """Produce as the broker's compiled reader takes it, and as the generated one does: both, or neither."""
+    """Read a Produce request by the compiled reader and the generated one: both or neither accept it."""
     header, cursor = decode_request_header(memoryview(data))
     if header.request_api_key != ApiKey.PRODUCE:
         return
@@ -88,7 +88,7 @@ def read_produce_twice(data: bytes) -> None:
             read_produce(other, version)
         except MalformedMessageError:
             raise
-        raise AssertionError("the compiled reader takes what the generated one refuses") from None
+        raise AssertionError("the compiled reader accepts what the generated one rejects") from None
     call = read_produce(other, version)
     assert call.acks == expected.acks, "acks"
     assert [len(topic.partitions) for topic in call.topics] == [
@@ -98,7 +98,7 @@ def read_produce_twice(data: bytes) -> None:
 
 
 def read_metadata(data: bytes) -> None:
-    """A cluster as a broker tells it, and what a client makes of it."""
+    """Read a cluster description as a broker sends it, and build the client's metadata from it."""
     if len(data) < 1:
         return
     version = data[0] % (MetadataResponse.MAX_VERSION + 1)

@@ -1,5 +1,7 @@
-"""Record batches of formats 0 to 2 in every codec, as a consumer reads them, as columns, as a broker takes
-them in, and as the file of a log. The corpus is what Kafka's Java client writes.
+"""Fuzz targets for record batches of formats 0 to 2 in every codec.
+
+The batches are read as a consumer reads them, converted to columns, appended as by a broker, and read as the
+file of a log. Kafka's Java client wrote the corpus.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from kafkacore.record.segment_file import Damage, SegmentFile
 from kafkacore.structs import TimestampType, TopicPartition
 from kafkacore.wire import crc32c
 
-#: Larger files of the corpus only make a mutation rarer.
+#: Larger files of the corpus only make mutations rarer.
 _LARGEST = 8 * 1024
-#: What a batch may have in it here, so that a bomb of a few bytes is found by what it takes.
+#: Limit of decompressed bytes here, so that a small decompression bomb shows in the memory it takes.
 _MOST_PLAIN = 1 << 20
 _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _LENGTH_AT, _RECORDS_AT = 16, 17, 21, 8, 61
 _PARTITION = TopicPartition("t", 0)
@@ -49,7 +51,7 @@ def golden_batches(magic: int | None = None) -> tuple[bytes, ...]:
 
 
 def read_records(data: bytes) -> None:
-    """By records, all of which are asked for everything, as by a consumer without ``check_crcs``."""
+    """Read each record and all its attributes, like a consumer without ``check_crcs``."""
     for batch in read_batches(data, False, _MOST_PLAIN):
         count = 0
         for record in batch:
@@ -57,11 +59,11 @@ def read_records(data: bytes) -> None:
             assert record.value is None or isinstance(record.value, bytes), "value"
             _ = (record.headers, record.timestamp, record.timestamp_type, record.offset)
             count += 1
-        assert count == len(batch), "as many records as the header says"
+        assert count == len(batch), "the number of records differs from the header"
 
 
 def read_columns(data: bytes) -> None:
-    """By columns, from many batches at once; as many rows as records, and as many bytes as they have."""
+    """Read many batches into columns: one row per record, with the same number of bytes."""
     builder = ColumnBuilder(COLUMNS)
     batches = read_batches(data, False, _MOST_PLAIN)
     while True:
@@ -76,7 +78,7 @@ def read_columns(data: bytes) -> None:
 
 
 def with_crc(data: bytes) -> bytes:
-    """The first batch with a length and a CRC that are right, so that what is behind them is looked at."""
+    """Return the first batch with a correct length and CRC, so that the parser reads beyond them."""
     if len(data) < _RECORDS_AT:
         return data
     found = bytearray(data)
@@ -86,7 +88,7 @@ def with_crc(data: bytes) -> bytes:
 
 
 def append_batch(data: bytes) -> None:
-    """As a broker takes what a producer has sent: the first byte says how the topic is configured."""
+    """Append a batch as a broker does. The first byte selects the topic's configuration."""
     if data:
         records = with_crc(data[1:])
         config = _CONFIGS[data[0] % len(_CONFIGS)]
@@ -94,7 +96,7 @@ def append_batch(data: bytes) -> None:
 
 
 def convert_batches(data: bytes) -> None:
-    """As for an old consumer: the first byte says the format, and from where it reads."""
+    """Down-convert batches for an old consumer. The first byte selects the format and the start offset."""
     if data:
         records = data[1:]
         if len(records) > _MAGIC_AT and records[_MAGIC_AT] == 2:
@@ -103,26 +105,26 @@ def convert_batches(data: bytes) -> None:
 
 
 def read_compressed(data: bytes) -> None:
-    """The first byte says the codec."""
+    """Decompress the input. The first byte selects the codec."""
     if data:
         plain = decompress(data[0] & 7, memoryview(data)[1:], _MOST_PLAIN)
         assert len(memoryview(plain)) <= _MOST_PLAIN, "more than the limit"
 
 
 def read_segment(data: bytes) -> None:
-    """The file of a log: what is damaged is told, and all of it is walked."""
+    """Read the file of a log: report the damage and scan the whole file."""
     file = SegmentFile(lambda at, size: data[at : at + size], len(data), max_decompressed_size=_MOST_PLAIN)
     position = 0
     while (found := file.next_batch()) is not None:
         if isinstance(found, Damage):
-            assert position <= found.position <= found.next_position <= len(data), "place of the damage"
-            assert found.next_position > position or found.is_cut, "it goes on behind the damage"
+            assert position <= found.position <= found.next_position <= len(data), "position of the damage"
+            assert found.next_position > position or found.is_cut, "reading resumes after the damage"
             position = found.next_position
             file.resume_at(position)
         else:
             position = file.position
     headers, behind, _ = walk_headers(data, 0)
-    assert behind >= sum(header.size_in_bytes for header in headers), "headers are not inside each other"
+    assert behind >= sum(header.size_in_bytes for header in headers), "headers do not overlap"
     for check_crcs in (True, False):
         walked, end, _, _ = walk_batches(data, 0, len(data), check_crcs)
         assert sum(header.size_in_bytes for header in walked) <= end <= len(data), "inside the chunk"
@@ -131,7 +133,7 @@ def read_segment(data: bytes) -> None:
 
 
 def read_frames(data: bytes) -> None:
-    """Frames cut out of a stream in pieces: the same frames as cut by hand, wherever the pieces end."""
+    """Cut frames from a stream in pieces, and compare with frames cut directly. The pieces end anywhere."""
     if len(data) < 2:
         return
     piece, limit, stream = data[0] % 40 + 1, data[1] * 16, data[2:]
@@ -151,14 +153,14 @@ def read_frames(data: bytes) -> None:
     except CorruptRecordError:
         raise
     except Exception:
-        assert is_refused, "a sound stream is refused"
+        assert is_refused, "a valid stream is rejected"
         raise
-    assert not is_refused, "what is to be refused is not"
+    assert not is_refused, "an invalid stream is accepted"
     assert found == expected, "frames"
 
 
 def compressed() -> list[bytes]:
-    """Each codec's framing, and that of other producers."""
+    """Return the data in each codec's framing, and in the framing of other producers."""
     plain = b"".join(b'{"id": %d, "name": "carrier %d"}' % (n, n % 7) for n in range(40))
     made = [
         bytes([codec]) + bytes(compress(codec, text))

@@ -1,4 +1,4 @@
-"""What is said before it is known who says it: SASL frames of both sides, SCRAM messages, tokens, JAAS."""
+"""Fuzz targets for input before authentication: SASL frames of both sides, SCRAM messages, tokens, JAAS."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def mechanisms() -> dict[str, object]:
 def read_plain(data: bytes) -> None:
     server = PlainServer(users())
     server.step(data)
-    assert data.endswith(b"\0pencil"), "believed without the password"
+    assert data.endswith(b"\0pencil"), "authenticated without the password"
 
 
 def read_client_first(data: bytes) -> None:
     server = ScramServer(_SCRAM, users(), "nonce")
     server.step(data)
-    assert not server.is_complete, "believed without a proof"
+    assert not server.is_complete, "authenticated without a proof"
 
 
 @cache
 def scram_exchange() -> tuple[bytes, bytes, bytes, bytes]:
-    """The four messages, nonces being known."""
+    """Return the four messages of an exchange with fixed nonces."""
     client, server = ScramClient(_SCRAM, "alice", Secret("pencil"), "mine"), mechanisms()[_SCRAM]()
     first = client.step(None)
     challenge = server.step(first)
@@ -85,12 +85,12 @@ def read_client_final(data: bytes) -> None:
     server = ScramServer(_SCRAM, users(), "nonce")
     server.step(first)
     server.step(data)
-    # Base64 may be written in more than one way.
-    assert data[:40] == final[:40], "believed without the proof"
+    # Base64 has several spellings of the same bytes.
+    assert data[:40] == final[:40], "authenticated without the proof"
 
 
 def read_server_first(data: bytes) -> None:
-    """What is to be computed of it is bounded before it is."""
+    """Read the first server message. The iteration count must be bounded before it is used."""
     found = parse_server_first(data)
     assert isinstance(found.iterations, int)
     if found.iterations > 4096:
@@ -98,7 +98,7 @@ def read_server_first(data: bytes) -> None:
     client = ScramClient(_SCRAM, "alice", Secret("pencil"), "mine")
     client.step(None)
     client.step(data)
-    assert found.nonce.startswith("mine"), "goes on with a nonce that is not its own"
+    assert found.nonce.startswith("mine"), "continues with a foreign nonce"
 
 
 def read_server_final(data: bytes) -> None:
@@ -119,7 +119,7 @@ class _Keys(KeySource):
 
 @cache
 def signing() -> tuple[JwtValidator, bytes, bytes]:
-    """Who validates, the keys that are for it, and a token that is valid."""
+    """Return the validator, its keys, and a valid token."""
     key = ec.generate_private_key(ec.SECP256R1())
     document = (
         b'{"keys": [%s]}'
@@ -138,14 +138,14 @@ def signing() -> tuple[JwtValidator, bytes, bytes]:
 
 
 def read_signed_token(data: bytes) -> None:
-    """Nothing is believed that differs from the valid token in what is signed."""
+    """Read a token. A token whose signed part differs from the valid one must be rejected."""
     validator, _, token = signing()
     try:
         validator.validate(data.decode("latin-1"))
     except TokenRefusedError as error:
-        # What the mechanism makes of it.
+        # Raise the mechanism's error.
         raise SaslAuthenticationFailedError(str(error)) from None
-    assert data.split(b".")[:2] == token.split(b".")[:2], "believed without a signature"
+    assert data.split(b".")[:2] == token.split(b".")[:2], "accepted without a valid signature"
 
 
 def read_key_set(data: bytes) -> None:
@@ -162,7 +162,7 @@ def read_principal(data: bytes) -> None:
 
 # ---- Whole conversations -----------------------------------------------------------------------------------
 def frames_of(data: bytes) -> Iterator[memoryview]:
-    """Frames, each behind its size in two bytes; the last may be cut."""
+    """Return the frames, each preceded by its size in two bytes. The last one may be cut."""
     at = 0
     while len(data) - at >= _SIZE.size:
         (size,) = _SIZE.unpack_from(data, at)
@@ -189,19 +189,19 @@ def spoken() -> ApiVersionsResponse:
 
 
 def hear_client(data: bytes) -> None:
-    """A broker, of whose three answers to all that is said none lets in who has no password."""
+    """Feed a broker's server side. None of its answers may authenticate a client without a password."""
     server = SaslServerAuthenticator(
         ServerSaslSettings(mechanisms=mechanisms()), api_versions, VirtualClock(_NOW_MS)
     )
     for frame in frames_of(data):
         server.receive(frame)
         if server.is_complete:
-            assert b"pencil" in data or b"p=" in data, "believed without a password"
+            assert b"pencil" in data or b"p=" in data, "authenticated without a password"
             return
 
 
 def hear_server(data: bytes) -> None:
-    """A client: the first byte chooses its mechanism."""
+    """Feed a client. The first byte chooses its mechanism."""
     if not data:
         return
     config = SaslConfig(mechanism=(_SCRAM, "PLAIN")[data[0] & 1], username="alice", password=Secret("pencil"))
@@ -210,7 +210,7 @@ def hear_server(data: bytes) -> None:
     for frame in frames_of(data[1:]):
         client.receive(frame)
         if client.is_complete:
-            assert data[0] & 1, "SCRAM believes a broker that has not shown that it knows the user"
+            assert data[0] & 1, "SCRAM accepts a broker that has not proved that it knows the user"
             return
 
 
@@ -233,7 +233,7 @@ def client_talks() -> list[bytes]:
 
 
 def server_talks() -> list[bytes]:
-    """What a broker says to a client whose nonce is not known: believed by PLAIN alone."""
+    """Return what a broker that does not know the client's nonce sends. Only PLAIN may accept it."""
     answers = [
         (spoken(), 0),
         (SaslHandshakeResponse(mechanisms=["PLAIN", _SCRAM]), 1),
@@ -246,12 +246,12 @@ def server_talks() -> list[bytes]:
 
 # ---- Certificates ------------------------------------------------------------------------------------------
 def read_subject(data: bytes) -> None:
-    """Of a client's certificate, which an authority may have signed as its owner wrote it."""
+    """Read the subject of a client's certificate. An authority may sign it as the client wrote it."""
     assert isinstance(distinguished_name(data), str)
 
 
 def certificates() -> list[bytes]:
-    """All that is before the key, with subjects of each kind of text and a part without a keyword."""
+    """Return certificates up to the key, with every string type in the subject and an unknown attribute."""
     parts = [
         (b"\x55\4\3", 0x0C, "zoë"),
         (b"\x55\4\x0a", 0x1E, "Ex"),
@@ -281,7 +281,7 @@ def targets() -> list[Target]:
         Target("oauthbearer", read_token, [initial]),
         Target("jwt", read_signed_token, [token], takes_memory=True),
         Target("key-set", read_key_set, [document], takes_memory=True),
-        # Of the operator's own: each sign is a token.
+        # The text is the operator's own, and each character is a token, so memory is not limited.
         Target("jaas", read_jaas, [jaas], takes_memory=True),
         Target("certificate", read_subject, certificates()),
         Target("principal", read_principal, [b"User:alice", b"Group:a:b"]),

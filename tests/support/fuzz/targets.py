@@ -1,4 +1,4 @@
-"""All fuzz targets, by name, and how much of a run each gets."""
+"""All fuzz targets by name, and the share of a run that each one gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fuzz import file_targets, group_targets, message_targets, record_targets, s
 from fuzz.harness import Target
 
 MODULES: Final = (message_targets, record_targets, group_targets, file_targets, security_targets)
-#: Target → its part of all inputs; messages have hundreds of readers behind one name.
+#: Share of all inputs, by target. Messages get more: one name stands for hundreds of parsers.
 _SHARES: Final = {
     "requests": 8.0,
     "responses": 8.0,

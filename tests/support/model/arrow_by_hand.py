@@ -1,4 +1,4 @@
-"""Arrow arrays as their C structures, made field by field: also such as no Arrow library would hand out."""
+"""Arrow arrays built field by field as C structures, including ones that no Arrow library produces."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class _Array(ctypes.Structure):
     ]
 
 
-#: What has been exported, for good: a capsule has to own it, and a destructor in Python cannot be, for it may
-#: run while an exception is on its way.
+#: Everything that was exported is kept forever. The capsule needs an owner, and a destructor in Python cannot
+#: be one because it may run while an exception is propagating.
 _exported: list[ArrowByHand] = []
 
 
 @_RELEASE
 def _keep(structure: int) -> None:
-    """The memory is Python's, and stays."""
+    """Release nothing: Python owns the memory and keeps it."""
 
 
 @dataclass
 class ArrowByHand:
-    """What is exported is what is said here; ``None`` for a buffer is a null pointer."""
+    """An array that exports exactly these fields. ``None`` for a buffer is exported as a null pointer."""
 
     format: str
     length: int

@@ -1,8 +1,8 @@
-"""What each API of a broker has to ask before it touches data, as data: API, operation, resource.
+"""The access checks of each API of a broker as data: API, operation, resource.
 
-Requests about a topic and a group in; what whoever asks needs, and what each refusal is, out. The same
-questions are put to our broker and to Apache Kafka. Source: ``KafkaApis``, ``ControllerApis``, ``AclApis``,
-``ConfigHelper`` and ``DescribeTopicPartitionsRequestHandler`` of Apache Kafka 4.3. Does not know: brokers.
+Each entry has a request about a topic and a group, the rights it needs, and the error of each refusal. The
+same entries are tested against our broker and Apache Kafka. Sources: ``KafkaApis``, ``ControllerApis``,
+``AclApis``, ``ConfigHelper`` and ``DescribeTopicPartitionsRequestHandler`` of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ UNKNOWN_USER: Final = 91
 NO_REASSIGNMENT: Final = 85
 NOT_REGISTERED: Final = 102
 
-#: Stands in a grant for the name of the topic, or of the group, that a request is about.
+#: Placeholder in a grant for the name of the topic or group that a request is about.
 THE_ONE: Final = ""
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID: Final = ResourceType.TRANSACTIONAL_ID
@@ -77,23 +77,24 @@ READ, WRITE, CREATE, DELETE = ACLOperation.READ, ACLOperation.WRITE, ACLOperatio
 ALTER, DESCRIBE, ACTION = ACLOperation.ALTER, ACLOperation.DESCRIBE, ACLOperation.CLUSTER_ACTION
 DESCRIBE_CONFIGS, ALTER_CONFIGS = ACLOperation.DESCRIBE_CONFIGS, ACLOperation.ALTER_CONFIGS
 
-#: APIs that need no right, because every client needs them. DescribeCluster shows brokers' addresses, as
-#: Metadata does, and only needs a right to show what may be done to the cluster. ConsumerGroupHeartbeat is an
-#: unsupported version for everybody, as on Apache Kafka without the protocol.
+#: APIs without an access check, because every client needs them. DescribeCluster shows the brokers'
+#: addresses, as Metadata does, and checks a right only for the field of authorized operations.
+#: ConsumerGroupHeartbeat returns UNSUPPORTED_VERSION to every client, as Apache Kafka does without the
+#: protocol.
 OPEN_TO_ALL: Final = frozenset(
     {"ApiVersions", "SaslHandshake", "SaslAuthenticate", "DescribeCluster", "ConsumerGroupHeartbeat"}
 )
 
 
 class Grant(NamedTuple):
-    """A right. ``name`` as in an entry of access control, or :data:`THE_ONE`."""
+    """A right. ``name`` is that of an access control entry, or :data:`THE_ONE`."""
 
     operation: ACLOperation
     resource_type: ResourceType
     name: str = THE_ONE
 
     def of(self, names: Names) -> Grant:
-        """The right to that topic, group or cluster."""
+        """Return the right for the given topic, group or cluster."""
         if self.name != THE_ONE:
             return self
         if self.resource_type == CLUSTER:
@@ -102,29 +103,29 @@ class Grant(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A right without which the answer is ``code``; one of several is enough."""
+    """A right without which the response has ``code``. Any one of the alternatives is sufficient."""
 
     code: int
     any_of: tuple[Grant, ...]
 
 
 class Question(NamedTuple):
-    """A request, and what it needs.
+    """A request and the rights it needs.
 
     Parameters
     ----------
     title:
-        Names it, and begins with its API's name.
+        Name of the test case, which begins with the name of the API.
     ask:
-        Makes the request.
+        Function that creates the request.
     needs:
-        In the order in which they are asked for: the first that is missing is the answer.
+        Rights in the order in which they are checked. The first missing one decides the error.
     codes:
-        All error codes of the answer that somebody with these rights gets, apart from 0.
+        Error codes, apart from 0, in the response to a user with all these rights.
     version:
-        Of the request; the newest that the broker speaks if ``None``.
+        Version of the request, or ``None`` for the newest one that the broker supports.
     hides:
-        Whoever is refused is told the same of what exists and of what does not.
+        Whether the refusal is the same for existing and for missing resources.
     """
 
     title: str
@@ -140,15 +141,15 @@ class Question(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A request whose answer leaves out what may not be seen: ``shown`` are the names in there."""
+    """A request whose response omits what the user may not see. ``shown`` returns the names in it."""
 
     title: str
     ask: Callable[[Names], Any]
     shown: Callable[[Any], set[str]]
-    #: What shows one of them, and what shows all.
+    #: Right that shows one of the names, and right that shows all.
     one: Grant
     everything: Grant
-    #: Without which nobody gets that far.
+    #: Rights that are checked before the list is filtered.
     besides: tuple[Grant, ...] = ()
     version: int | None = None
 
@@ -158,13 +159,13 @@ class Listing(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A request whose answer has a bit for each operation that may be done to ``resource_type``."""
+    """A request whose response has a bit for each permitted operation on ``resource_type``."""
 
     title: str
     ask: Callable[[Names], Any]
     bits: Callable[[Any], int]
     resource_type: ResourceType
-    #: Without which there are no bits.
+    #: Right without which the response has no such bits.
     besides: Grant
     version: int | None = None
 
@@ -174,12 +175,12 @@ class Field(NamedTuple):
 
 
 def codes_of(answer: Any) -> set[int]:
-    """Every error code in an answer, apart from 0."""
+    """Return the set of error codes in a response, apart from 0."""
     return set(each_code(answer)) - {0}
 
 
 def each_code(value: Any) -> Iterator[int]:
-    """Every error code in an answer, as often as it is there."""
+    """Return every error code in a response, with repetitions."""
     if isinstance(value, list):
         for each in value:
             yield from each_code(each)
@@ -247,16 +248,16 @@ QUESTIONS: Final = (
         version=3,
     ),
     Question("JoinGroup: a new member", join_group, (GROUP_READ,), frozenset({MEMBER_ID_REQUIRED})),
-    Question("JoinGroup: of nobody known", lambda n: join_group(n, "m"), (GROUP_READ,), UNKNOWN),
-    Question("SyncGroup: of nobody known", sync_group, (GROUP_READ,), UNKNOWN),
+    Question("JoinGroup: unknown member", lambda n: join_group(n, "m"), (GROUP_READ,), UNKNOWN),
+    Question("SyncGroup: unknown member", sync_group, (GROUP_READ,), UNKNOWN),
     Question(
-        "Heartbeat: of nobody known",
+        "Heartbeat: unknown member",
         lambda n: HeartbeatRequest(group_id=n.group, generation_id=1, member_id="m"),
         (GROUP_READ,),
         UNKNOWN,
     ),
     Question(
-        "LeaveGroup: of nobody known",
+        "LeaveGroup: unknown member",
         lambda n: made(LeaveGroupRequest, group_id=n.group, members=[{"member_id": "m"}]),
         (GROUP_READ,),
         UNKNOWN,
@@ -373,9 +374,9 @@ QUESTIONS: Final = (
     Question("DescribeAcls: all", describe_acls, of_cluster(DESCRIBE)),
     Question("CreateAcls: one", create_acls, of_cluster(ALTER)),
     Question("DeleteAcls: of a topic", delete_acls, of_cluster(ALTER)),
-    # Of all users, who may not is not answered by Apache Kafka at all.
+    # For a request about all users, Apache Kafka sends no answer to a user without the right.
     Question(
-        "DescribeUserScramCredentials: of nobody known",
+        "DescribeUserScramCredentials: unknown user",
         lambda _: made(DescribeUserScramCredentialsRequest, users=[{"name": "nobody"}]),
         of_cluster(DESCRIBE),
         frozenset({UNKNOWN_USER}),
@@ -387,7 +388,8 @@ QUESTIONS: Final = (
     Question("AlterClientQuotas: of a client", alter_quotas, of_cluster(ALTER_CONFIGS)),
 )
 
-#: Asked of topics that do not exist, or of what our broker does not serve: refused in its own way.
+#: Questions about missing topics, or about APIs that our broker does not implement and rejects in its own
+#: way.
 QUESTIONS_ABOUT_NOTHING: Final = (
     Question(
         "Metadata: of a topic to be made",
@@ -403,7 +405,7 @@ QUESTIONS_ABOUT_NOTHING: Final = (
         ),
     ),
 )
-#: Of transactions, which our broker does not have: it says so to whoever has the right, and to nobody else.
+#: Questions about transactions, which our broker does not support: only an authorized user gets that error.
 QUESTIONS_ABOUT_TRANSACTIONS: Final = (
     Question(
         "InitProducerId: of a transaction",
@@ -507,6 +509,6 @@ FIELDS: Final = (
 
 
 def apis() -> set[str]:
-    """Every API that there is a question about, and those that ask nobody."""
+    """Return every API that a question covers, and those without an access check."""
     asked = (*QUESTIONS, *QUESTIONS_ABOUT_NOTHING, *QUESTIONS_ABOUT_TRANSACTIONS, *LISTINGS, *FIELDS)
     return {each.api for each in asked} | OPEN_TO_ALL

@@ -1,7 +1,4 @@
-"""Requests about a topic and a group, one of each API: what somebody asks who may, or may not.
-
-Names in; messages as they travel out. Does not know: who may ask, brokers.
-"""
+"""One request of each API about a given topic and group, for tests of authorization."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest
 
 
 class Names(NamedTuple):
-    """What a request is about; a topic and a group that exist, or neither of which does."""
+    """The topic and the group of a request. Either both exist or neither does."""
 
     topic: str
     topic_id: UUID
@@ -48,7 +45,7 @@ class Names(NamedTuple):
 
 
 def made(message_class: Any, **fields: Any) -> Any:
-    """A message of plain values: a dict in a list is the structure that the field is a list of."""
+    """Create a message from plain values: a dict in a list becomes the list's structure."""
     return _made(message_class, message_class, fields)
 
 
@@ -61,7 +58,7 @@ def _value(outer: Any, value: Any, hint: str) -> Any:
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
         return value
     inner = re.search(r"list\[\w+\.(\w+)\]", hint)
-    assert inner is not None, f"{hint} is no list of structures"
+    assert inner is not None, f"{hint} is not a list of structures"
     return [_made(outer, getattr(outer, inner[1]), each) for each in value]
 
 
@@ -219,7 +216,7 @@ def add_user(names: Names) -> Any:
 
 
 def reassign(names: Names) -> Any:
-    """Cancel a reassignment that there is not."""
+    """Cancel a reassignment that does not exist."""
     partitions = [{"partition_index": 0, "replicas": None}]
     topics = [{"name": names.topic, "partitions": partitions}]
     return made(AlterPartitionReassignmentsRequest, timeout_ms=1000, topics=topics)

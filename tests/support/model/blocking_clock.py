@@ -10,9 +10,9 @@ from kafkacore.testing import VirtualClock
 
 
 class BlockingClock(VirtualClock):
-    """Readings are virtual; a wait blocks its thread, as it does by the machine's clock.
+    """Readings are virtual, but a wait blocks its thread, as with the system clock.
 
-    A wait that times out advances the readings by its time-out.
+    A wait that times out advances the readings by its timeout.
     """
 
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:

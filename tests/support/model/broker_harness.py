@@ -1,4 +1,4 @@
-"""The broker without sockets: a request in, its response out, through the real codecs and handlers."""
+"""A broker without sockets that passes requests through the real codecs and handlers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kafkacore.testing import VirtualClock
 
 
 class Answer:
-    """What came back for one request; ``message`` is ``None`` until something has."""
+    """The response to one request. ``message`` is ``None`` until it is complete."""
 
     def __init__(self) -> None:
         self.message: Any = None
@@ -42,7 +42,7 @@ class Answer:
 
 
 class BrokerHarness:
-    """Everything of a broker above the socket, on memory and on a virtual clock."""
+    """Every part of a broker above the sockets, with a log in memory and a virtual clock."""
 
     def __init__(self, tmp_path: Path, *, other_nodes: Sequence[BrokerNode] = (), **config: Any) -> None:
         self.clock = VirtualClock()
@@ -107,7 +107,7 @@ class BrokerHarness:
         self.wakeups += 1
 
     def send(self, message: Any, version: int) -> Answer:
-        """Give a request to the broker; the answer fills in when there is one."""
+        """Send a request to the broker and return its answer, which is filled in when the broker responds."""
         self._correlation_id += 1
         correlation_id = self._correlation_id
         payload = b"".join(bytes(piece) for piece in encode_request(message, version, correlation_id, "test"))
@@ -124,16 +124,16 @@ class BrokerHarness:
         return answer
 
     def ask(self, message: Any, version: int | None = None) -> Any:
-        """A request that is answered at once; its response message."""
+        """Return the response to a request that is answered immediately."""
         answer = self.send(message, message.MAX_VERSION if version is None else version)
-        assert answer.count == 1, "not answered at once"
+        assert answer.count == 1, "not answered immediately"
         return answer.message
 
     def log(self, topic: str, partition: int = 0) -> MemoryLog:
         return self.log_manager.logs[TopicPartition(topic, partition)]
 
     def settle(self) -> None:
-        """What the network thread does after each wait."""
+        """Do what the network thread does after each poll."""
         self.replica_manager.complete_delayed()
         self.timer.advance(self.clock.monotonic_ms())
 
@@ -141,7 +141,7 @@ class BrokerHarness:
 def batch(
     *values: bytes, timestamp: int = 1000, compression: Compression = Compression.NONE, **close: Any
 ) -> bytes:
-    """One record batch with a record for each value, timestamps rising by one."""
+    """Return one record batch with a record for each value. Timestamps increase by one."""
     builder = RecordBatchBuilder(1 << 20, compression)
     for index, value in enumerate(values):
         builder.append(timestamp + index, None, value)

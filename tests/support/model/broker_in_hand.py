@@ -1,8 +1,7 @@
-"""A whole broker whose network thread is the test's own: requests go in as bytes, one step at a time.
+"""A whole broker whose network thread is the test itself: requests are bytes, handled one step at a time.
 
-Everything is put together as by ``kafkacore broker`` (``KafkaBroker``), so that what is added to the
-broker is in here too. What it logs as an error, a surprise or a failed disk, is kept for the test to
-judge. Does not know: what a request says.
+``KafkaBroker`` assembles the parts, as for ``kafkacore broker``, so that parts added there are included here.
+Unexpected errors and failed disks that the broker logs are kept for the test to check.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ class _KeptErrors(logging.Handler):
 
 
 class BrokerInHand(KafkaBroker):
-    """Start and stop it with :func:`broker_in_hand`, or :meth:`abandon` it where its process would die.
+    """A broker started and stopped by :func:`broker_in_hand`; :meth:`abandon` simulates a killed process.
 
     Parameters
     ----------
     background:
-        Whether the log has its own threads; without them :meth:`flush` does their work.
+        Whether the log has its own threads. Without them, :meth:`flush` does their work.
     """
 
-    #: There once it has started, and no test looks before.
+    #: Set by the start; no test reads it earlier.
     services: Any
 
     def __init__(self, config: BrokerConfig, *, background: bool = True, **parts: Any) -> None:
         super().__init__(config, **parts)
         self._background = background
         self.errors: list[str] = []
-        #: Frames that it was given, and those for which it hung up.
+        #: Number of frames received, and of those after which the broker closed the connection.
         self.given = self.hung_up = 0
         self.context = RequestContext(CONTEXT_ID, config.node_id, "127.0.0.1")
 
@@ -62,12 +61,12 @@ class BrokerInHand(KafkaBroker):
         log_manager = partial(LogManager, background=self._background)
         with patch("kafkacore.broker.process.server.LogManager", log_manager):
             super().start()
-        # What another thread would do is done by the one that asks for it.
+        # The caller itself does the work that another thread would do.
         self.services.topics.changes = ChangeQueue()
         self.services.metadata.changes = ChangeQueue()
 
     def abandon(self) -> None:
-        """Leave everything as it is, but give sockets back: the process is dead."""
+        """Release only the sockets and leave everything else, as if the process had been killed."""
         groups, self._group_services = self._group_services, None
         if groups is not None:
             groups.close()
@@ -76,12 +75,12 @@ class BrokerInHand(KafkaBroker):
         self._log_manager = None
 
     def flush(self) -> None:
-        """What the log's threads do, and one turn of the network thread."""
+        """Do the work of the log's threads, and one iteration of the network thread."""
         self.logs.flush_dirty()
         self.settle()
 
     def _run(self) -> None:
-        """The thread has nothing to do: :meth:`settle` does its work."""
+        """Return immediately: :meth:`settle` does the thread's work."""
 
     @property
     def server(self) -> Any:
@@ -93,9 +92,10 @@ class BrokerInHand(KafkaBroker):
         return self._log_manager
 
     def give(self, payload: bytes | bytearray) -> list[Any]:
-        """Handle a frame; the list gets its answer, now or in a later :meth:`settle`.
+        """Handle a frame. The response is added to the returned list, now or in a later :meth:`settle`.
 
-        ``None`` in it: there is no answer to that request. "closed": the broker hangs up.
+        The list contains ``None`` for a request without a response, and "closed" if the broker closes the
+        connection.
         """
         answers: list[Any] = []
         self.given += 1
@@ -111,26 +111,26 @@ class BrokerInHand(KafkaBroker):
         return answers
 
     def settle(self) -> None:
-        """One turn of the network thread."""
+        """Run one iteration of the network thread."""
         self.server.poll(0)
 
     def ask(self, message: Any, version: int | None = None) -> Any:
-        """A request that is answered at once; its response message."""
+        """Return the response to a request that is answered immediately."""
         if version is None:
             version = next(h.max_version for h in HANDLERS if h.request_class is type(message))
         answers = self.give(frame_of(message, version))
-        assert len(answers) == 1, "not answered at once"
+        assert len(answers) == 1, "not answered immediately"
         return decode_response(answers[0], type(message), version)[1]
 
 
 def frame_of(message: Any, version: int) -> bytes:
-    """The request as it travels, without the size."""
+    """Return the encoded request without its size."""
     return b"".join(bytes(piece) for piece in encode_request(message, version, 7, "client"))
 
 
 @contextmanager
 def broker_in_hand(folder: Path, **config: Any) -> Iterator[BrokerInHand]:
-    """A broker on ``folder``; ``config`` as ``EmbeddedBroker`` takes it."""
+    """Yield a broker on ``folder``. ``config`` is that of ``EmbeddedBroker``."""
     properties = {"data_dir": folder, "port": 0, **config}
     broker = BrokerInHand(BrokerConfig.from_properties(properties), clock=BlockingClock())
     kept = _KeptErrors()

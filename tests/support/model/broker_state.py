@@ -1,4 +1,4 @@
-"""All that a request could change in a broker, as one value to compare. Does not know: requests."""
+"""The state of a broker that requests can change, as one value to compare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from model.broker_in_hand import BrokerInHand
 
 
 def state_of(broker: BrokerInHand) -> Any:
-    """Topics, ends of logs (so what groups have committed), groups, configuration, leaders, producer ids."""
+    """Return topics, log end offsets, groups, configs, leaders and producer ids.
+
+    The end offsets include the internal topics, so committed offsets are covered.
+    """
     services = broker.services
     topics = {name: services.topics.get(name) for name in services.topics.names()}
     return (
@@ -24,7 +27,7 @@ def state_of(broker: BrokerInHand) -> Any:
 
 
 def state_about(broker: BrokerInHand, names: Names) -> Any:
-    """What there is of one topic and one group, and of what the group has committed there."""
+    """Return the state of one topic and one group, including the group's committed offsets for the topic."""
     topics, ends, groups, *_ = state_of(broker)
     return (
         topics.get(names.topic),

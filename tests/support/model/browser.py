@@ -1,7 +1,6 @@
-"""A real browser for a test: headless Chromium, driven through its driver's WebDriver protocol.
+"""A real browser for tests: headless Chromium, driven by the WebDriver protocol.
 
-Addresses and scripts in; what a person would see out. Does not know: what is tested. Source of the protocol:
-W3C WebDriver, and Chromium's extension for the log of the console.
+The sources of the protocol are W3C WebDriver, and Chromium's extension for the console log.
 """
 
 from __future__ import annotations
@@ -22,27 +21,27 @@ from missing_tools import find_tool
 
 from kafkacore.clock import SYSTEM_CLOCK
 
-#: Pause between two looks at a condition. Some conditions send records, and it bounds the rate on the page.
+#: Milliseconds between two checks of a condition. Some conditions send records, so this bounds their rate.
 LOOK_MS = 100.0
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 class BrowserError(AssertionError):
-    """The browser could not do what it was told."""
+    """The browser could not execute a command."""
 
 
 def _program(*names: str) -> str:
     return find_tool(*names, package="chromium-driver")
 
 
-#: It takes a free port of IPv6, and gives up when somebody has the same one of IPv4.
+#: Printed by the driver if the IPv6 port it has chosen is in use on IPv4.
 PORT_TAKEN = "port not available"
 DRIVER_TRIES = 10
 
 
 class Browser:
-    """A browser with one page; as a context manager."""
+    """A browser with one page. Use it as a context manager."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kafkacore-browser-", ignore_cleanup_errors=True)
@@ -58,7 +57,7 @@ class Browser:
         return self
 
     def _start_driver(self) -> str:
-        """What it said before it was ready, or ended."""
+        """Start the driver and return what it printed until it was ready or exited."""
         self._driver = subprocess.Popen(
             [_program("chromedriver"), "--port=0"],
             stdout=subprocess.PIPE,
@@ -121,7 +120,7 @@ class Browser:
         self._call("POST", "/url", {"url": address})
 
     def be(self, width: int, height: int, *, dark: bool) -> None:
-        """From now on a screen of this size, of somebody who likes it dark or light."""
+        """Set the screen size and the preference for a dark or a light theme."""
         size = {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": width < 600}
         self._emulate("setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -131,18 +130,18 @@ class Browser:
         self._call("POST", "/goog/cdp/execute", {"cmd": f"Emulation.{command}", "params": parameters})
 
     def run(self, script: str, *arguments: object) -> Any:
-        """What the script returns on the page."""
+        """Return the result of the script on the page."""
         return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self, selector: str = "body") -> str:
-        """What is to be read in the first such element."""
+        """Return the visible text of the first matching element."""
         return str(self.run("return document.querySelector(arguments[0]).innerText", selector))
 
     def click(self, selector: str) -> None:
         self.run("document.querySelector(arguments[0]).click()", selector)
 
     def wait_for(self, what: str, condition: Callable[[], Any]) -> Any:
-        """Until ``condition`` gives something true; that."""
+        """Wait until ``condition`` returns a true value, and return it."""
         return eventually(
             condition,
             lambda: f"{what} did not come; the page says:\n{self.text()}",
@@ -150,7 +149,7 @@ class Browser:
         )
 
     def console(self) -> list[str]:
-        """What the page has complained of since the last call."""
+        """Return the console messages since the last call."""
         return [entry["message"] for entry in self._call("POST", "/se/log", {"type": "browser"})]
 
     def screenshot(self, path: Path) -> None:

@@ -1,7 +1,6 @@
-"""Certificates for tests: an authority, what it issues, and the servers that a client has to refuse.
+"""Certificates for tests: an authority, the certificates it issues, and servers that a client must reject.
 
-Names and dates in; certificates, keys and revocation lists as PEM out, and files of them. Does not know: TLS,
-sockets, Kafka. Keys are of the elliptic curve P-256: to make one takes no time.
+Keys use the elliptic curve P-256, which is fast to generate.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 HOUR = dt.timedelta(hours=1)
 DAY = dt.timedelta(days=1)
-#: Since when and until when, counted from now.
+#: Start and end of the validity, relative to now.
 Validity = tuple[dt.timedelta, dt.timedelta]
 VALID: Validity = (-HOUR, DAY)
 EXPIRED: Validity = (-2 * DAY, -DAY)
 NOT_YET_VALID: Validity = (DAY, 2 * DAY)
-#: What a server on this machine is called.
+#: Names of a server on this machine.
 LOOPBACK = ("localhost", "127.0.0.1")
 ANY_USAGE = (Usage.SERVER_AUTH, Usage.CLIENT_AUTH)
 
 
 class PemFiles(NamedTuple):
-    """Paths of a certificate with its chain, of its key, and of a file with both, as Java wants it."""
+    """Paths of a certificate with its chain, its key, and a file with both, which Java needs."""
 
     certificate: str
     key: str
@@ -52,11 +51,11 @@ class Identity:
 
     @property
     def certificate_pem(self) -> bytes:
-        """The certificate first, then what has signed it, without the root."""
+        """Return the certificate followed by its issuers, without the root, as PEM."""
         return b"".join(_pem(one) for one in (self.certificate, *self.between))
 
     def key_pem(self, password: str | None = None) -> bytes:
-        """The key in PKCS #8, encrypted if there is a password."""
+        """Return the key in PKCS #8, encrypted if a password is given."""
         return self.key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -66,7 +65,7 @@ class Identity:
         )
 
     def write(self, folder: Path, name: str, password: str | None = None) -> PemFiles:
-        """``<name>.crt``, ``<name>.key`` and ``<name>.pem`` with both; what is there already is replaced."""
+        """Write ``<name>.crt``, ``<name>.key`` and ``<name>.pem`` with both. Existing files are replaced."""
         files = PemFiles(*(str(folder / f"{name}.{end}") for end in ("crt", "key", "pem")))
         key = self.key_pem(password)
         Path(files.certificate).write_bytes(self.certificate_pem)
@@ -76,7 +75,7 @@ class Identity:
 
 
 class Authority:
-    """Signs certificates and lists those that it takes back. ``under``: the authority that signs this one."""
+    """A certificate authority with a revocation list. The authority ``under`` signs its certificate."""
 
     def __init__(self, name: str = "An authority of tests", under: Authority | None = None) -> None:
         self._key = _new_key("ec")
@@ -92,11 +91,11 @@ class Authority:
 
     @property
     def pem(self) -> bytes:
-        """What those who trust it have in their file."""
+        """Return the certificate that clients add to their trust store, as PEM."""
         return _pem(self.certificate)
 
     def write(self, folder: Path, name: str = "authority") -> str:
-        """Path of ``<name>.crt``."""
+        """Write the certificate and return the path of ``<name>.crt``."""
         path = folder / f"{name}.crt"
         path.write_bytes(self.pem)
         return str(path)
@@ -110,15 +109,16 @@ class Authority:
         usages: Sequence[x509.ObjectIdentifier] = ANY_USAGE,
         key: str = "ec",
     ) -> Identity:
-        """A certificate for these host names and addresses (none: without the extension that has them)."""
+        """Issue a certificate for these host names and addresses; without any, it has no subjectAltName."""
         own_key = _new_key(key)
         builder = _leaf(common_name, names, own_key, valid, usages).issuer_name(self.certificate.subject)
         between = (self.certificate,) if self._under else ()
         return Identity(self._sign(builder, own_key), own_key, between)
 
     def sign_subject(self, subject: bytes) -> tuple[bytes, bytes]:
-        """A certificate and its key, as PEM, for a subject that need not be one: it is not looked at, as
-        OpenSSL's tools do not look at that of a request.
+        """Sign a certificate for an arbitrary subject, and return it and its key as PEM.
+
+        The subject may be malformed. It is not checked, as OpenSSL's tools do not check that of a request.
         """
         identity = self.issue("whose subject is replaced", ())
         own = identity.certificate
@@ -132,11 +132,11 @@ class Authority:
         return ssl.DER_cert_to_PEM_cert(whole).encode(), identity.key_pem()
 
     def revoke(self, identity: Identity) -> None:
-        """From the next :meth:`revocation_list` on."""
+        """Include the certificate in each following :meth:`revocation_list`."""
         self._revoked.append(identity.certificate)
 
     def revocation_list(self) -> bytes:
-        """All that has been taken back, as PEM."""
+        """Return the list of all revoked certificates, as PEM."""
         now = dt.datetime.now(dt.UTC)
         builder = x509.CertificateRevocationListBuilder().issuer_name(self.certificate.subject)
         builder = builder.last_update(now - HOUR).next_update(now + DAY)
@@ -153,7 +153,7 @@ class Authority:
 
 
 def der(tag: int, content: bytes) -> bytes:
-    """One element of DER."""
+    """Return one DER element."""
     size = len(content)
     if size < 0x80:
         return bytes([tag, size]) + content
@@ -167,7 +167,7 @@ def _header_and_content(element: bytes) -> tuple[bytes, bytes]:
 
 
 def self_signed(common_name: str = "server", names: Sequence[str] = LOOPBACK) -> Identity:
-    """A certificate that vouches for itself."""
+    """Return a self-signed certificate."""
     key = _new_key("ec")
     builder = _leaf(common_name, names, key, VALID, ANY_USAGE).issuer_name(_named(common_name))
     return Identity(builder.sign(key, hashes.SHA256()), key)
@@ -175,18 +175,18 @@ def self_signed(common_name: str = "server", names: Sequence[str] = LOOPBACK) ->
 
 @dataclass(frozen=True)
 class BadServer:
-    """A server that has to be refused.
+    """A server that a client must reject.
 
     Attributes
     ----------
     identity:
-        What it shows.
+        Certificate that the server presents.
     says:
-        A part of what OpenSSL says of it.
+        A part of OpenSSL's error message.
     host:
-        What the client calls it.
+        Name by which the client connects.
     revocation_list:
-        What the client knows besides the authority, if anything.
+        Revocation list of the client, if any.
     """
 
     identity: Identity
@@ -195,7 +195,7 @@ class BadServer:
     revocation_list: bytes | None = None
 
 
-#: The ten servers of :func:`bad_servers`. The other two of the twelve are bad clients.
+#: Names of the ten servers of :func:`bad_servers`. The other two of the twelve cases are bad clients.
 BAD_SERVERS = (
     "expired", "not yet valid", "wrong name", "name in CN only", "self-signed", "unknown authority",
     "revoked", "wrong address", "wildcard for one level", "not for servers",
@@ -203,7 +203,7 @@ BAD_SERVERS = (
 
 
 def bad_servers(authority: Authority) -> dict[str, BadServer]:
-    """What a client that trusts ``authority`` must refuse, by the names of :data:`BAD_SERVERS`."""
+    """Return the servers, by name, that a client trusting ``authority`` must reject."""
     revoked = authority.issue()
     authority.revoke(revoked)
     kinds = (

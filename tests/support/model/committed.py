@@ -1,7 +1,4 @@
-"""Committed offsets of one group, as a coordinator keeps them: requests in, answers out.
-
-For models of coordinators, whatever is around them. Does not know: connections, members.
-"""
+"""A model of the committed offsets of one group, shared by models of coordinators."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ def topic_id(name: str) -> UUID:
 
 
 class ModelOffsets:
-    """``topics`` gives the names of all topics, ``id_of`` their ids; ``committed`` is what is kept."""
+    """``topics`` returns the names of all topics and ``id_of`` their ids. ``committed`` has the offsets."""
 
     def __init__(self, topics: Callable[[], Iterable[str]], id_of: Callable[[str], UUID] = topic_id) -> None:
         self._topics = topics
@@ -32,7 +29,7 @@ class ModelOffsets:
         return next(name for name in self._topics() if self._id_of(name) == topic.topic_id)
 
     def commit(self, request: OffsetCommitRequest, error: int = 0) -> OffsetCommitResponse:
-        """Keep what is committed, unless there is an ``error``."""
+        """Store the committed offsets unless there is an ``error``."""
         response = OffsetCommitResponse()
         for topic in request.topics:
             answered = OffsetCommitResponse.OffsetCommitResponseTopic(
@@ -50,7 +47,7 @@ class ModelOffsets:
         return response
 
     def fetch(self, request: OffsetFetchRequest, error: int = 0, group_error: int = 0) -> OffsetFetchResponse:
-        """What is kept, in the form of the request; ``error`` is every partition's."""
+        """Return the committed offsets in the form of the request. ``error`` applies to every partition."""
         if not request.groups:
             topic_class = OffsetFetchResponse.OffsetFetchResponseTopic
             part_class = OffsetFetchResponse.OffsetFetchResponsePartition

@@ -1,4 +1,4 @@
-"""Logs that are to be compacted: how tests fill them, have them cleaned, and read what is left."""
+"""Logs for tests of compaction: fill them, clean them, and read the remaining records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def append(
 
 
 def roll(log: UnifiedLog, manager: LogManager) -> None:
-    """Begin a segment, so that all before can be cleaned."""
+    """Roll a new segment, so that everything before it can be cleaned."""
     count = log.segment_count
     while log.segment_count == count:
         append(log, [(b"filling", b"f" * 900)])
@@ -57,7 +57,7 @@ def batches(log: UnifiedLog, before: int | None = None) -> list[RecordBatch]:
 
 
 def kept(log: UnifiedLog, before: int | None = None) -> list[Kept]:
-    """All readable records, but for those that only fill."""
+    """Return all readable records except fillers."""
     return [
         Kept(record.offset, record.timestamp, record.key, record.value)
         for one in batches(log, before)
@@ -67,7 +67,7 @@ def kept(log: UnifiedLog, before: int | None = None) -> list[Kept]:
 
 
 def compacted(manager: LogManager) -> int:
-    """Clean until nothing is to be cleaned; how often it was."""
+    """Clean until nothing is left to clean, and return the number of cleanings."""
     count = 0
     while manager.clean_filthiest() is not None:
         count += 1

@@ -1,8 +1,8 @@
-"""A cluster that answers a consumer out of model logs, in one thread and on a virtual clock.
+"""A model of a cluster that answers a consumer from model logs, in one thread and on a virtual clock.
 
-Stands where the ``NetworkClient`` stands, and speaks its methods and protocol messages, but there are no
-sockets and no bytes: a request is answered by looking into a :class:`~model.fetch_log.FetchLog`. Failures
-are asked for by the test: errors per partition, nodes that are down, answers held back.
+It replaces the ``NetworkClient`` and has its methods and protocol messages, but no sockets and no bytes: a
+:class:`~model.fetch_log.FetchLog` answers a request. A test can request failures: errors per partition,
+unavailable nodes, delayed responses.
 """
 
 from collections import defaultdict, deque
@@ -23,12 +23,12 @@ from kafkacore.structs import Node, TopicPartition
 
 FETCH_VERSION = 17
 OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC, FENCED_LEADER_EPOCH = 1, 3, 74
-#: How finely a wait is cut.
+#: Step in milliseconds by which a wait advances the clock.
 STEP_MS = 10
 
 
 class ModelCluster:
-    """Logs by partition, leaders by partition, and the failures to play."""
+    """Logs and leaders by partition, and the failures to simulate."""
 
     def __init__(self, clock, logs, node_count=1):
         self.clock = clock
@@ -48,7 +48,7 @@ class ModelCluster:
         self.hints = {}
         self.sessions = {}
         self.requests = []
-        #: Of a group; see model.group_coordinator.
+        #: Coordinator of a group; see model.group_coordinator.
         self.coordinator = None
 
     def topic_id(self, topic):
@@ -61,7 +61,7 @@ class ModelCluster:
     def requests_of(self, kind):
         return [request for _, request in self.requests if isinstance(request, kind)]
 
-    # ---- Answers: a message, or None for "not yet" ------------------------------------------------------
+    # ---- Responses: a message, or None for "not yet" ----------------------------------------------------
     def answer(self, node_id, request, age_ms):
         if isinstance(request, tuple(self.held)):
             return None
@@ -229,7 +229,7 @@ class ModelNetwork:
         self.cluster = cluster
         self.metadata = metadata
         self.clock = cluster.clock
-        #: There are no sockets for a heartbeat line to write to, and nobody who authenticates.
+        #: A consumer reads this attribute, but there are no sockets and no authentication.
         self.selector = SimpleNamespace(on_authenticated=None)
         self.connection_errors = ConnectionErrors()
         self.connected = set()
@@ -358,8 +358,9 @@ class ModelNetwork:
 
 
 class ModelMetadata:
-    """The ``Metadata`` and the ``Cluster`` of a :class:`ModelCluster`; what was asked for is there after a
-    poll.
+    """The ``Metadata`` and the ``Cluster`` of a :class:`ModelCluster`.
+
+    A requested update is complete after one poll.
     """
 
     def __init__(self, cluster):
@@ -407,7 +408,7 @@ class ModelMetadata:
         return set(leaders)
 
     def update(self):
-        """What the network does with a wanted update."""
+        """Complete a requested update, as the network does."""
         if self.cluster.held_metadata or self.cluster.down.issuperset(
             node.node_id for node in self.cluster.nodes
         ):
@@ -478,7 +479,7 @@ class ModelMetadata:
 
 
 def read(consumer, timeout_ms=1000, **limits):
-    """Partition → offsets of one poll."""
+    """Return the offsets of one poll, by partition."""
     return {
         tp: [record.offset for record in records]
         for tp, records in consumer.poll(timeout_ms, **limits).items()

@@ -1,4 +1,4 @@
-"""The parts of a consumer on a model cluster and a virtual clock."""
+"""Fixtures with the parts of a consumer, on a model cluster and a virtual clock."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ def clock():
 
 @pytest.fixture
 def make_network_client(clock):
-    """``make_network_client(logs)`` → cluster, metadata, network and client."""
+    """Return ``make_network_client(logs)``, which returns cluster, metadata, network and client."""
 
     def make(logs, **options):
         cluster = ModelCluster(clock, logs, **options)
@@ -41,7 +41,7 @@ def make_network_client(clock):
 
 @pytest.fixture
 def make_consumer(clock, monkeypatch):
-    """``make_consumer(logs, *topics, **configs)`` → a consumer; ``.model`` is its cluster."""
+    """Return ``make_consumer(logs, *topics, **configs)``; the consumer's ``.model`` is its cluster."""
     made = []
 
     def make(logs, *topics, node_count=1, **configs):
@@ -62,7 +62,7 @@ def make_consumer(clock, monkeypatch):
 
 @pytest.fixture
 def make_fetcher(make_network_client):
-    """``make_fetcher(logs, read=…)`` → the parts, with a fetcher that stands at offset 0 of every log."""
+    """Return ``make_fetcher(logs, read=…)``, which creates a fetcher positioned at offset 0 of every log."""
 
     def make(logs, reset=OffsetResetStrategy.EARLIEST, node_count=1, read=None, **config):
         parts = make_network_client(logs, node_count=node_count)

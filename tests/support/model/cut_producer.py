@@ -1,7 +1,7 @@
-"""A producer behind the fault proxy, with or without idempotence, and a history of what it was told.
+"""A producer behind the fault proxy, with or without idempotence, and a history of its results.
 
-A proxy with a broker behind it in; cut after cut, outcomes and the log that was read back out. Judged by
-``model.history``.
+The connection is cut again and again. ``model.history`` checks the outcomes against the log read back
+afterwards.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
 
 PRODUCE = 0
-#: In one batch, in one request.
+#: Number of records in one batch, which is one request.
 RECORDS = 3
-#: Never over by itself: a flush makes one batch of what was sent.
+#: Long enough never to expire: a flush makes one batch of the sent records.
 LINGER_MS = 60_000
 
 
@@ -32,7 +32,7 @@ def log_of(proxy: FaultProxy, topic: str, partitions: int = 1) -> list[LogRecord
 
 @dataclass
 class Sender:
-    """A producer, and what it was told of each record."""
+    """A producer and the outcome of each of its records."""
 
     producer: KafkaProducer
     topic: str
@@ -49,7 +49,7 @@ class Sender:
         return send
 
     def settle(self) -> None:
-        """Wait for the outcome of each."""
+        """Wait for the outcome of each record."""
         for send, future in self.pending:
             try:
                 metadata = future.get(BUDGET_S)
@@ -62,7 +62,7 @@ class Sender:
         self.pending.clear()
 
     def send_batch(self) -> list[SendId]:
-        """One batch, in one request; its outcome is known on return."""
+        """Send one batch in one request, and wait for its outcome."""
         sends = [self.send() for _ in range(RECORDS)]
         self.producer.flush(BUDGET_S)
         self.settle()
@@ -86,13 +86,16 @@ def connected(proxy: FaultProxy, **options: object) -> KafkaProducer:
 
 
 def sizes_of_produce(proxy: FaultProxy) -> tuple[int, int]:
-    """Bytes of the last Produce request and of its response."""
+    """Return the sizes in bytes of the last Produce request and of its response."""
     seen = [each for each in proxy.requests if each.api_key == PRODUCE][-1]
     return seen.request_bytes, seen.response_bytes
 
 
 def sweep(proxy: FaultProxy, sender: Sender, ending: Ending) -> tuple[set[SendId], int]:
-    """Cut after each byte of a request, then of a response; the sends that the broker had, and the cuts."""
+    """Cut after each byte of a request, then of a response.
+
+    Return the sends that reached the broker, and the number of cuts.
+    """
     sender.send_batch()
     request_bytes, response_bytes = sizes_of_produce(proxy)
     before = proxy.counters.cut_frames
@@ -111,15 +114,13 @@ def sweep(proxy: FaultProxy, sender: Sender, ending: Ending) -> tuple[set[SendId
 
 
 def idempotent(proxy: FaultProxy, **options: object) -> KafkaProducer:
-    """Five requests at a time; each record fills a batch, and so a request, of its own."""
+    """Return a producer with five requests in flight. Each record fills a batch, and therefore a request."""
     five = {"enable_idempotence": True, "max_in_flight_requests_per_connection": 5, "batch_size": 1}
     return connected(proxy, **(five | options))
 
 
 def check_idempotent_sweep(proxy: FaultProxy, topic: str, ending: Ending) -> None:
-    """Cut after every byte, with several requests on their way: nothing fails, is lost, doubled or out of
-    order.
-    """
+    """Cut after every byte with several requests in flight, and check exactly-once delivery and order."""
     with idempotent(proxy) as producer:
         sender = Sender(producer, topic)
         sweep(proxy, sender, ending)
@@ -134,12 +135,12 @@ def said(findings: list[Finding]) -> str:
 
 
 def check_sweep_with_retries(proxy: FaultProxy, topic: str, ending: Ending) -> None:
-    """Cut after every byte, with retries: nothing fails or is lost, and twice is only what the broker had."""
+    """Cut after every byte with retries: no record is lost, and only those the broker had are duplicated."""
     with connected(proxy) as producer:
         sender = Sender(producer, topic)
         reached_broker, _ = sweep(proxy, sender, ending)
     assert sender.failures == []
     log = log_of(proxy, topic)
     assert said(sender.history.check(log, may_be_doubled=reached_broker.__contains__)) == ""
-    # Lost answers were really lost: there are records twice.
+    # Some responses were really lost, because the log contains duplicates.
     assert len(log) > len({record.value for record in log})

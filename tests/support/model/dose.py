@@ -1,7 +1,6 @@
-"""How much a reliability test does: enough to fit a run of all tests, or all of it (``make reliability``).
+"""The run length of a reliability test: short in a run of all tests, full with ``make reliability``.
 
-``KAFKACORE_DOSE=release`` asks for all; ``KAFKACORE_SEED=<number>`` repeats a run that failed. Does not know:
-the tests.
+``KAFKACORE_DOSE=release`` selects the full run length. ``KAFKACORE_SEED=<number>`` repeats a run that failed.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from model.findings import Finding, keep, summary
 T = TypeVar("T")
 
 IS_FULL = os.environ.get("KAFKACORE_DOSE") == "release"
-#: Where ``make reliability`` collects what its tests measured.
+#: File in which ``make reliability`` collects the measurements of its tests.
 RESULTS = os.environ.get("KAFKACORE_RELIABILITY_RESULTS")
 
 
 def dose(in_ci: T, in_full: T) -> T:
-    """The one of the two that this run wants."""
+    """Return the value for the selected run length."""
     return in_full if IS_FULL else in_ci
 
 
 def new_seed() -> int:
-    """A seed, printed; pytest shows it when the test fails."""
+    """Return a new seed and print it; pytest shows it if the test fails."""
     given = os.environ.get("KAFKACORE_SEED")
     seed = random.randrange(1 << 30) if given is None else int(given)
     print(f"seed {seed}: repeat with KAFKACORE_SEED={seed}")  # noqa: T201 - shown when the test fails
@@ -35,7 +34,7 @@ def new_seed() -> int:
 
 
 def note(what: str, seed: int | None = None, **figures: object) -> None:
-    """A line of what a test did and found: printed, and kept where ``make reliability`` wants it."""
+    """Print a line of results, and add it to the file of ``make reliability`` if there is one."""
     said = ", ".join(f"{name.replace('_', ' ')} {figure}" for name, figure in figures.items())
     line = f"{what}: {said}" + ("" if seed is None else f" (seed {seed})")
     print(line)  # noqa: T201 - shown when the test fails
@@ -45,8 +44,9 @@ def note(what: str, seed: int | None = None, **figures: object) -> None:
 
 
 def note_findings(what: str, seed: int, findings: Sequence[Finding], folder: Path) -> str:
-    """All of them kept, beside what ``make reliability`` collects or else in ``folder``; what they are and
-    where they are, in few lines.
+    """Write all findings to a file, and return a short summary that names the file.
+
+    The file is next to the results of ``make reliability``, or else in ``folder``.
     """
     if not findings:
         return ""

@@ -1,9 +1,9 @@
-"""Every extension class of the package, put through what no class may crash on.
+"""Call every extension class of the package in ways that must not crash the interpreter.
 
     python -m model.extension_classes NOTE
 
-Runs in a process of its own: the call in progress is in the file NOTE, so a crash leaves the name of the
-class and the call behind. What is merely wrong is printed, one line each.
+It runs in a process of its own and writes the current call to the file NOTE, so that a crash leaves the class
+and the call on record. Other errors are printed, one per line.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from kafkacore.structs import TopicPartition
 
 FACTORIES: dict[str, Callable[[], Any]] = {}
 HEAP_TYPE = 1 << 9
-#: What is shown in the note; to show others would be one more call.
+#: Types whose values are shown in the note. Formatting any other value would be one more call.
 PLAIN = {int, float, str, bytes, bytearray, tuple, list, type(None)}
 MAX_SECONDS = 100
 TP = TopicPartition("t", 0)
 BATCH = bytes(encode([b"value one", b"two", None], [b"k", None, b"key"], timestamp_ms=5)[0])
 LARGE_BATCH = bytes(encode([bytes(5000)] * 3)[0])
 
-#: Classes that are values: a copy is equal in every attribute.
+#: Classes of values: a copy equals the original in every attribute.
 COPYABLE = {"kafkacore.consumer._record.ConsumerRecord", "kafkacore.record._header.BatchHeader"}
-#: Objects that Python code never gets hold of, so there is nothing to call.
+#: Classes whose instances Python code can never reach.
 INTERNAL = {
     "kafkacore.record._arrow_table.ArrowColumn",
     "kafkacore.record._arrow_table._Chunks",
     "kafkacore.producer._batch_future._Segment",
 }
-#: Methods that wait for ever with some arguments: called with these alone.
+#: Methods that wait for ever with some arguments, and the arguments they are called with instead.
 WAITING: dict[str, list[tuple[Any, ...]]] = {
     "NativeHeartbeat.run": [(0,), (None,), ("x",)],
     "Poller.wait": [(0,), (-1,), (None,)],
@@ -74,7 +74,7 @@ VALUES: list[Any] = [
 
 
 class Anything:
-    """Has every attribute, and answers every call with itself."""
+    """An object with every attribute, which returns itself from every call."""
 
     def __getattr__(self, name: str) -> Anything:
         if name.startswith("__"):
@@ -89,7 +89,7 @@ class Anything:
 
 
 class StillClock:
-    """A clock on which every wait is over at once."""
+    """A clock on which every wait ends immediately."""
 
     random = random.Random(5)
 
@@ -116,7 +116,7 @@ def sensor() -> Sensor:
 
 
 class Files:
-    """The folder that a log's files are in, empty and forgetful."""
+    """A stand-in for the folder of a log's files. It is always empty."""
 
     lock = contextlib.nullcontext()
     disk = Anything()
@@ -139,7 +139,7 @@ class Files:
 
 
 def of(name: str, *args: object, **kwargs: object) -> Any:
-    """A factory that calls the class with these arguments; those that are factories are called first."""
+    """Return a factory that calls the class with these arguments. It calls factories among them first."""
     module, _, cls = name.rpartition(".")
 
     def make() -> Any:
@@ -324,9 +324,9 @@ def batch_future() -> Any:
     return make("producer._column_appender.ColumnAppender").failed_source("t", SOURCE(), ValueError("no"))
 
 
-# ---- What is done to each ------------------------------------------------------------------------
+# ---- Checks of each class ------------------------------------------------------------------------
 class Poker:
-    """Calls everything, notes each call before it, and collects what is wrong short of a crash."""
+    """Calls everything after noting the call, and collects errors other than crashes."""
 
     def __init__(self, note: Path) -> None:
         note.write_bytes(bytes(400))
@@ -337,7 +337,7 @@ class Poker:
         self.calls = 0
 
     def attempt(self, label: str, function: Callable[..., Any], *args: object) -> Any:
-        """What the call returned, or the exception that it raised."""
+        """Return the result of the call, or the exception that it raised."""
         self.calls += 1
         given = ", ".join(repr(each) if type(each) in PLAIN else type(each).__name__ for each in args)
         text = f"{label}({given})".encode(errors="replace")[:399]
@@ -356,7 +356,7 @@ class Poker:
         if isinstance(made, Exception):
             if name not in INTERNAL:
                 self.wrong.append(
-                    f"{name}: no instance can be made ({made!r}): add it to model.extension_classes"
+                    f"{name}: cannot create an instance ({made!r}): add it to model.extension_classes"
                 )
             return
         self.check_copies(name, made)
@@ -375,7 +375,7 @@ class Poker:
                     self.attempt(f"{name}.{attribute}, unbound", function, other, *(0,) * count)
 
     def poke_subclass(self, name: str, cls: type) -> None:
-        """A Python subclass whose ``__init__`` does not call the one of the class."""
+        """Use a Python subclass whose ``__init__`` does not call the base class's."""
         try:
             derived = type("Derived", (cls,), {"__init__": lambda self, *args: None})
         except TypeError:
@@ -399,7 +399,9 @@ class Poker:
                 if isinstance(result, Exception) or attributes_of(made) != attributes_of(result):
                     self.wrong.append(f"{name}: copy {at} gives {result!r}")
             elif not isinstance(result, TypeError) or type(made).__name__ not in str(result):
-                self.wrong.append(f"{name}: copy {at} gives {result!r}, not a TypeError that names the class")
+                self.wrong.append(
+                    f"{name}: copy {at} returns {result!r}, expected a TypeError that names the class"
+                )
 
     def poke(self, name: str, made: object, cls: type) -> None:
         for protocol in range(6):
@@ -453,13 +455,13 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def attributes_of(made: object) -> dict[str, Any]:
-    """The public attributes that are no methods."""
+    """Return the public attributes that are not methods."""
     found = {name: getattr(made, name) for name in dir(made) if not name.startswith("_")}
     return {name: value for name, value in found.items() if not callable(value)}
 
 
 def compiled_modules() -> Iterator[ModuleType]:
-    """All compiled modules of the package."""
+    """Return all compiled modules of the package."""
     for info in pkgutil.walk_packages(kafkacore.__path__, "kafkacore."):
         if "__main__" not in info.name:
             spec = importlib.util.find_spec(info.name)
@@ -468,7 +470,7 @@ def compiled_modules() -> Iterator[ModuleType]:
 
 
 def extension_classes() -> list[type]:
-    """All classes that compiled modules of the package define."""
+    """Return all classes that compiled modules of the package define."""
     return [
         each for module in compiled_modules() for each in vars(module).values()
         if isinstance(each, type) and each.__module__ == module.__name__ and not each.__flags__ & HEAP_TYPE
@@ -480,7 +482,7 @@ def main() -> int:
     faulthandler.dump_traceback_later(MAX_SECONDS, exit=True)
     warnings.simplefilter("ignore")
     logging.disable()
-    # What finalizers raise is not what this is about.
+    # Ignore exceptions from finalizers, which are not tested here.
     sys.unraisablehook = lambda unraisable: None
     poker = Poker(Path(sys.argv[1]))
     classes = extension_classes()

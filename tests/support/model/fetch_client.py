@@ -1,4 +1,4 @@
-"""A client with a fetch session, by the rules of KIP-227 alone; what it knows after each answer."""
+"""A client with a fetch session that follows KIP-227, and its view of the log after each response."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class PartitionState(NamedTuple):
 
 
 class FetchClient:
-    """Asks for partitions at offsets; sends only what has changed since its last request.
+    """Fetches partitions at given offsets, and sends only what has changed since its last request.
 
     Parameters
     ----------
     by_id:
-        Name topics by id; else by name, in the last version that does.
+        Name topics by id. Otherwise name them by name, in the last version that supports it.
     """
 
     def __init__(self, broker: BrokerHarness, *, by_id: bool = True) -> None:
@@ -37,7 +37,7 @@ class FetchClient:
         self.version = 18 if by_id else 12
         self.session_id = 0
         self.epoch = INITIAL
-        #: Topic (name, or id) and partition → offset: those wanted, and those that the session has.
+        #: Topic (name or id) and partition → offset, for the wanted partitions and for those in the session.
         self.wanted: dict[tuple[str | UUID, int], int] = {}
         self._sent: dict[tuple[str | UUID, int], int] = {}
         #: The last data of each partition, and the partitions of the last response.
@@ -52,7 +52,7 @@ class FetchClient:
         self.wanted[self.key(topic, partition)] = offset
 
     def request(self, **arguments: Any) -> FetchRequest:
-        """The next of the session; what it says counts as sent."""
+        """Return the next request of the session, which counts as sent."""
         is_full = self.epoch in (INITIAL, FINAL)
         new = {k: o for k, o in self.wanted.items() if is_full or self._sent.get(k) != o}
         gone = [] if is_full else [key for key in self._sent if key not in self.wanted]
@@ -81,13 +81,13 @@ class FetchClient:
         return {"topic_id": topic} if self.by_id else {"topic": topic}
 
     def send(self, **arguments: Any) -> Answer:
-        """Ask, maybe to wait; hand the answer to :meth:`take` when there is one."""
+        """Send a request that may wait. Pass the response to :meth:`take` when it is complete."""
         return self.broker.send(self.request(**arguments), self.version)
 
     def fetch(self, **arguments: Any) -> Any:
-        """Ask and be told at once; the response."""
+        """Fetch without waiting and return the response."""
         answer = self.send(**arguments)
-        assert answer.count == 1, "not answered at once"
+        assert answer.count == 1, "not answered immediately"
         return self.take(answer.message)
 
     def take(self, response: Any) -> Any:

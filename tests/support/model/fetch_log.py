@@ -1,7 +1,6 @@
-"""A partition's log as a consumer sees it: batches with any offsets, gaps, markers and damage that a test
-needs.
+"""A model of a partition's log with arbitrary offsets, gaps, markers and damage.
 
-Slow and obvious; knows only the bytes of record batch format 2.
+It is slow and simple, and supports only record batch format 2.
 """
 
 import struct
@@ -41,7 +40,7 @@ def batch(
     control=False,
     timestamp=1000,
 ):
-    """One batch of ``records``: ``(offset, key, value)`` or ``(offset, key, value, headers)``."""
+    """Return one batch of ``records``: ``(offset, key, value)`` or ``(offset, key, value, headers)``."""
     records = [record if len(record) == 4 else (*record, ()) for record in records]
     base = records[0][0] if base_offset is None else base_offset
     last = records[-1][0] if last_offset is None else last_offset
@@ -63,13 +62,13 @@ def batch(
 
 
 def simple_batch(base_offset, count, **options):
-    """``count`` records from ``base_offset`` on, with key ``k<offset>`` and value ``v<offset>``."""
+    """Return ``count`` records from ``base_offset`` on, with key ``k<offset>`` and value ``v<offset>``."""
     offsets = range(base_offset, base_offset + count)
     return batch([(offset, b"k%d" % offset, b"v%d" % offset) for offset in offsets], **options)
 
 
 def marker(offset, producer_id, kind):
-    """The end of a transaction: :data:`COMMIT` or :data:`ABORT`."""
+    """Return the marker that ends a transaction: :data:`COMMIT` or :data:`ABORT`."""
     key = struct.pack(">hh", 0, kind)
     return batch(
         [(offset, key, struct.pack(">hi", 0, 0))], producer_id=producer_id, transactional=True, control=True
@@ -77,12 +76,12 @@ def marker(offset, producer_id, kind):
 
 
 def with_bad_crc(data):
-    """The same batch with one bit of its last byte flipped."""
+    """Return the same batch with one bit of its last byte flipped."""
     return data[:-1] + bytes([data[-1] ^ 1])
 
 
 def with_bad_record(data, index_at):
-    """A batch whose byte at ``index_at`` (counted from the first record) is wrong though the CRC is right."""
+    """Return a batch with a correct CRC and a wrong byte at ``index_at``, counted from the first record."""
     body = bytearray(data)
     body[61 + index_at] ^= 0x7F
     body[17:21] = struct.pack(">I", crc32c(bytes(body[21:])))
@@ -90,7 +89,7 @@ def with_bad_record(data, index_at):
 
 
 class FetchLog:
-    """Batches in order, and what a broker would answer to a fetch."""
+    """Batches in order, and the data that a broker returns from a fetch."""
 
     def __init__(self, *batches):
         self.batches = []
@@ -112,9 +111,7 @@ class FetchLog:
         return self._range(self.batches[-1])[1] + 1 if self.batches else self.start_offset
 
     def read(self, offset, max_bytes=1 << 30):
-        """Bytes from the batch that holds ``offset`` on; at least one whole batch, then up to
-        ``max_bytes``.
-        """
+        """Return at least the batch that contains ``offset``, then more up to ``max_bytes``."""
         found = [one for one in self.batches if self._range(one)[1] >= offset]
         taken, size = [], 0
         for one in found:

@@ -1,7 +1,4 @@
-"""What a judge found, each with whom it concerns and when: all of it kept, and said in few lines.
-
-Findings in; a file of all, and a summary by kind, out. Does not know: who judges, what is wrong.
-"""
+"""Findings of a checker: all of them in a file, and a summary by kind."""
 
 from __future__ import annotations
 
@@ -10,22 +7,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Of a kind so many are told word for word; the file has all.
+#: Number of findings of a kind that the summary quotes; the file contains all.
 EXAMPLES = 2
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One broken promise."""
+    """One violated guarantee."""
 
     text: str
     client: str
-    #: It was so many kills into the run.
+    #: Number of kills that preceded it in the run.
     kill: int
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Those that differ in numbers alone are of one kind."""
+        """Return the kind of the finding; findings that differ only in numbers have the same kind."""
         return self.client, re.sub(r"\d+(\.\d+)?", "N", self.text)
 
     def __str__(self) -> str:
@@ -33,7 +30,7 @@ class Finding:
 
 
 def summary(findings: Sequence[Finding]) -> list[str]:
-    """How many there are of each kind, when, and the first of them."""
+    """Return the number of findings of each kind, their range, and the first ones."""
     kinds: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         kinds.setdefault(finding.kind, []).append(finding)
@@ -48,13 +45,13 @@ def _of_a_kind(alike: list[Finding]) -> Iterator[str]:
 
 
 def keep(findings: Iterable[Finding], what: str, seed: int, path: Path) -> None:
-    """Write all of them down, behind those that are there."""
+    """Append all findings to the file."""
     with path.open("a", encoding="utf-8") as file:
         file.writelines(f"{what} (seed {seed}) {finding}\n" for finding in findings)
 
 
 def runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each sequence without a gap; ``numbers`` rise."""
+    """Return the first and last number of each range without a gap. ``numbers`` ascend."""
     first = last = None
     for number in numbers:
         if first is None or last is None:

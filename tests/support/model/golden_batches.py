@@ -1,4 +1,4 @@
-"""The batches that Kafka's Java client wrote, with what it read from them: see ``golden/README.md``."""
+"""Batches written by Kafka's Java client and the records it read from them; see ``golden/README.md``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "golden" / "batches"
 
 @dataclass(frozen=True)
 class GoldenCase:
-    """One file of batches: ``content`` as written, ``batches`` as read by Java (dicts as in golden.json)."""
+    """One file of batches: its ``content``, and ``batches`` as Java read them (dicts as in golden.json)."""
 
     name: str
     content: bytes
@@ -32,7 +32,7 @@ class GoldenCase:
 
 @cache
 def golden_cases() -> dict[str, GoldenCase]:
-    """Every case by its name."""
+    """Return every case by its name."""
     described = json.loads((FOLDER / "golden.json").read_text(encoding="utf-8"))
     return {
         case["name"]: GoldenCase(case["name"], (FOLDER / f"{case['name']}.bin").read_bytes(), case["batches"])
@@ -41,7 +41,7 @@ def golden_cases() -> dict[str, GoldenCase]:
 
 
 def as_golden(value: bytes | memoryview | None) -> str | dict[str, Any] | None:
-    """Bytes in the form in which golden.json holds them."""
+    """Return bytes in the form in which golden.json stores them."""
     if value is None:
         return None
     value = bytes(value)
@@ -57,7 +57,7 @@ def record_as_golden(
     value: bytes | None,
     headers: list[tuple[str, bytes | None]],
 ) -> dict[str, Any]:
-    """A record in the form of golden.json."""
+    """Return a record in the form of golden.json."""
     return {
         "offset": offset,
         "timestamp": timestamp,

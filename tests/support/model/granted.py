@@ -1,7 +1,4 @@
-"""An authorizer that is told in so many words who may do what; the rules of Kafka's in a few lines.
-
-Grants in; yes or no out. Does not know: principals, hosts, prefixes, what is kept where.
-"""
+"""A model of an authorizer that is given an explicit list of grants, with Kafka's rules."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from model.authorisation_matrix import Grant
 
 from kafkacore.structs import ACLOperation, ResourceType
 
-#: What is allowed by an entry that allows more.
+#: Operations that imply another one, by the implied operation.
 IMPLIED_BY = {
     ACLOperation.DESCRIBE: {
         ACLOperation.READ,
@@ -25,7 +22,7 @@ IMPLIED_BY = {
 
 
 class Granted:
-    """Allows what is in ``allow`` and not in ``deny``; the name ``*`` is every resource of the type."""
+    """Allows the grants in ``allow`` that are not in ``deny``. The name ``*`` matches every resource."""
 
     def __init__(self, allow: Collection[Grant] = (), deny: Collection[Grant] = ()) -> None:
         self._allow = set(allow)
@@ -38,12 +35,12 @@ class Granted:
         return not denied & self._deny and bool(allowed & self._allow)
 
     def why_denied(self, *_: Any) -> str:
-        return "nobody has granted it"
+        return "no grant allows it"
 
     def authorize_by_resource_type(
         self, _: Any, operation: ACLOperation, resource_type: ResourceType
     ) -> bool:
-        # What is denied by its own name leaves the others.
+        # A denial of one name does not affect the others.
         if Grant(operation, resource_type, "*") in self._deny:
             return False
         return any(

@@ -1,8 +1,9 @@
-"""A group's coordinator as one member of the group sees it: played by the book, or as a test tells.
+"""A model of a group's coordinator, as one member of the group sees it.
 
-Stands behind a :class:`~model.consumer_cluster.ModelCluster` (``cluster.coordinator``). Other members exist
-only in what they subscribe to. Errors are asked for by request class; answers are held back by
-``cluster.held``.
+It follows the protocol unless a test overrides it. It belongs to a
+:class:`~model.consumer_cluster.ModelCluster` (``cluster.coordinator``). Of the other members, only their
+subscriptions exist. A test requests errors by the class of the request, and ``cluster.held`` holds responses
+back.
 """
 
 from collections import defaultdict, deque
@@ -28,7 +29,7 @@ from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 
 MEMBER_ID_REQUIRED = 79
-#: The node id of node 0's connection as coordinator.
+#: Node id of the coordinator connection to node 0.
 COORDINATOR_ID = 2**31 - 1
 
 
@@ -38,13 +39,13 @@ class ModelCoordinator:
     Attributes
     ----------
     leads:
-        Whether our member is elected.
+        Whether our member is elected as the leader.
     others:
-        Member id → subscription of those that do not exist.
+        Subscriptions of the simulated members, by member id.
     assignment:
-        What the leader, if another, gives us.
+        Assignment of our member if another member is the leader.
     errors:
-        Request class → codes for the next answers.
+        Error codes for the next responses, by the class of the request.
     """
 
     def __init__(self, cluster):
@@ -59,40 +60,40 @@ class ModelCoordinator:
         self.protocol_type = self.sync_protocol_type = "consumer"
         self.sync_protocol_name = None
         self.errors = defaultdict(deque)
-        #: Member id → assignment, as our member has handed it in as the leader.
+        #: Assignments that our member sent as the leader, by member id.
         self.handed_in = {}
         self.offsets = ModelOffsets(lambda: {tp.topic for tp in cluster.logs}, cluster.topic_id)
 
     @property
     def connection_id(self):
-        """Of the consumer's connection to it."""
+        """Return the node id of the consumer's connection to the coordinator."""
         return COORDINATOR_ID - self.node_id
 
-    # ---- What a test asks ---------------------------------------------------------------------------------
+    # ---- Inspection ---------------------------------------------------------------------------------------
     def of(self, kind):
-        """The requests of a class, as they came."""
+        """Return the requests of a class in the order of their arrival."""
         return self.cluster.requests_of(kind)
 
     def subscription(self, join):
-        """What our member told in a JoinGroup."""
+        """Return the subscription in our member's last JoinGroup."""
         return decode_subscription(join.protocols[0].metadata)
 
     def follow(self, *partitions):
-        """Another leads, and gives us these."""
+        """Make another member the leader, which assigns these partitions to us."""
         self.leads, self.assignment = False, Assignment(partitions)
 
     def rebalance(self):
-        """The group rebalances: the next heartbeat hears of it."""
+        """Start a rebalance, which the next heartbeat reports."""
         self.errors[HeartbeatRequest].append(27)
 
     @contextmanager
     def lost(self):
-        """Its connection is gone, and cannot be had again within."""
+        """Keep the coordinator disconnected and unreachable within the block."""
         self.cluster.down.add(self.connection_id)
         yield
         self.cluster.down.discard(self.connection_id)
 
-    # ---- Answers ------------------------------------------------------------------------------------------
+    # ---- Responses ----------------------------------------------------------------------------------------
     def answer(self, node_id, request):
         handlers = {
             FindCoordinatorRequest: self._find,
@@ -170,12 +171,12 @@ class ModelCoordinator:
 
 
 def subscribed(*topics, **fields):
-    """Another member's subscription."""
+    """Return the subscription of another member."""
     return Subscription(topics, **fields)
 
 
 class RecordingListener(ConsumerRebalanceListener):
-    """Records its calls, and raises the errors that the test sets."""
+    """A rebalance listener that records its calls and raises the errors that a test sets."""
 
     def __init__(self):
         self.calls = []
@@ -200,6 +201,6 @@ class RecordingListener(ConsumerRebalanceListener):
         self._call("lost", lost)
 
     def take(self):
-        """What was told since."""
+        """Return the calls since the last time."""
         calls, self.calls = self.calls, []
         return calls

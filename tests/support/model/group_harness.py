@@ -1,4 +1,4 @@
-"""A group coordinator on a virtual clock and a log in memory: a member joins, syncs, leaves by one call."""
+"""A group coordinator on a virtual clock, with a log in memory and one call per request of a member."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REBALANCE_MS = 60_000
 
 
 class Answer(Generic[ResultT]):
-    """What a waiting request was answered; ``result`` is ``None`` until it is."""
+    """The response to a waiting request. ``result`` is ``None`` until it is complete."""
 
     def __init__(self) -> None:
         self.result: ResultT | None = None
@@ -45,14 +45,14 @@ class Answer(Generic[ResultT]):
 
 
 class MemoryCoordinatorLog:
-    """A :class:`CoordinatorLog` in memory. Appends are safe at once, or when :meth:`settle` is called."""
+    """A :class:`CoordinatorLog` in memory. Appends are safe immediately, or after :meth:`settle`."""
 
     def __init__(self) -> None:
         self.groups: Any = None
         #: (key, value) of every record, in order.
         self.records: list[tuple[bytes, bytes | None]] = []
         self.is_holding = False
-        #: Codes of the appends to come that are refused.
+        #: Error codes with which the next appends fail.
         self.failures: deque[int] = deque()
         self.leaders: dict[int, int] = {}
         self.refusal: BrokerResponseError | None = None
@@ -78,7 +78,7 @@ class MemoryCoordinatorLog:
         if self.failures and not self.is_holding:
             code = self.failures.popleft()
             if code == NotCoordinatorError.errno:
-                # The log has failed.
+                # Unload the partition because its log has failed.
                 self.groups.unload(self.partition_for(group_id))
                 self.refusal = NotCoordinatorError()
             on_safe(code)
@@ -94,7 +94,7 @@ class MemoryCoordinatorLog:
             on_safe(0)
 
     def settle(self, error_code: int = 0) -> None:
-        """Tell all that waits whether it is safe, and hold nothing any more."""
+        """Report to all waiting appends whether they are safe, and stop holding."""
         self.is_holding = False
         while self._held:
             self._held.popleft()(error_code)
@@ -107,18 +107,18 @@ class MemoryCoordinatorLog:
                 self.groups.apply_group(decoded.group, metadata)
 
     def last_value(self) -> Any:
-        """The last record's value; ``None`` if it is a tombstone."""
+        """Return the value of the last record, or ``None`` for a tombstone."""
         value = self.records[-1][1]
         return None if value is None else decode_group_metadata(value)
 
     def generations(self) -> list[tuple[int, list[str]]]:
-        """Generation and member ids of each record of a group."""
+        """Return the generation and the member ids of each record of a group."""
         values = [decode_group_metadata(value) for _, value in self.records if value is not None]
         return [(value.generation, [one.member_id for one in value.members]) for value in values]
 
 
 class GroupHarness:
-    """One coordinator, and the group that everything is about unless it says otherwise."""
+    """One coordinator and a default group for all calls."""
 
     def __init__(self, clock: VirtualClock | None = None, **config: Any) -> None:
         self.clock = clock or VirtualClock()
@@ -127,7 +127,7 @@ class GroupHarness:
         self.config = BrokerConfig.from_properties(
             {"data_dir": "/nowhere", "group_initial_rebalance_delay_ms": DELAY_MS, **config}
         )
-        #: Records that remove the offsets of a group.
+        #: Tombstones of the group's offsets.
         self.offset_tombstones: list[tuple[bytes, None]] = []
         self.coordinator = GroupCoordinator(
             self.log, self.config, self.clock, self.timer, lambda _: self.offset_tombstones
@@ -135,7 +135,7 @@ class GroupHarness:
         self.registry = self.log.groups = self.coordinator.registry
 
     def restarted(self, **config: Any) -> GroupHarness:
-        """A coordinator that has read what this one wrote, last records only, as a compacted log has them."""
+        """Return a new coordinator loaded from this one's log after compaction."""
         other = GroupHarness(self.clock, **config)
         other.log.records = list(dict(self.log.records).items())
         other.log.apply(other.log.records)
@@ -145,7 +145,7 @@ class GroupHarness:
     @property
     def group(self) -> ClassicGroup:
         found = self.registry.get(GROUP)
-        assert found is not None, "there is no such group"
+        assert found is not None, "the group does not exist"
         return found
 
     @property
@@ -153,7 +153,7 @@ class GroupHarness:
         return self.group.state.value
 
     def pass_ms(self, duration_ms: float) -> None:
-        """Let time pass, and what is due happen in its moment."""
+        """Advance the clock and run each due task at its time."""
         end_ms = self.clock.monotonic_ms() + duration_ms
         while True:
             wait_ms = self.timer.time_to_next_ms(self.clock.monotonic_ms())
@@ -181,7 +181,7 @@ class GroupHarness:
         rebalance_ms: int = REBALANCE_MS,
         node_id: int = NODE,
     ) -> Answer[JoinResult]:
-        """A JoinGroup; in version 3, unless said otherwise, in which a new member needs no second one."""
+        """Send a JoinGroup. The default is version 3, in which a new member needs no second request."""
         answer: Answer[JoinResult] = Answer()
         joining = Joining(
             group_id=group_id,
@@ -214,7 +214,7 @@ class GroupHarness:
         protocol_type: str | None = None,
         protocol_name: str | None = None,
     ) -> Answer[SyncResult]:
-        """A SyncGroup."""
+        """Send a SyncGroup."""
         answer: Answer[SyncResult] = Answer()
         syncing = Syncing(
             group_id=GROUP,
@@ -233,7 +233,7 @@ class GroupHarness:
         return answer
 
     def heartbeat(self, member_id: str, generation_id: int, instance_id: str | None = None) -> int:
-        """A Heartbeat; its error code."""
+        """Send a Heartbeat and return its error code."""
         try:
             self.coordinator.heartbeat(GROUP, member_id, instance_id, generation_id, NODE)
         except BrokerResponseError as error:
@@ -241,11 +241,14 @@ class GroupHarness:
         return 0
 
     def leave(self, *leaving: tuple[str, str | None]) -> list[int]:
-        """A LeaveGroup of members by id and instance id, answered at once; the error code of each."""
+        """Send a LeaveGroup for members by id and instance id, and return the error code of each."""
         return self.leave_held(*leaving).got
 
     def leave_held(self, *leaving: tuple[str, str | None]) -> Answer[list[int]]:
-        """The same, answered when the log says that it is safe; the code of the whole alone if it has one."""
+        """Send a LeaveGroup that is answered when its records are safe, and return its error codes.
+
+        If the response as a whole has an error code, only that one is returned.
+        """
         answer: Answer[list[int]] = Answer()
         members = [Leaving(*one, "done") for one in leaving]
         self.coordinator.leave(
@@ -254,15 +257,15 @@ class GroupHarness:
         return answer
 
     def delete(self, *group_ids: str) -> Answer[dict[str, int]]:
-        """A DeleteGroups; the error code of each."""
+        """Send a DeleteGroups and return the error code of each group."""
         answer: Answer[dict[str, int]] = Answer()
         self.coordinator.delete(group_ids, NODE, answer.give)
         return answer
 
-    # ---- Groups that are there ------------------------------------------------------------------------
+    # ---- Groups with members ----------------------------------------------------------------------------
 
     def joined(self, count: int = 1, *instance_ids: str, **how: Any) -> list[str]:
-        """Dynamic members, then static ones, that have joined an empty group; their ids, the leader first."""
+        """Let dynamic and then static members join an empty group; return their ids, the leader first."""
         answers = [self.join(**how) for _ in range(count)]
         answers += [self.join(instance_id=one, **how) for one in instance_ids]
         self.pass_ms(2 * DELAY_MS if len(answers) > 1 else DELAY_MS)
@@ -270,7 +273,7 @@ class GroupHarness:
         return [answer.got.member_id for answer in answers]
 
     def stable(self, count: int = 1, *instance_ids: str, **how: Any) -> list[str]:
-        """The same, each of whom has been assigned its own id as bytes."""
+        """Return members of a stable group, each of which is assigned its own id as bytes."""
         members = self.joined(count, *instance_ids, **how)
         generation_id = self.group.generation_id
         leader = self.group.leader_id

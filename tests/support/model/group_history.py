@@ -1,12 +1,13 @@
-"""What the members of a group reported, and whether it can be true of a group that keeps its word.
+"""Checker of the events that members of a group report.
 
-In: events of all members (:class:`Event`), in the order of one clock. Out: sentences about what is wrong.
-Does not know: clients, brokers, how the events came here. The rules:
+The events (:class:`Event`) of all members are ordered by one clock. The checker returns a sentence for each
+violation of these rules:
 
-- A partition has one owner at a time: nobody is assigned what another has not let go of, unless that one is
-  dead, or hears afterwards that it has lost it; and within one generation no partition is two members'.
-- Nothing is skipped: an owner goes on where a commit says, and from there without a gap.
-- Repeats begin at the last commit that was confirmed, never before it; what is committed has been processed.
+- A partition has one owner at a time. A member is assigned a partition only after its owner has revoked it,
+  unless that owner is dead or is notified later that it has lost the partition. Within a generation it has
+  one owner.
+- No record is skipped: an owner starts at a committed offset and continues without a gap.
+- Records are repeated only from the last confirmed commit on. Every committed record has been processed.
 - Only an owner commits.
 """
 
@@ -16,7 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-#: What a member reports; "dead" is what its killer reports, when nothing can come from it any more.
+#: Kinds of events that a member reports. The process that kills a member reports "dead", after its last
+#: event.
 KINDS = frozenset(
     {
         "assigned",
@@ -36,11 +38,11 @@ KINDS = frozenset(
 
 @dataclass(frozen=True, order=True)
 class Event:
-    """One report. ``time_ns`` is of a clock that all share; ``what`` depends on the kind.
+    """One event. ``time_ns`` is from a clock shared by all processes. Other fields depend on ``kind``.
 
-    assigned, revoked, lost: ``partitions``, and what is ``owned`` then, of ``generation`` (``None``: the
-    client does not tell). records: ``partition``, ``first``, ``last``. committing, committed, commit_failed:
-    ``offsets``, by partition.
+    assigned, revoked, lost: ``partitions``, and all partitions ``owned`` afterwards, in ``generation``
+    (``None`` if the client does not report it). records: ``partition``, ``first``, ``last``. committing,
+    committed, commit_failed: ``offsets`` by partition.
     """
 
     time_ns: int
@@ -53,30 +55,33 @@ class Event:
 class _Partition:
     owner: str | None = None
     owned_since_ns: int = 0
-    #: The first offset that nobody has processed.
+    #: The first offset that no member has processed.
     high: int = 0
     confirmed: int = 0
     attempted: set[int] = field(default_factory=set)
-    #: Members that have another owner beside them, and have not said that they lost it: what would be wrong.
+    #: Members whose partition has another owner although they have not reported its loss yet, and the
+    #: violation it would be.
     superseded: dict[str, str] = field(default_factory=dict)
 
 
 class GroupHistory:
-    """Events in; what is wrong with them out."""
+    """Collects events and finds violations of the rules."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
         self.counts = dict.fromkeys(KINDS, 0)
         self.repeated = 0
         self._partitions: dict[int, _Partition] = {}
-        #: (member, partition) → the offset that it processes next, ``None`` before its first.
+        #: (member, partition) → the next offset to process, or ``None`` before the first one.
         self._next: dict[tuple[str, int], int | None] = {}
         self._of_generation: dict[tuple[int, int], str] = {}
         self._attempt_ns: dict[str, int] = {}
 
     def check(self, events: Iterable[Event], ends: dict[int, int]) -> list[str]:
-        """Everything that is wrong; ``ends`` is the number of records of each partition, all of them to be
-        processed and committed when the last event has come.
+        """Return every violation.
+
+        ``ends`` is the number of records of each partition. All of them must have been processed and
+        committed by the last event.
         """
         for event in sorted(events):
             self.counts[event.kind] += 1
@@ -135,7 +140,7 @@ class GroupHistory:
         for member, number in list(self._next):
             if member == event.member:
                 self._release(member, number, excused)
-        # A static member that comes back goes on in the same generation, as a process of another name.
+        # A static member that restarts continues in the same generation, as a process with another name.
         for claim in [claim for claim, member in self._of_generation.items() if member == event.member]:
             del self._of_generation[claim]
 
@@ -190,13 +195,13 @@ class GroupHistory:
             partition.attempted = {one for one in partition.attempted if one > offset}
 
     def _commit_failed(self, event: Event) -> None:
-        """It may have been done all the same, so that the attempt stays."""
+        """Keep the attempt: a failed commit may have been stored nevertheless."""
 
     def _started(self, event: Event) -> None:
-        """The process runs, and has not joined yet."""
+        """Record that the process runs and has not joined yet."""
 
     def _busy(self, event: Event) -> None:
-        """It computes, and does not poll."""
+        """Record that the process computes and does not poll."""
 
 
 def _by_number(event: Event) -> dict[int, int]:

@@ -1,12 +1,14 @@
-"""A member of a consumer group as a process: it reads, and tells what happens to it, one line of JSON each.
+"""A consumer group member as a process that prints each of its events as a line of JSON.
 
     python -m model.group_member CLIENT OPTIONS-AS-JSON
 
-``CLIENT`` is kafkacore, kafka-python, confluent or aiokafka; ``java/GroupMember.java`` is the same in Java.
-Commits what it has processed after each poll. Leaves the group and ends at the end of its standard input; a
-line in it is a number of seconds to compute in C with the GIL held. To process a record is to report it; the
-reports are :mod:`model.group_history`'s events, with the time of the monotonic clock. ``bug`` plants one for
-the judge to find: "commit first", "no revoke", "skip".
+``CLIENT`` is kafkacore, kafka-python, confluent or aiokafka; ``java/GroupMember.java`` is the Java version.
+The member commits processed records after each poll. It leaves the group and exits at the end of its standard
+input. A line of input is a number of seconds to compute in C while holding the GIL.
+
+Processing a record means reporting it. The reports are the events of :mod:`model.group_history`, with the
+time of the monotonic clock. ``bug`` plants a defect for the checker to find: "commit first", "no revoke" or
+"skip".
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 POLL_MS = 100
-#: kafka-python 3.0.12 stays without partitions for good if a poll ends while its join is being answered.
+#: kafka-python 3.0.12 never gets partitions if a poll ends while its join is being answered.
 KAFKA_PYTHONS_POLL_MS = 1_000
 MOST_RECORDS = 40
-#: Work that a poll's records cost, if the options do not say ``work_s``.
+#: Seconds of work for the records of a poll, unless the options set ``work_s``.
 WORK_S = 0.005
 
 
 def report(kind: str, **what: Any) -> None:
-    """One line, in one write, so that a kill cuts none in two."""
+    """Print one line in one write, so that a kill does not split it."""
     line = json.dumps({"time_ns": time.monotonic_ns(), "kind": kind, "what": what})
     os.write(1, line.encode() + b"\n")
 
 
 class Client(Protocol):
-    """What a consumer is to the loop."""
+    """Interface of a consumer to the loop."""
 
     def poll(self) -> dict[int, list[int]]: ...
     def commit(self, offsets: dict[int, int]) -> str | None: ...
@@ -46,7 +48,7 @@ class Client(Protocol):
 
 
 class Member:
-    """The loop and the listener, for any client."""
+    """The loop and the rebalance listener for any client."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.client: Client
@@ -55,7 +57,7 @@ class Member:
         self.owned: set[int] = set()
         self.pending: dict[int, int] = {}
         self.polls = 0
-        #: How long it is to be busy, in seconds.
+        #: Seconds for which to be busy, as read from standard input.
         self.orders: queue.SimpleQueue[float] = queue.SimpleQueue()
 
     def on_assigned(self, partitions: Iterable[int]) -> None:
@@ -87,7 +89,7 @@ class Member:
 
     def turn(self) -> None:
         self.process(self.client.poll())
-        # What was refused during a rebalance is tried again.
+        # Retry a commit that failed during a rebalance.
         self.commit()
 
     def process(self, records: dict[int, list[int]]) -> None:
@@ -110,7 +112,7 @@ class Member:
             self.compute(self.orders.get())
 
     def compute(self, seconds: float) -> None:
-        """No other thread of Python runs meanwhile: PyDLL, unlike CDLL, keeps the GIL during the call."""
+        """Compute while holding the GIL: PyDLL, unlike CDLL, keeps it during the call."""
         report("busy", seconds=seconds)
         ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
 
@@ -138,7 +140,7 @@ class Member:
 
 
 class KafkaPythonLike:
-    """kafka-python's consumer, or ours: they have one API."""
+    """The consumer of kafka-python or kafkacore, which have the same API."""
 
     def __init__(self, kafkacore: bool, member: Member, options: dict[str, Any]) -> None:
         if kafkacore:
@@ -156,7 +158,7 @@ class KafkaPythonLike:
         self._poll_ms = POLL_MS if kafkacore else KAFKA_PYTHONS_POLL_MS
         self._topic = options["topic"]
         self._error = KafkaError
-        #: kafka-python's poll raises now and then when its broker is away; ours may not.
+        #: kafka-python's poll sometimes raises while its broker is down; that of kafkacore must not.
         self._outages: tuple[type[Exception], ...] = () if kafkacore else (KafkaConnectionError,)
         self._partition: Callable[[int], Any] = lambda number: TopicPartition(self._topic, number)
         self._offset: Callable[[int], Any] = lambda offset: OffsetAndMetadata(offset, "", -1)
@@ -188,7 +190,7 @@ class KafkaPythonLike:
                 member.on_lost(numbers(lost))
 
         if not kafkacore:
-            # One that leads before it knows the topic joins twice, see above.
+            # A leader that does not know the topic yet joins twice, see above.
             self._consumer.partitions_for_topic(self._topic)
         self._consumer.subscribe([self._topic], listener=Listener())
 
@@ -230,7 +232,7 @@ def _kafka_python_assignor(name: str) -> Any:
 
 
 class Confluent:
-    """librdkafka."""
+    """The consumer of confluent-kafka (librdkafka)."""
 
     def __init__(self, member: Member, options: dict[str, Any]) -> None:
         import confluent_kafka
@@ -254,7 +256,7 @@ class Confluent:
         def numbers(partitions: Iterable[Any]) -> list[int]:
             return [partition.partition for partition in partitions]
 
-        # Partition → offsets of the poll that goes on; a callback of it may take partitions away.
+        # Partition → offsets of the current poll. A callback during the poll may revoke partitions.
         self._found: dict[int, list[int]] = {}
 
         def gone(partitions: Iterable[Any]) -> list[int]:
@@ -295,7 +297,7 @@ class Confluent:
 
 
 class AioMember(Member):
-    """aiokafka's consumer. Its rebalances go on beside its polls, and all of it in one event loop."""
+    """aiokafka's consumer. Its rebalances run concurrently with its polls in the same event loop."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         super().__init__(options)
@@ -309,13 +311,13 @@ class AioMember(Member):
         asyncio.run(self._live(stopped))
 
     async def _live(self, stopped: threading.Event) -> None:
-        #: One commit at a time: the loop's own, or that of a rebalance.
+        #: Serializes the commits of the loop and of rebalances.
         self._committing = asyncio.Lock()
         self._consumer = self._subscribed()
         await self._consumer.start()
         while not stopped.is_set():
             found = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=MOST_RECORDS)
-            # Nothing else runs between the return of the records and the end of this.
+            # No other task runs between the return of the records and the end of this call.
             self.process({tp.partition: [one.offset for one in records] for tp, records in found.items()})
             await self._commit()
         await self._consumer.stop()
@@ -351,7 +353,7 @@ class AioMember(Member):
         return consumer
 
     async def on_revoked(self, partitions: list[int]) -> None:
-        """aiokafka does not tell what was lost from what was revoked, but it knows."""
+        """Report lost or revoked partitions, which aiokafka distinguishes in its state only."""
         await self._commit()
         is_lost = self._consumer._coordinator.generation < 0
         self._gone("lost" if is_lost else "revoked", partitions)

@@ -1,7 +1,7 @@
-"""A coordinator's offsets and a membership that is told what it is: for tests of commits, on a virtual clock.
+"""A coordinator for offset commits and a scripted group membership, on a virtual clock.
 
-The real network client is below (``kafkacore.testing.MockClient``), so requests and answers are bytes of the
-version that is negotiated. Failures are asked for by the test: errors, silence, lost connections.
+The real network client is used with ``kafkacore.testing.MockClient``, so requests and responses are encoded
+in the negotiated version. A test can request errors, missing responses and lost connections.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ MEMBER = Generation(7, "member-1", "range")
 
 
 class OffsetsBroker(MockClient):
-    """A node that keeps offsets of groups.
+    """A node that stores the committed offsets of groups.
 
-    ``versions`` bounds what it knows: API key → highest version. ``errors`` are used up by the requests of
-    a kind, one each, for every partition; ``group_errors`` are those of OffsetFetch as a whole. What comes
-    while ``silent`` is set waits in ``unanswered``.
+    ``versions`` limits the supported versions: API key → highest version. Each of ``errors`` is used for all
+    partitions of one request of its kind. ``group_errors`` are the top-level errors of OffsetFetch. Requests
+    that arrive while ``silent`` is set are kept in ``unanswered``.
     """
 
     def __init__(self, versions: Mapping[ApiKey, int], **options: Any) -> None:
@@ -77,7 +77,7 @@ class OffsetsBroker(MockClient):
             self.answer_all()
 
     def answer_all(self) -> None:
-        """Answer what waits."""
+        """Answer the requests in ``unanswered``."""
         waiting, self.unanswered = self.unanswered, deque()
         for request in waiting:
             errors = self.errors[type(request.message)]
@@ -90,10 +90,10 @@ class OffsetsBroker(MockClient):
 
 
 class ScriptedMembership:
-    """A :class:`~kafkacore.consumer.group.membership.GroupMembership` that is what the test says.
+    """A :class:`~kafkacore.consumer.group.membership.GroupMembership` whose state is set by the test.
 
-    The coordinator is ``node`` once it has been looked for; ``lost_lookups`` of the looks find none. With
-    ``held_lookups`` they wait until the test completes ``lookup``.
+    The coordinator is ``node`` after a lookup. The first ``lost_lookups`` lookups find no coordinator. With
+    ``held_lookups``, lookups wait until the test completes ``lookup``.
     """
 
     def __init__(self, client: ConsumerNetworkClient, node: Node) -> None:
@@ -127,7 +127,7 @@ class ScriptedMembership:
         return self.lookup
 
     def end_lookup(self) -> RequestFuture[None]:
-        """The look-up under way has its answer."""
+        """Complete the pending lookup."""
         lookup, self.lookup = self.lookup, None
         assert lookup is not None
         if self.lost_lookups:
@@ -169,7 +169,7 @@ class ScriptedMembership:
     def request_rejoin(self, reason: str) -> None:
         self.rejoins.append(reason)
 
-    # What commits do not ask for.
+    # Methods that commits do not call.
     def poll(self) -> bool:
         raise AssertionError
 
@@ -196,7 +196,7 @@ class ScriptedMembership:
 
 
 class Group:
-    """All of it together; ``consumed`` is what the application has been given."""
+    """All parts together. ``consumed`` has the positions of the application."""
 
     def __init__(self, versions: Mapping[ApiKey, int] | None = None, **config: Any) -> None:
         self.clock = VirtualClock()
@@ -230,7 +230,7 @@ class Group:
         return Timer(self.clock, timeout_ms)
 
     def turn(self, timeout_ms: float = 0) -> None:
-        """What a poll does besides."""
+        """Do what a consumer's poll does in addition."""
         self.client.poll(self.timer(timeout_ms))
         self.commits.invoke_completed_callbacks()
 

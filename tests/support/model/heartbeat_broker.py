@@ -1,4 +1,4 @@
-"""A broker on a real socket that knows heartbeats, and answers them as a test tells."""
+"""A broker on a real socket that supports heartbeats and answers them as a test requests."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ NODE_ID = 3
 
 
 class HeartbeatBroker:
-    """One connection after the other.
+    """Serves one connection after the other.
 
     Attributes
     ----------
     errors:
-        Codes of the next answers to heartbeats.
+        Error codes for the next heartbeats.
     beats:
-        Heartbeats as they came: header, message.
+        Received heartbeats as (header, message).
     is_silent:
-        Answer none.
+        Whether heartbeats get no response.
     """
 
     def __init__(self, heartbeat_version: int = 4) -> None:
@@ -48,10 +48,10 @@ class HeartbeatBroker:
         return host, port
 
     def hang_up(self) -> None:
-        """End all connections there are."""
+        """Close all open connections."""
         connections, self._connections = self._connections, []
         for each in connections:
-            with suppress(OSError):  # The peer has gone before.
+            with suppress(OSError):  # the peer has already closed it
                 each.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> Self:

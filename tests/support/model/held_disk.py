@@ -1,4 +1,4 @@
-"""The real file system with one call that waits, so that a test can stand between a call and its end."""
+"""The real file system with one blocked call, so that a test can run code between its start and its end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafkacore.broker.storage.disk import Disk
 
 
 class HeldDisk(Disk):
-    """A disk on which one call, of :attr:`verb` with :attr:`name` in the file's name, waits to be let go."""
+    """A disk on which one call of :attr:`verb`, with :attr:`name` in the file name, blocks until released."""
 
     def __init__(self) -> None:
         self.verb = self.name = ""
@@ -21,7 +21,7 @@ class HeldDisk(Disk):
         self.may_go = threading.Event()
 
     def hold(self, verb: str, name: str) -> None:
-        """Let the next such call wait until :attr:`may_go` is set."""
+        """Block the next such call until :attr:`may_go` is set."""
         self.verb, self.name = verb, name
         self.is_held.clear()
         self.may_go.clear()
@@ -30,7 +30,7 @@ class HeldDisk(Disk):
         if verb == self.verb and self.name in path.name:
             self.verb = ""
             self.is_held.set()
-            assert self.may_go.wait(BUDGET_S), "never let go"
+            assert self.may_go.wait(BUDGET_S), "the call was never released"
             if self.failure is not None:
                 raise self.failure
 

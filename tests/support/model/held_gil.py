@@ -1,4 +1,4 @@
-"""Heartbeats that a native thread sends while the GIL is held."""
+"""Heartbeats sent by a native thread while the GIL is held."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ SHORTEST_S = 0.25
 
 
 def beats_while_gil_is_held(heartbeat: NativeHeartbeat, least: int) -> int:
-    """Hold the GIL in one C call in which ``heartbeat`` sends at least ``least`` beats; return their number.
+    """Hold the GIL in a C call in which ``heartbeat`` sends at least ``least`` beats; return their number.
 
-    A call in which it sends fewer is followed by one that is twice as long, so that a slow machine has time.
+    If it sends fewer, the call is repeated with twice the duration, so that a slow machine has enough time.
     """
     duration_s = SHORTEST_S
     while True:
         before = heartbeat.sent_count
-        # PyDLL, unlike CDLL, keeps the GIL during the call: no Python runs meanwhile.
+        # PyDLL, unlike CDLL, keeps the GIL during the call, so no Python code runs.
         ctypes.PyDLL(None).usleep(int(duration_s * 1_000_000))
         beats = heartbeat.sent_count - before
         if beats >= least:

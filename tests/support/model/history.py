@@ -1,12 +1,15 @@
-"""Checker of what producers were told against what the log has: events and records in, findings out.
+"""Checker of the results that producers got against the content of the log.
 
-An event per outcome of a send, numbered by its producer; the log as it was read back, a record once or more
-often. Out: each promise that was broken, as a sentence with its place. Does not know: clients, brokers, why.
+It receives an event per outcome of a send, numbered by its producer, and the log as it was read back, with
+each record once or more often. It returns a sentence with the position for each violation of these
+guarantees:
 
-The promises: what was acknowledged is in the log, at the offset that was told; nothing is in it twice (but
-what the test allows); the records of a producer are in a partition in the order of their sequence numbers;
-what was called not persisted is not in the log; an offset has one value; what nobody sent is not there; each
-send has one outcome.
+- An acknowledged record is in the log at the reported offset.
+- The log contains no duplicates, except those that the test allows.
+- The records of a producer are in each partition in the order of their sequence numbers.
+- A send that failed as not persisted is not in the log.
+- An offset has one value, and every value in the log was sent.
+- Each send has one outcome.
 """
 
 from __future__ import annotations
@@ -23,15 +26,15 @@ class Kind(enum.Enum):
     REORDERED = "reordered"
     TWO_VALUES = "two values at one offset"
     OTHER_OFFSET = "acknowledged at another offset"
-    NOT_PERSISTED_FOUND = "called not persisted, and found"
-    PHANTOM = "found, and sent by nobody there"
+    NOT_PERSISTED_FOUND = "reported as not persisted, but found"
+    PHANTOM = "found where no producer sent it"
     UNRESOLVED = "without an outcome"
     TWO_OUTCOMES = "more than one outcome"
 
 
 @dataclass(frozen=True, order=True)
 class SendId:
-    """A send: the producer's name and the number of the send in it, growing per partition."""
+    """A send, identified by the producer's name and its number, which grows per partition."""
 
     producer: str
     sequence: int
@@ -51,7 +54,7 @@ class LogRecord:
 
 @dataclass(frozen=True)
 class Finding:
-    """A broken promise."""
+    """A violated guarantee."""
 
     kind: Kind
     send: SendId | None
@@ -71,13 +74,13 @@ class _Sent:
 
 @dataclass
 class _Outcomes:
-    #: ``None`` where the producer learns no offset (acks=0).
+    #: ``None`` if the producer gets no offset (acks=0).
     offsets: list[int | None] = field(default_factory=list)
     failures: list[bool] = field(default_factory=list)
 
 
 class History:
-    """What producers sent, and the outcome of each send. A value is sent once, so it names its record."""
+    """The sends of producers and their outcomes. Each value is sent once, so it identifies its record."""
 
     def __init__(self) -> None:
         self._by_value: dict[bytes, _Sent] = {}
@@ -87,10 +90,10 @@ class History:
     # ---- Events --------------------------------------------------------------------------------------------
 
     def sent(self, producer: str, partition: int, sequence: int, value: bytes) -> SendId:
-        """A send has begun; before any outcome of it."""
+        """Record the start of a send, before any of its outcomes."""
         send = SendId(producer, sequence)
         assert value not in self._by_value, (
-            f"{value[:40]!r} is sent twice: the log could not tell which it has"
+            f"{value[:40]!r} is sent twice, so the log cannot tell the two sends apart"
         )
         assert send not in self._outcomes, f"{send} is sent twice"
         self._by_value[value] = _Sent(send, partition)
@@ -99,15 +102,15 @@ class History:
         return send
 
     def acknowledged(self, send: SendId, offset: int | None) -> None:
-        """The send was acknowledged, at ``offset`` if the acknowledgement has one."""
+        """Record that the send was acknowledged, at ``offset`` if the acknowledgement has one."""
         self._outcomes[send].offsets.append(offset)
 
     def failed(self, send: SendId, *, possibly_persisted: bool) -> None:
-        """The producer was told that it failed, and whether it may be in the log all the same."""
+        """Record that the send failed, and whether the record may be in the log nevertheless."""
         self._outcomes[send].failures.append(possibly_persisted)
 
     def ends(self) -> dict[int, int]:
-        """Where each partition ends at least: behind what was told of its sends."""
+        """Return the minimum end of each partition: the offset after the last acknowledged one."""
         ends: dict[int, int] = {}
         for send, outcomes in self._outcomes.items():
             for offset in outcomes.offsets:
@@ -116,19 +119,19 @@ class History:
                     ends[partition] = max(ends.get(partition, 0), offset + 1)
         return ends
 
-    # ---- Judgement -----------------------------------------------------------------------------------------
+    # ---- Checks --------------------------------------------------------------------------------------------
 
     def check(
         self, log: Iterable[LogRecord], *, may_be_doubled: Callable[[SendId], bool] = lambda send: False
     ) -> list[Finding]:
-        """All findings, by partition and offset; none for a history that kept the promises.
+        """Return all findings by partition and offset; an empty list if every guarantee was kept.
 
         Parameters
         ----------
         log:
-            The records of all partitions, in any order; the same record may have been read more than once.
+            The records of all partitions, in any order. A record may have been read more than once.
         may_be_doubled:
-            Sends that a producer without idempotence had reason to send again.
+            Sends that a producer without idempotence had reason to retry.
         """
         findings: list[Finding] = []
         values = _values_by_place(log, findings)
@@ -147,7 +150,7 @@ class History:
         return sorted(findings, key=_place)
 
     def _check_order(self, found: dict[SendId, list[int]]) -> Iterator[Finding]:
-        """By the first offset of each: what is doubled comes again later, and that is judged elsewhere."""
+        """Compare the first offset of each record; another check covers duplicates, which come later."""
         lines: dict[tuple[str, int], list[tuple[int, SendId]]] = defaultdict(list)
         for send, offsets in found.items():
             lines[send.producer, self._partition[send]].append((offsets[0], send))
@@ -169,7 +172,7 @@ class History:
 
 
 def _values_by_place(log: Iterable[LogRecord], findings: list[Finding]) -> dict[tuple[int, int], bytes]:
-    """(partition, offset) → value, in the order of the log."""
+    """Return (partition, offset) → value, in the order of the log."""
     values: dict[tuple[int, int], bytes] = {}
     for record in log:
         place = (record.partition, record.offset)
@@ -184,8 +187,8 @@ def _values_by_place(log: Iterable[LogRecord], findings: list[Finding]) -> dict[
 
 
 def _phantom(partition: int, offset: int, value: bytes, sent: _Sent | None) -> Finding:
-    whose = "nobody sent it" if sent is None else f"{sent.send} sent it to partition {sent.partition}"
-    sentence = f"partition {partition}: offset {offset} has {value[:40]!r}, and {whose}"
+    whose = "no producer sent it" if sent is None else f"{sent.send} sent it to partition {sent.partition}"
+    sentence = f"partition {partition}: offset {offset} has {value[:40]!r}, but {whose}"
     return Finding(Kind.PHANTOM, None if sent is None else sent.send, partition, offset, sentence)
 
 

@@ -1,7 +1,4 @@
-"""Connections of somebody who means harm, what they cost the broker's process, and a good client beside them.
-
-Does not know: what is sent on them, what is too much.
-"""
+"""Hostile connections, their cost for the broker's process, and a well-behaved client at the same time."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ def memory_of(pid: int) -> int:
 
 
 class Good(Line):
-    """A client that asks for metadata."""
+    """A well-behaved client that requests metadata."""
 
     def times(self, count: int = 1000) -> list[float]:
-        """How long the answers took, in milliseconds."""
+        """Return the response times in milliseconds."""
         took = []
         for _ in range(count):
             began = time.perf_counter()
@@ -48,7 +45,7 @@ def connect(broker: EmbeddedBroker) -> socket.socket:
 
 
 def is_closed(sock: socket.socket) -> bool:
-    """Whether the broker hangs up; all that it may say before is an alert of TLS."""
+    """Return whether the broker closes the connection, without sending anything except a TLS alert."""
     sock.settimeout(BUDGET_S)
     try:
         said = sock.recv(100)

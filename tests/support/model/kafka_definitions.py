@@ -1,7 +1,4 @@
-"""Kafka's own message definitions: the JSON files in the kafka-clients jar, as Python values.
-
-In: a jar. Out: message name → its definition, as the file has it. The comments of these files are dropped.
-"""
+"""Kafka's own message definitions: the JSON files in the kafka-clients jar, without their comments."""
 
 from __future__ import annotations
 
@@ -12,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = "common/message/"
-#: The files hold whole-line comments, which JSON does not know.
+#: Matches whole-line comments, which JSON does not allow.
 COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
 def kafka_definitions(jar: Path, folder: str = FOLDER) -> dict[str, dict[str, Any]]:
-    """Every definition in the folder of the jar, by the name of its message."""
+    """Return every definition in the folder of the jar, by the name of its message."""
     with zipfile.ZipFile(jar) as archive:
         names = [name for name in archive.namelist() if name.startswith(folder) and name.endswith(".json")]
         texts = [archive.read(name).decode() for name in names]
@@ -26,7 +23,7 @@ def kafka_definitions(jar: Path, folder: str = FOLDER) -> dict[str, dict[str, An
 
 
 def versions_in(text: str | None, valid: range) -> list[int]:
-    """The versions of ``valid`` that a range of the definitions names: ``none``, ``3``, ``3+``, ``3-5``."""
+    """Return the versions of ``valid`` in a range such as ``none``, ``3``, ``3+`` or ``3-5``."""
     if text is None or text == "none":
         return []
     low, _, high = text.rstrip("+").partition("-")
@@ -35,7 +32,7 @@ def versions_in(text: str | None, valid: range) -> list[int]:
 
 
 def valid_versions(definition: dict[str, Any]) -> range:
-    """The versions that a message has."""
+    """Return the versions of a message."""
     text = definition["validVersions"]
     if text == "none":
         return range(0)

@@ -1,8 +1,8 @@
-"""What producers were told, by the million, against the log: the judge of long runs under kills.
+"""Checker of millions of sends against the log, for long runs with kills.
 
-Sends, outcomes and what consumers saw in; :class:`~model.findings.Finding` out. A record is known by its
-producer, its partition and its number there, which rises by one with each send: so a number for each is all
-that is kept (``model.history`` keeps all of it, and says more). Does not know: clients, brokers.
+A record is identified by its producer, its partition and its number there, which increases by one with each
+send. The ledger therefore stores one number per record, whereas ``model.history`` stores everything and
+reports more detail.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from dataclasses import dataclass, field
 
 from model.findings import Finding, runs
 
-#: A line is a producer and a partition.
+#: The sends of a producer to a partition, as (producer, partition).
 Line = tuple[int, int]
-#: What is told of a send instead of an offset: nothing yet; that its producer's own time for it was over, so
-#: that it may be in the log or not; that it failed, which is a finding.
+#: Stored instead of an offset: no outcome yet; delivery timeout expired, so the record may be in the log or
+#: not; failed, which is a finding.
 NONE, GIVEN_UP, FAILED = -1, -2, -3
-#: Whom a finding about the log, or what was read of it, concerns.
+#: Subject of a finding about the log, or about records read from it.
 LOG = "log"
 
 
 def value_of(producer: int, partition: int, number: int) -> bytes:
-    """Tells all records apart; some are large, so that a kill meets a half-written batch."""
+    """Return a value that is unique. Some are large, so that a kill can interrupt the write of a batch."""
     return b"%d %d %d " % (producer, partition, number) + b"x" * (5_000 if number % 97 == 0 else number % 150)
 
 
 def parsed(value: bytes) -> tuple[int, int, int] | None:
-    """Producer, partition and number; ``None`` if nobody has sent it like that."""
+    """Return producer, partition and number, or ``None`` if no producer sent this value."""
     try:
         producer, partition, number = map(int, value.split(b" ", 3)[:3])
     except ValueError:
@@ -45,25 +45,25 @@ def fingerprint(value: bytes) -> int:
 
 @dataclass
 class KillLedger:
-    """Each method is called under a lock of the caller's, or by one thread."""
+    """The sends and their outcomes. Call each method under a lock, or from one thread."""
 
-    #: What findings call each producer.
+    #: Names of the producers in findings.
     names: dict[int, str] = field(default_factory=dict)
-    #: Offset at which each send of a line was acknowledged, by number, or one of the above.
+    #: Offset at which each send of a line was acknowledged, by its number, or one of the constants above.
     outcomes: dict[Line, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
-    #: Fingerprint of the value that a consumer saw at each offset, by partition; 0 where none has.
+    #: Fingerprint of the value that a consumer received at each offset, by partition; 0 for none.
     seen: dict[int, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("L")))
     acknowledged: int = 0
     given_up: int = 0
     findings: list[Finding] = field(default_factory=list)
-    #: At each kill: numbers in flight, by line, as (first without an outcome, first not sent).
+    #: For each kill: sends in flight of each line, as (first without an outcome, first not sent).
     in_flight: list[dict[Line, tuple[int, int]]] = field(default_factory=list)
 
     def find(self, sentence: str, client: str = LOG) -> None:
         self.findings.append(Finding(sentence, client, len(self.in_flight)))
 
     def _find_of(self, line: Line, number: int, sentence: str) -> None:
-        """Of a send; the kill is the last one before it."""
+        """Return a finding about a send, dated by the last kill before it."""
         sent = [kill.get(line, (0, 0))[1] for kill in self.in_flight]
         self.findings.append(Finding(sentence, self._name(line), bisect_right(sent, number)))
 
@@ -73,7 +73,7 @@ class KillLedger:
     # ---- Events -------------------------------------------------------------------------------------------
 
     def sent(self, producer: int, partition: int) -> int:
-        """A send begins: its number."""
+        """Record the start of a send and return its number."""
         line = self.outcomes[producer, partition]
         line.append(NONE)
         return len(line) - 1
@@ -83,7 +83,7 @@ class KillLedger:
         self.acknowledged += 1
 
     def give_up(self, producer: int, partition: int, number: int) -> None:
-        """The producer said that its time for this send is over, and so it was."""
+        """Record that the delivery timeout of this send expired."""
         self._tell(producer, partition, number, GIVEN_UP)
         self.given_up += 1
 
@@ -99,13 +99,13 @@ class KillLedger:
         line[number] = outcome
 
     def killed(self) -> None:
-        """The broker is killed now: what is in flight may be doubled by who is not idempotent."""
+        """Record a kill of the broker. Without idempotence, a producer may duplicate the sends in flight."""
         self.in_flight.append(
             {line: (_first_open(offsets), len(offsets)) for line, offsets in self.outcomes.items()}
         )
 
     def saw(self, partition: int, offset: int, value: bytes) -> None:
-        """A consumer was given the record."""
+        """Record that a consumer received the record."""
         marks = self.seen[partition]
         if offset >= len(marks):
             marks.extend([0] * (offset + 1 - len(marks)))
@@ -114,13 +114,15 @@ class KillLedger:
             self.find(f"partition {partition}: offset {offset} was seen with two values")
         marks[offset] = mark
 
-    # ---- Judgement ----------------------------------------------------------------------------------------
+    # ---- Checks --------------------------------------------------------------------------------------------
 
     def check(
         self, log: Iterable[tuple[int, int, bytes]], ends: dict[int, int], *, idempotent: bool = True
     ) -> list[Finding]:
-        """All findings. ``log``: (partition, offset, value), each partition in order, from its first record
-        to its last one.
+        """Return all findings.
+
+        ``log`` contains (partition, offset, value) of each record, each partition in order from the first to
+        the last one.
         """
         found = {line: bytearray(len(offsets)) for line, offsets in self.outcomes.items()}
         expected: dict[Line, int] = defaultdict(int)
@@ -154,7 +156,9 @@ class KillLedger:
     ) -> None:
         read = parsed(value)
         if read is None or read[1] != partition:
-            self.find(f"partition {partition}: offset {offset} has {value[:30]!r}, which nobody sent there")
+            self.find(
+                f"partition {partition}: offset {offset} has {value[:30]!r}, which no producer sent there"
+            )
             return
         line, number = (read[0], partition), read[2]
         is_there = found.get(line, b"")
@@ -193,9 +197,9 @@ class KillLedger:
 
 
 def _first_open(offsets: array[int]) -> int:
-    """The first number without an outcome; those before it all have theirs."""
+    """Return the first number without an outcome; all earlier ones have one."""
     at = len(offsets)
     while at and offsets[at - 1] == NONE:
         at -= 1
-    # Outcomes come in order but for those in flight, which are few.
+    # Outcomes arrive in order except those in flight, which are few.
     return next((number for number in range(max(at - 20_000, 0), at) if offsets[number] == NONE), at)

@@ -1,8 +1,7 @@
-"""A broker that is killed again and again under three producers and a group of two: what they were told.
+"""A broker that is killed repeatedly while three producers and a group of two consumers use it.
 
-An embedded broker in; a :class:`~model.kill_ledger.KillLedger`, a :class:`~model.killed_group.KilledGroup`,
-the log as it was read back, and times out. Two producers are ours, one is librdkafka's. Does not know: what
-is a broken promise.
+A :class:`~model.kill_ledger.KillLedger` and a :class:`~model.killed_group.KilledGroup` record the results.
+Two of the producers are kafkacore's, one is librdkafka's.
 """
 
 from __future__ import annotations
@@ -28,18 +27,24 @@ TOPIC = "killed"
 PARTITIONS = 4
 PRODUCERS = {0: "kafkacore 0", 1: "kafkacore 1", 2: "librdkafka 2"}
 MEMBERS = 2
-#: What librdkafka's delivery report says of a send whose message.timeout.ms is over.
+#: Error of librdkafka's delivery report for a send whose message.timeout.ms has expired.
 TIMED_OUT = confluent_kafka.KafkaError._MSG_TIMED_OUT
-#: A kill comes so long after a start, the shorter the likelier.
+#: Range of the seconds between a start and the next kill; shorter times are more likely.
 SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.05, 2.0
-#: Records that a producer sends between two rests.
+#: Number of records that a producer sends between two pauses.
 BURST = 16
 
 
 @dataclass
 class KillRun:
-    """One run. ``rest_s``: how long a producer rests after each burst; the shorter, the more records.
-    ``limit_s``: how long a producer tries to deliver a record.
+    """One run.
+
+    Parameters
+    ----------
+    rest_s:
+        Seconds that a producer pauses after each burst. A shorter pause means more records.
+    limit_s:
+        Seconds for which a producer tries to deliver a record.
     """
 
     broker: EmbeddedBroker
@@ -49,7 +54,8 @@ class KillRun:
     ledger: KillLedger = field(default_factory=lambda: KillLedger(PRODUCERS))
     kills: int = 0
     ready_ms: list[float] = field(default_factory=list)
-    #: The longest that each producer had sends under way and none acknowledged, and after how many kills.
+    #: For each producer: the longest time with sends in flight and none acknowledged, and the number of kills
+    #: then.
     longest_wait: dict[int, tuple[float, int]] = field(default_factory=dict)
     _heard_ms: dict[int, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -62,7 +68,7 @@ class KillRun:
         self.group = KilledGroup(servers, TOPIC, PARTITIONS, self.ledger.saw, self._lock)
 
     def run(self, chance: random.Random, kills: int) -> None:
-        """Kill the broker ``kills`` times; then wait for every outcome, and until all is consumed."""
+        """Kill the broker ``kills`` times, then wait for every outcome and until all records are consumed."""
         create_topic(self.broker.bootstrap_servers)
         self.group.prepare()
         producers = [
@@ -75,7 +81,7 @@ class KillRun:
         consumers.append(self._thread(self.group.watch))
         try:
             for _ in range(kills):
-                # Not a wait for something: the moment of the kill is what is drawn.
+                # This waits for no condition: the time of the kill is random.
                 self._stopped.wait(SHORTEST_LIFE_S * (LONGEST_LIFE_S / SHORTEST_LIFE_S) ** chance.random())
                 assert not self._crashes, self._crashes
                 self._kill_and_start()
@@ -112,7 +118,7 @@ class KillRun:
         return thread
 
     def longest_waits(self) -> str:
-        """In words: how long each producer waited for an acknowledgement at most, and when that ended."""
+        """Describe how long each producer waited for an acknowledgement at most, and when that wait ended."""
         waits = sorted(self.longest_wait.items())
         return "; ".join(
             f"{PRODUCERS[producer]} {wait_ms / 1000:.1f} s up to kill {kill}"
@@ -122,7 +128,7 @@ class KillRun:
     # ---- Producers ----------------------------------------------------------------------------------------
 
     def _sends(self, producer: int) -> Iterator[tuple[int, int, bytes]]:
-        """Partition, number and value of each send until the end; whoever takes them rests between bursts."""
+        """Yield partition, number and value of each send until the end, with pauses between bursts."""
         turn = producer
         while not self._stopped.wait(self.rest_s):
             for _ in range(BURST):
@@ -150,7 +156,7 @@ class KillRun:
             bootstrap_servers=self.broker.bootstrap_servers,
             acks="all",
             enable_idempotence=self.idempotent,
-            # Without sequence numbers, one request at a time keeps the order.
+            # Without sequence numbers, only one request in flight keeps the order.
             max_in_flight_requests_per_connection=5 if self.idempotent else 1,
             linger_ms=2,
             batch_size=4_000,
@@ -180,8 +186,9 @@ class KillRun:
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 100,
                 "retry.backoff.ms": 20,
-                # After each failure to connect it would forget the broker that it knows, and ask who leads
-                # when its timer of one second comes round: most lives of the broker here are over by then.
+                # With recovery, librdkafka forgets the known broker after each failed connect, and asks for
+                # the leader only after its one-second timer. Most lives of the broker here are shorter than
+                # that.
                 "metadata.recovery.strategy": "none",
                 "message.timeout.ms": int(self.limit_s * 1000),
                 "log_level": 0,
@@ -209,7 +216,7 @@ class KillRun:
     # ---- The log ------------------------------------------------------------------------------------------
 
     def log(self) -> tuple[dict[int, int], Iterator[tuple[int, int, bytes]]]:
-        """The end of each partition, and all records."""
+        """Return the end of each partition, and all records."""
         partitions = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
         with reader(self.broker.bootstrap_servers) as client:
             ends = {tp.partition: end for tp, end in client.end_offsets(partitions).items()}
@@ -222,7 +229,7 @@ class KillRun:
             client.seek_to_beginning(*partitions)
             while any(client.position(tp) < ends[tp.partition] for tp in partitions):
                 found = client.poll(timeout_ms=BUDGET_MS)
-                assert found, "the log could not be read to its end"
+                assert found, "could not read the log to its end"
                 for tp, records in found.items():
                     for record in records:
                         yield tp.partition, record.offset, record.value or b""
@@ -242,6 +249,6 @@ def reader(servers: str) -> kafkacore.KafkaConsumer:
 
 
 def create_topic(servers: str) -> None:
-    """By asking for it: the broker makes topics of ``num_partitions``."""
+    """Create a topic by a metadata request. The broker creates it with ``num_partitions`` partitions."""
     with kafkacore.KafkaProducer(bootstrap_servers=servers) as client:
         assert len(client.partitions_for(TOPIC)) == PARTITIONS

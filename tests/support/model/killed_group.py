@@ -1,7 +1,6 @@
-"""Two members of a group that read and commit while their broker is killed, and who asks what is committed.
+"""Two group members that read and commit while their broker is killed, and checks of the committed offsets.
 
-Addresses in; records to a ledger, and what the group has to answer for as sentences out. Does not know: who
-kills the broker, the producers.
+The records go to a ledger. The checks of the group return sentences.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from kafkacore.errors import KafkaError
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
 GROUP = "killed-group"
-#: A member leaves after so many polls with records, and comes back under another name.
+#: Range of the polls with records after which a member leaves and rejoins with another name.
 SHORTEST_STAY, LONGEST_STAY = 20, 120
 
-#: Partition, offset and value of a record that has been processed.
+#: Called with partition, offset and value of each processed record.
 Saw = Callable[[int, int, bytes], None]
 
 
@@ -37,7 +36,7 @@ class KilledGroup:
     Parameters
     ----------
     lock:
-        Guards everything here; ``saw`` is called under it.
+        Guards all state here; ``saw`` is called while it is held.
     """
 
     def __init__(self, servers: str, topic: str, partitions: int, saw: Saw, lock: threading.Lock) -> None:
@@ -54,18 +53,18 @@ class KilledGroup:
         self._is_at_end = threading.Event()
         self.started = threading.Event()
         self.findings: list[Finding] = []
-        #: When the broker was killed.
+        #: Times of the kills of the broker.
         self.kills_ns: list[int] = []
         self.processed = 0
         self.repeated = 0
         self.commits = 0
         self.refused_commits = 0
         self.stays = 0
-        #: How often it was asked what is committed.
+        #: Number of checks of the committed offsets.
         self.checks = 0
 
     def prepare(self) -> None:
-        """Without a reset policy an offset that is gone raises: so there is one to begin with."""
+        """Commit initial offsets, because a missing offset raises without a reset policy."""
         with self.consumer() as client:
             client.commit({tp: OffsetAndMetadata(0) for tp in self.partitions}, timeout_ms=BUDGET_MS)
 
@@ -85,13 +84,13 @@ class KilledGroup:
         )
 
     def report(self, member: str, kind: str, **what: Any) -> None:
-        """The caller has the lock, so that the order of the events is that of their times."""
+        """Add an event. The caller holds the lock, so that events are ordered by time."""
         self._events.append(Event(time.monotonic_ns(), member, kind, what))
 
     # ---- Members ------------------------------------------------------------------------------------------
 
     def be_member(self, chance: random.Random, producers_done: threading.Event) -> None:
-        """Join, read, commit, leave, and again, until the group has committed all that there is."""
+        """Join, read, commit and leave, repeatedly, until the group has committed all records."""
         while not self._is_at_end.is_set():
             with self.lock:
                 member = _Member(self, f"member-{next(self._names)}")
@@ -109,7 +108,7 @@ class KilledGroup:
                 self._saw(tp.partition, record.offset, record.value)
 
     def commit(self, member: str, client: kafkacore.KafkaConsumer, pending: dict[int, int]) -> None:
-        """What was refused, or has no answer, stays pending."""
+        """Commit the pending offsets. They stay pending if the commit fails or has no response."""
         offsets = dict(pending)
         with self.lock:
             self.report(member, "committing", offsets=offsets)
@@ -137,10 +136,10 @@ class KilledGroup:
                     self._is_at_end.set()
         return self._is_at_end.is_set()
 
-    # ---- Judgement ----------------------------------------------------------------------------------------
+    # ---- Checks -------------------------------------------------------------------------------------------
 
     def watch(self) -> None:
-        """After every start of the broker, until the group is at the end: what is committed?"""
+        """Check the committed offsets after every start of the broker, until the group reaches the end."""
         with self.consumer() as client:
             while not self._is_at_end.is_set():
                 if self.started.wait(0.1):
@@ -149,7 +148,7 @@ class KilledGroup:
             self.check(client)
 
     def check(self, client: kafkacore.KafkaConsumer) -> None:
-        """It is what was acknowledged, or was sent after it; it never goes back, nor past the log's end."""
+        """Check that committed offsets were sent, do not go back, and are not beyond the log's end."""
         with self.lock:
             least = [max(pair) for pair in zip(self._confirmed, self._found, strict=True)]
         committed = client.committed(self.partitions, timeout_ms=BUDGET_MS)
@@ -167,10 +166,10 @@ class KilledGroup:
         self.checks += 1
 
     def judge(self, ends: dict[int, int]) -> list[Finding]:
-        """All findings: those of the checks, and what the members' reports say of skips and repeats."""
+        """Return the findings of the checks, and those about records that members skipped or repeated."""
         history = GroupHistory()
         for sentence in history.check(self._events, ends):
-            # What it says of an event begins with its time in seconds.
+            # A sentence about an event begins with its time in seconds.
             time_s, _, what = sentence.partition(" ")
             if time_s.replace(".", "").isdigit():
                 self._find(what, int(float(time_s) * 1e9))
@@ -184,7 +183,7 @@ class KilledGroup:
         self.findings.append(Finding(sentence, GROUP, kills))
 
     def figures(self) -> dict[str, int]:
-        """What the group did, in words and numbers."""
+        """Return the group's figures as text."""
         return {
             "processed by the group": self.processed,
             "repeated": self.repeated,
@@ -196,17 +195,20 @@ class KilledGroup:
 
 
 class _Member(ConsumerRebalanceListener):
-    """One stay in the group."""
+    """One stay of a member in the group."""
 
     def __init__(self, group: KilledGroup, name: str) -> None:
         self._group = group
         self._name = name
         self._client = group.consumer()
-        #: Processed, and not known to be committed.
+        #: Offsets of records that were processed and are not known to be committed.
         self._pending: dict[int, int] = {}
 
     def stay(self, polls: int, forgets: bool, producers_done: threading.Event) -> None:
-        """``forgets``: what comes last is processed and not committed, so that the next owner repeats it."""
+        """Stay in the group for a while. ``forgets`` leaves the last records uncommitted.
+
+        The next owner then repeats them.
+        """
         with self._client as client:
             client.subscribe([self._group.partitions[0].topic], listener=self)
             while polls > 0:

@@ -1,7 +1,6 @@
-"""A producer of several threads while its broker is killed and started again: what it was told, as a history.
+"""A producer with several threads whose broker is killed and restarted, and the history of its results.
 
-A broker that can be killed and a producer in; a :class:`~model.history.History` and figures out. Does not
-know: which broker it is, who reads the log back.
+It runs with any broker that can be killed, and returns a :class:`~model.history.History` and figures.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from kafkacore.producer._future import FutureRecordMetadata
 
 THREADS = 4
 PARTITIONS = 4
-#: A thread rests so long between two records: what is to be met is a kill, not a full disk. What comes
-#: together in minutes has to go through the JSON of the Java peer.
+#: Pause in seconds of a thread between two records. The test needs kills, not a full disk, and all records of
+#: several minutes pass through the JSON interface of the Java peer.
 PAUSE_S = dose(0.002, 0.01)
-#: A kill comes so long after the first acknowledgement of the broker's life, the shorter the likelier.
+#: Minimum seconds from the broker's first acknowledgement to its next kill; shorter times are more likely.
 SHORTEST_LIFE_S = 0.05
 LONGEST_LIFE_S = 2.0
 
 
 class KillableBroker(Protocol):
-    """``ApacheKafka`` and ``EmbeddedBroker``."""
+    """Interface of ``ApacheKafka`` and ``EmbeddedBroker``."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -43,18 +42,18 @@ class KillableBroker(Protocol):
 
 
 def value_of(thread: int, number: int) -> bytes:
-    """Tells all records apart; some are large, so that a kill meets a half-written batch."""
+    """Return a value that is unique. Some are large, so that a kill can interrupt the write of a batch."""
     return b"%d %d " % (thread, number) + b"x" * (20_000 if number % 97 == 0 else number % 200)
 
 
 @dataclass
 class KilledProducer:
-    """What the threads of a producer sent to a topic, and what they were told through every kill.
+    """The sends of a producer's threads to a topic and their outcomes, across all kills.
 
     Parameters
     ----------
     options:
-        Of the producer, besides those that let it find its broker again soon.
+        Options of the producer, in addition to those that make it reconnect soon.
     """
 
     broker: KillableBroker
@@ -64,7 +63,7 @@ class KilledProducer:
     acknowledged: int = 0
     failures: list[tuple[SendId, KafkaError]] = field(default_factory=list)
     kills: int = 0
-    #: From the start of the broker to the first acknowledgement after it.
+    #: Milliseconds from each start of the broker to the first acknowledgement after it.
     recoveries_ms: list[float] = field(default_factory=list)
     _calls: Counter[SendId] = field(default_factory=Counter)
     _futures: list[tuple[SendId, FutureRecordMetadata]] = field(default_factory=list)
@@ -92,8 +91,9 @@ class KilledProducer:
         )
 
     def run(self, chance: random.Random, kills: int, budget_s: float, least: int = 2) -> None:
-        """Kill the broker ``kills`` times, or as fits ``budget_s``, ``least`` at the least; then wait
-        for every outcome.
+        """Kill the broker ``kills`` times, or as often as ``budget_s`` allows, then wait for every outcome.
+
+        It is killed at least ``least`` times.
         """
         with self.connected() as producer:
             threads = [threading.Thread(target=self._write, args=(producer, n)) for n in range(THREADS)]
@@ -111,7 +111,7 @@ class KilledProducer:
     def _kill(self, chance: random.Random, least: int, most: int, deadline_ms: float) -> None:
         while self.kills < least or (self.kills < most and SYSTEM_CLOCK.monotonic_ms() < deadline_ms):
             self._await_acknowledgement()
-            # Not a wait for something: the moment of the kill is what is drawn.
+            # This waits for no condition: the time of the kill is random.
             self._stopped.wait(SHORTEST_LIFE_S * (LONGEST_LIFE_S / SHORTEST_LIFE_S) ** chance.random())
             self.broker.kill()
             self.broker.start()
@@ -127,7 +127,7 @@ class KilledProducer:
                 return self.acknowledged > before or self._crash is not None
 
             assert self._changed.wait_for(is_new, BUDGET_S), (
-                f"nothing acknowledged {BUDGET_S} s after a start"
+                f"no acknowledgement within {BUDGET_S} s of a start"
             )
         assert self._crash is None, self._crash
         self.recoveries_ms.append(SYSTEM_CLOCK.monotonic_ms() - begun_ms)
@@ -170,10 +170,12 @@ class KilledProducer:
         return note
 
     def check_each_was_answered_once(self) -> None:
-        """By its callbacks and by its future, after :meth:`run`."""
+        """Check after :meth:`run` that the callbacks and the future of each send had one outcome."""
         not_once = {str(send): self._calls[send] for send, _ in self._futures if self._calls[send] != 1}
         assert not_once == {}
         failed = {send for send, _ in self.failures}
         for send, future in self._futures:
             assert future.is_done, f"{send} has no outcome"
-            assert (future.exception is not None) == (send in failed), f"{send} was told both"
+            assert (future.exception is not None) == (send in failed), (
+                f"{send} was reported as both acknowledged and failed"
+            )

@@ -1,4 +1,4 @@
-"""What the tests of reading and of writing formats 0 and 1 have in common: records, codecs, formats."""
+"""Records, codecs and formats shared by the tests that read and write formats 0 and 1."""
 
 from __future__ import annotations
 

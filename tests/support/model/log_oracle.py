@@ -1,4 +1,4 @@
-"""A log as a list of records, the slow and obvious ``UnifiedLog``; and how tests make and read batches."""
+"""A model of a log as a list of records, the slow and simple ``UnifiedLog``, and helpers for batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafkacore.record import Compression, RecordBatchBuilder, read_batches
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.clock import VirtualClock
 
-#: The wall time of tests, and of the records in them if they do not say otherwise.
+#: Wall-clock time of tests, and the default timestamp of their records.
 NOW_MS = 1_700_000_000_000
 TOPIC = "flights"
 TP = TopicPartition(TOPIC, 0)
@@ -35,7 +35,7 @@ def batch(
     is_control: bool = False,
     step_ms: int = 1,
 ) -> memoryview:
-    """A batch as a producer sends it. ``producer``: id, epoch, base sequence."""
+    """Return a batch as a producer sends it. ``producer`` is its id, epoch and base sequence."""
     builder = RecordBatchBuilder(1 << 24, compression)
     for index, value in enumerate(values):
         builder.append(timestamp + index * step_ms, b"key", value)
@@ -58,7 +58,7 @@ def open_manager(
     time: VirtualClock | None = None,
     **config: object,
 ) -> LogManager:
-    """A manager without a thread; ``config`` are topic keys with underscores."""
+    """Open a manager without a thread. ``config`` contains topic configs, with underscores."""
     configs = {key.replace("_", "."): str(value) for key, value in config.items()}
     return LogManager(
         data_dir,
@@ -72,7 +72,7 @@ def open_manager(
 
 
 def make_log(manager: LogManager) -> UnifiedLog:
-    """The one partition that most tests work with."""
+    """Create the partition that most tests use."""
     if TOPIC not in manager.topics():
         manager.create_topic(TOPIC, 1, TOPIC_ID, {})
     return the_log(manager)
@@ -85,7 +85,7 @@ def the_log(manager: LogManager) -> UnifiedLog:
 
 
 def read_all(log: UnifiedLog, max_bytes: int = 1 << 20) -> list[LogRecord]:
-    """Every readable record, by as many reads as it takes."""
+    """Return every readable record, in as many reads as needed."""
     records: list[LogRecord] = []
     offset = log.log_start_offset
     while offset < log.high_watermark:
@@ -105,7 +105,7 @@ def records_of(data: memoryview) -> list[LogRecord]:
 
 
 class OracleLog:
-    """What a log must answer, by looking through all of it."""
+    """The expected results of a log, found by a search of the whole list."""
 
     def __init__(self) -> None:
         self.batches: list[list[LogRecord]] = []

@@ -1,6 +1,6 @@
-"""The broker's storage as a list in memory: the slow, obvious version of ``kafkacore.broker.log``.
+"""A model of the broker's storage as a list in memory, the slow and simple ``kafkacore.broker.log``.
 
-``sync`` decides when the high watermark moves, so that a test can stand between an append and its safety.
+``sync`` advances the high watermark, so that a test can run code between an append and its flush.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
 
 class MemoryLog:
-    """One partition. ``failure`` says why it is offline."""
+    """One partition. ``failure`` is the reason why it is offline."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, bytes]] = []
@@ -63,7 +63,7 @@ class MemoryLog:
         self.fetched_bytes = 0
         self.failure: str | None = None
         self.producers: list[ProducerStateEntry] = []
-        #: Epochs and the offsets that they begin at.
+        #: Leader epochs and their start offsets.
         self.epochs = [(0, 0)]
         self.sync_at_once = True
         self.read_count = 0
@@ -164,7 +164,7 @@ class MemoryLog:
 
 
 class MemoryLogManager:
-    """All partitions; what ``LogManager`` is to the broker."""
+    """All partitions, with the interface of ``LogManager``."""
 
     def __init__(self) -> None:
         self.default_config: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Oracle: murmur2 as slow and plain as it reads in the algorithm's description, 32 bits by masks."""
+"""A reference implementation of murmur2, written like its description with 32-bit masks."""
 
 MASK = 0xFFFFFFFF
 

@@ -1,7 +1,6 @@
-"""Faults of the network at random: a thread that sets and lifts those of a proxy until it is told to stop.
+"""Random network faults: a thread that sets and lifts faults of a proxy until it is stopped.
 
-A proxy and a seed in; after :meth:`stop`, or leaving the block, a network without faults whose connections
-were all reset. Does not know: who uses the network.
+After :meth:`stop`, or at the end of the block, the network has no faults and all connections have been reset.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ FETCH = 1
 
 
 class NetworkChaos:
-    """``with NetworkChaos(proxy, seed): …``. No fault that stops all lasts over ``longest_s`` seconds."""
+    """``with NetworkChaos(proxy, seed): …``. Total outages last up to ``longest_s`` seconds."""
 
     def __init__(self, proxy: FaultProxy, seed: int, *, longest_s: float = 0.7) -> None:
         self._proxy = proxy

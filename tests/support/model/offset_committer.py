@@ -1,8 +1,4 @@
-"""One who commits offsets of a group without rest, while the broker is killed under it; and what it was told.
-
-A broker's address in; the last offset that was acknowledged, and the last that was sent, out. Does not know:
-who kills the broker.
-"""
+"""A client that continuously commits offsets while the broker is killed, and its results."""
 
 from __future__ import annotations
 
@@ -17,12 +13,12 @@ from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 
-#: What a coordinator says that is on its way back.
+#: Error codes of a coordinator that is restarting.
 COMES_BACK = (14, 15, 16)
 
 
 class OffsetCommitter(threading.Thread):
-    """Commits 1, 2, 3, … for a partition of a topic; several partitions in one request, all the same."""
+    """Commits 1, 2, 3, … as the offset of a topic's partitions, all of them in one request."""
 
     def __init__(self, servers: str, group: str, topic: str, partitions: int) -> None:
         super().__init__(name=f"committer-{group}")
@@ -31,9 +27,9 @@ class OffsetCommitter(threading.Thread):
         self._topic = topic
         self._partitions = partitions
         self._stopping = threading.Event()
-        #: The broker said 0 to this one.
+        #: Last offset that the broker acknowledged.
         self.acknowledged = 0
-        #: This one may have been committed.
+        #: Last offset that was sent, and therefore may be committed.
         self.sent = 0
         self.findings: list[str] = []
 
@@ -47,7 +43,7 @@ class OffsetCommitter(threading.Thread):
                 with Line(self._servers) as broker:
                     self._commit_on(broker)
             except (OSError, AssertionError):
-                # It has been killed; the next connection may find it again.
+                # The broker was killed; the next connection may find it again.
                 SYSTEM_CLOCK.sleep_ms(5)
 
     def _commit_on(self, broker: Line) -> None:
@@ -68,13 +64,13 @@ class OffsetCommitter(threading.Thread):
             if codes == {0}:
                 self.acknowledged = self.sent
             elif not codes <= set(COMES_BACK):
-                self.findings.append(f"{self.group}: commit {self.sent} was answered {codes}")
+                self.findings.append(f"{self.group}: commit of {self.sent} returned {codes}")
 
     def check(self, broker: Line) -> None:
-        """What is committed is what was acknowledged, or was sent after it; the same for all partitions."""
+        """Check that all partitions have the same committed offset, acknowledged or sent later."""
         found = self.fetched(broker)
         if len(set(found)) != 1:
-            self.findings.append(f"{self.group}: a commit was torn: {found}")
+            self.findings.append(f"{self.group}: a commit was stored for some partitions only: {found}")
         elif not max(self.acknowledged, -1) <= max(found[0], 0) <= self.sent:
             self.findings.append(
                 f"{self.group}: {found[0]} is committed, {self.acknowledged} acknowledged, {self.sent} sent"
@@ -91,7 +87,7 @@ class OffsetCommitter(threading.Thread):
             if answer.error_code == 0:
                 return [one.committed_offset for one in answer.topics[0].partitions]
             if answer.error_code not in COMES_BACK:
-                self.findings.append(f"{self.group}: a fetch was answered {answer.error_code}")
+                self.findings.append(f"{self.group}: a fetch returned error {answer.error_code}")
             broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group]), 4)
             return []
 

@@ -1,4 +1,4 @@
-"""The group coordinator's log and offsets on logs in memory, beside groups that do as they are told."""
+"""The group coordinator's log and offsets, on logs in memory and with scripted groups."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ NODE = 1
 
 
 class RecordingGroups:
-    """What offsets ask of groups, answered as a test sets it; what the log tells them, noted."""
+    """Stands in for the groups: returns scripted answers, and records calls from the log."""
 
     def __init__(self) -> None:
         self.known: dict[str, GroupMetadataValue | None] = {}
         self.loaded: list[str] = []
         self.unloaded: list[int] = []
         self.refusal: KafkaError | None = None
-        #: Topics that members of any group consume.
+        #: Topics to which members of any group are subscribed.
         self.subscribed: set[str] = set()
         self.expiry: OffsetExpiry | None = OffsetExpiry(None)
         self.are_empty = True
@@ -89,7 +89,7 @@ class RecordingGroups:
 
 
 class OffsetsHarness:
-    """A coordinator of one node and a topic ``t`` of four partitions; nothing is safe before :meth:`sync`."""
+    """A coordinator of one node and a topic ``t`` of four partitions. Only :meth:`sync` flushes writes."""
 
     def __init__(
         self,
@@ -128,14 +128,14 @@ class OffsetsHarness:
                 log.sync_at_once = False
 
     def restarted(self) -> OffsetsHarness:
-        """A coordinator that begins with the logs of this one, and has loaded them."""
+        """Return a coordinator that has loaded the logs of this one."""
         other = OffsetsHarness(self.config.data_dir, self.logs, self.clock)
         other.log.start()
         other.wait_for_load()
         return other
 
     def wait_for_load(self) -> None:
-        """Until every partition is loaded, or has failed. The loader is a thread of its own."""
+        """Wait until every partition is loaded or has failed. The loader is a separate thread."""
 
         def is_loaded() -> bool:
             self.turn()
@@ -145,7 +145,7 @@ class OffsetsHarness:
         self.turns()
 
     def turn(self) -> None:
-        """One turn of the network thread."""
+        """Run one iteration of the network thread."""
         self.replica_manager.complete_delayed()
         self.timer.advance(self.clock.monotonic_ms())
 
@@ -160,7 +160,7 @@ class OffsetsHarness:
         return TopicPartition(OFFSETS_TOPIC, self.log.partition_for(group_id))
 
     def sync(self, group_id: str = "g") -> None:
-        """The disk has what has been written for a group."""
+        """Flush everything that was written for a group."""
         self.log_of(group_id).sync()
         self.replica_manager.on_high_watermark(self.place_of(group_id), 0)
         self.turns()
@@ -168,7 +168,7 @@ class OffsetsHarness:
     def commit(
         self, *offsets: tuple[str, int, int], group_id: str = "g", metadata: str = "", **committer: Any
     ) -> list[list[int]]:
-        """Commit (topic, partition, offset); the answer is in the list once there is one."""
+        """Commit (topic, partition, offset). The returned list contains the response once it is complete."""
         answers: list[list[int]] = []
         wanted = [
             OffsetToCommit(topic, self.id_of(topic), partition, offset, -1, metadata)
@@ -185,7 +185,7 @@ class OffsetsHarness:
         return found.topic_id
 
     def fetched(self, group_id: str = "g") -> list[Any]:
-        """The code, and (topic, partition) → offset; once there is an answer."""
+        """Return the code and (topic, partition) → offset, once the response is complete."""
         answers: list[Any] = []
 
         def on_done(code: int, found: Any) -> None:
@@ -200,13 +200,13 @@ class OffsetsHarness:
         return answers
 
     def committed(self, group_id: str = "g") -> Any:
-        """What a group has committed, all of it being safe."""
+        """Return the offsets that a group has committed, after a flush."""
         self.sync(group_id)
         (answer,) = self.fetched(group_id)
         return answer
 
 
 def noted() -> tuple[list[int], Callable[[int], None]]:
-    """A list, and an ``on_safe`` that notes its codes there."""
+    """Return a list and an ``on_safe`` callback that appends its codes to the list."""
     codes: list[int] = []
     return codes, codes.append

@@ -1,4 +1,4 @@
-"""A process that stands still: SIGSTOP, waited for until it holds."""
+"""Suspend a process with SIGSTOP, and wait until it is stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eventually import eventually
 
 @contextmanager
 def paused(pid: int) -> Iterator[None]:
-    """Nothing of ``pid`` runs within the block. The signal alone is not enough: it takes effect later."""
+    """Suspend ``pid`` within the block. The wait is necessary because the signal takes effect later."""
     os.kill(pid, signal.SIGSTOP)
     try:
         eventually(lambda: _all_threads_stopped(pid))

@@ -1,7 +1,7 @@
-"""Access control entries, users and quotas of a broker, as somebody knows them who was told of each change.
+"""ACLs, users and quotas of a broker on a disk that loses power, and the state that a client expects.
 
-A chance and a broker in; what is found to be otherwise out. Changes go through the broker's own handlers,
-some of them several entries at once. Does not know: pytest, disks.
+Changes are made through the broker's own handlers, some with several entries at once. The findings are
+returned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafkacore.protocol.generated.describe_acls import DescribeAclsRequest
 from kafkacore.protocol.generated.describe_client_quotas import DescribeClientQuotasRequest
 from kafkacore.protocol.generated.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 
-#: Of a broker that has such entries.
+#: Configuration of a broker with ACLs.
 CONFIG: Final = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
 NAMES: Final = ("a", "b", "c")
 READ, DENY, ALLOW, LITERAL, TOPIC, SCRAM_SHA_256 = 3, 2, 3, 3, 2, 1
@@ -30,18 +30,18 @@ State = dict[Hashable, Any]
 
 
 class Rights:
-    """Changes some of them at each :meth:`change`, and judges what a broker has by :meth:`judge`."""
+    """Makes random changes with :meth:`change`, and checks the state of a broker with :meth:`judge`."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        #: What is true, as far as was answered.
+        #: State after the last answered change.
         self.answered: State = {}
-        #: What is true if the change has come through that nobody has answered.
+        #: State if the unanswered change, if any, was applied.
         self._pending: State | None = None
         self.changes = 0
 
     def change(self, broker: BrokerInHand) -> list[str]:
-        """One change; what is wrong with its answer."""
+        """Make one change and return what is wrong with its response."""
         number = self.changes % 3
         self.changes += 1
         state = dict(self.answered)
@@ -55,7 +55,7 @@ class Rights:
         return []
 
     def judge(self, broker: BrokerInHand) -> list[str]:
-        """What a broker has that is neither what was answered nor what was asked for last."""
+        """Return each difference to both the last answered state and the state that was requested last."""
         found = found_in(broker)
         possible = [self.answered, *([] if self._pending is None else [self._pending])]
         wrong = [] if found in possible else [f"rights are {found}, not one of {possible}"]
@@ -63,7 +63,7 @@ class Rights:
         return wrong
 
     def _acls(self, broker: BrokerInHand, state: State) -> Any:
-        """One name's entries, which come and go together."""
+        """Create or delete the entries of one name together."""
         name = self._chance.choice(NAMES)
         keys = [(name, principal) for principal in ("User:x", "User:y")]
         if keys[0] in state:
@@ -107,7 +107,7 @@ class Rights:
         return broker.ask(shape(deletions=gone, upsertions=made)).results
 
     def _quota(self, broker: BrokerInHand, state: State) -> Any:
-        """Of two users at once."""
+        """Change the quotas of two users in one request."""
         shape = AlterClientQuotasRequest
         entries = []
         is_removal = ("quota", NAMES[0]) in state and self._chance.random() < 0.3
@@ -124,7 +124,7 @@ class Rights:
 
 
 def found_in(broker: BrokerInHand) -> State:
-    """What a broker says of its entries, users and quotas."""
+    """Return the ACLs, users and quotas that a broker reports."""
     found: State = {}
     for resource in broker.ask(DescribeAclsRequest(**_any_acl())).resources:
         found |= {(resource.resource_name, acl.principal): acl.permission_type for acl in resource.acls}

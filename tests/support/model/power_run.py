@@ -1,8 +1,7 @@
-"""A broker on a disk that loses its power at random moments, and clients that know what they were told.
+"""A broker on a disk that loses power at random times, and clients that check acknowledged operations.
 
-A seed in; findings out. Requests go through the broker's own handlers, so that what counts is what a
-client was answered. Between losses of power the process may be killed or stopped, too. Does not know:
-pytest.
+Everything is derived from a seed. Requests pass through the broker's own handlers, so that guarantees are
+checked against its responses. Between power failures, the process may also be killed or stopped.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import PowerLossError, SimulatedDisk
 
 NAMES = ("a", "b")
-#: The topic that a group commits for; it stays.
+#: The topic whose offsets a group commits; it is never deleted.
 KEPT = "kept"
 GROUP = "group"
 OFFSETS = "__consumer_offsets"
@@ -50,16 +49,16 @@ CONFIG = {
     "port": 0,
     "log_retention_ms": -1,
     "offsets_topic_num_partitions": 2,
-    # Small, so that what a group has committed is compacted again and again.
+    # Small, so that committed offsets are compacted frequently.
     "offsets_topic_segment_bytes": 700,
 }
-#: Of so many sectors that what is lost in one has others on both of its sides. For each fourth seed.
+#: Segment size of every fourth seed: a lost sector then has other sectors before and after it.
 LARGE_SEGMENT = 20_000
 LOADING = 14
 
 
 def _until_power_is_lost(run: Callable[[PartitionLoader], None]) -> Callable[[PartitionLoader], None]:
-    """The loader's thread dies with the power, and says nothing."""
+    """Run the loader's thread, and ignore the power failure that ends it."""
 
     def guarded(loader: PartitionLoader) -> None:
         with suppress(PowerLossError):
@@ -70,13 +69,13 @@ def _until_power_is_lost(run: Callable[[PartitionLoader], None]) -> Callable[[Pa
 
 @dataclass
 class Partition:
-    """One partition as its writer knows it. A record's offset is its index."""
+    """One partition as its producer knows it. A record's offset is its index."""
 
     appended: list[bytes] = field(default_factory=list)
-    #: Batches by the offset of their first record, as they may be sent again.
+    #: Batches by the offset of their first record, for retries.
     batches: dict[int, bytes] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
-    #: Offset behind what was acknowledged.
+    #: Offset after the last acknowledged record.
     safe: int = 0
     asked_start: int = 0
     start: int = 0
@@ -92,14 +91,14 @@ class Topic:
 
 @dataclass
 class PowerRun:
-    """Call :meth:`run`.
+    """One run with a seed; call :meth:`run`.
 
     Parameters
     ----------
     flush:
-        The broker's. With "os", what was acknowledged may be lost with the power, but only from the end on.
+        The broker's ``flush`` setting. With "os", a power failure may lose the last acknowledged records.
     break_broker:
-        Called with each broker that has been started, to plant a bug in it.
+        Called with each started broker, to plant a defect in it.
     """
 
     seed: int
@@ -108,7 +107,7 @@ class PowerRun:
     break_broker: Callable[[BrokerInHand], None] = lambda broker: None
     findings: list[str] = field(default_factory=list)
     topics: dict[str, Topic] = field(default_factory=dict)
-    #: Topics of which a call had not come back when the power went.
+    #: Topics with a request that had no response at the power failure.
     open: set[str] = field(default_factory=set)
     gone: set[Any] = field(default_factory=set)
     producer_ids: set[int] = field(default_factory=set)
@@ -116,7 +115,7 @@ class PowerRun:
     lost: int = 0
     states: int = 0
     cluster_id: str = ""
-    #: Offsets committed so far, 1, 2, 3 …; the last that was sent, and the last that was confirmed or seen.
+    #: Committed offsets are 1, 2, 3, …: the last one sent, and the last one confirmed or read back.
     commit_sent: int = 0
     commit_safe: int = 0
     cleanings: int = 0
@@ -125,14 +124,14 @@ class PowerRun:
         self.chance = random.Random(self.seed)
         self.disk = SimulatedDisk()
         self.broker: BrokerInHand | None = None
-        #: Answers to come, and to what.
+        #: Pending responses and what they belong to.
         self._waiting: list[tuple[list[Any], TopicPartition, Partition, int]] = []
         self._commits: list[tuple[list[Any], int]] = []
         self.rights = Rights(random.Random(self.seed))
         self.deciding = VirtualClock(start_ms=NOW_MS, seed=self.seed)
 
     def run(self, losses: int) -> list[str]:
-        """Lose the power ``losses`` times; what was found to be broken after each of them."""
+        """Cut the power ``losses`` times and return the violations found after each time."""
         with patch.object(PartitionLoader, "_run", _until_power_is_lost(PartitionLoader._run)):
             return self._run(losses)
 
@@ -164,7 +163,7 @@ class PowerRun:
             raise
         except Exception as error:
             where = f"seed {self.seed}, state {self.states}"
-            raise AssertionError(f"{where}: the start has failed: {error!r}") from error
+            raise AssertionError(f"{where}: the start failed: {error!r}") from error
         self.break_broker(self.broker)
         return self.broker
 
@@ -235,8 +234,8 @@ class PowerRun:
         return broker
 
     def _adopt(self, broker: BrokerInHand) -> None:
-        """Clients find out what is there, and go on from that with new producer ids."""
-        assert self.cluster_id in ("", broker.cluster_id), "another cluster id"
+        """Let the clients read the current state, and continue from it with new producer ids."""
+        assert self.cluster_id in ("", broker.cluster_id), "the cluster id has changed"
         self.cluster_id = broker.cluster_id
         found = broker.logs.topics()
         for name in sorted(self.open | set(self.topics)):
@@ -272,7 +271,7 @@ class PowerRun:
             for index, partition in enumerate(topic.partitions)
         ]
 
-    # ---- What clients do ----------------------------------------------------------------------------------
+    # ---- Operations of clients ----------------------------------------------------------------------------
 
     def _produce(self, broker: BrokerInHand) -> None:
         places = [place for place in self._all() if place[0].topic not in self.open]
@@ -315,7 +314,7 @@ class PowerRun:
     def _give_batch(self, broker: BrokerInHand, tp: TopicPartition, records: Any) -> list[Any]:
         data = ProduceRequest.PartitionProduceData(index=tp.partition, records=records)
         topic = ProduceRequest.TopicProduceData(name=tp.topic, partition_data=[data])
-        # What is acknowledged with acks=1 is as safe as with acks=all.
+        # A record acknowledged with acks=1 is as durable as one with acks=all.
         acks = -1 if broker.given % 2 else 1
         return broker.give(frame_of(ProduceRequest(acks=acks, timeout_ms=10**6, topic_data=[topic]), 9))
 
@@ -331,7 +330,9 @@ class PowerRun:
     def _new_producer_id(self, broker: BrokerInHand) -> int:
         message = broker.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
         if message.error_code or message.producer_id in self.producer_ids:
-            self.findings.append(f"producer id {message.producer_id} again, error {message.error_code}")
+            self.findings.append(
+                f"producer id {message.producer_id} was assigned twice, error {message.error_code}"
+            )
         self.producer_ids.add(message.producer_id)
         return int(message.producer_id)
 
@@ -343,7 +344,7 @@ class PowerRun:
         self._commits.append((broker.give(frame_of(message, 8)), self.commit_sent))
 
     def _judge_commit(self, broker: BrokerInHand, keeps_all: bool) -> None:
-        """What was confirmed, or seen after a start, is not taken back."""
+        """Check that an offset that was confirmed, or read after a start, is not lost."""
         if OFFSETS not in broker.logs.topics() and not self.commit_safe:
             return
         topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=KEPT, partition_indexes=[0])
@@ -361,7 +362,7 @@ class PowerRun:
         found = answer.topics[0].partitions[0].committed_offset if not answer.error_code else None
         least = self.commit_safe if self.flush == "ack" or keeps_all else 0
         if found is None or not least <= max(found, 0) <= self.commit_sent:
-            self.findings.append(f"{answer}, and {least} to {self.commit_sent} were committed")
+            self.findings.append(f"{answer}, but {least} to {self.commit_sent} were committed")
         else:
             self.commit_safe = max(found, 0)
 
@@ -393,16 +394,16 @@ class PowerRun:
             state = DeleteTopicsRequest.DeleteTopicState(name=name)
             result = broker.ask(DeleteTopicsRequest(topics=[state], timeout_ms=1000)).responses[0]
             self.gone.add(self.topics.pop(name).topic_id)
-            # What waited for it is told that it is gone.
+            # Responses that wait for a deleted topic report that it does not exist.
             self._waiting = [each for each in self._waiting if each[1].topic != name]
         if result.error_code:
             self.findings.append(f"{name}: {result}")
         self.open.discard(name)
 
-    # ---- Judgement ----------------------------------------------------------------------------------------
+    # ---- Checks -------------------------------------------------------------------------------------------
 
     def _judge(self, *, keeps_all: bool) -> None:
-        """What was answered before the end is there after it. ``keeps_all``: the power has not gone."""
+        """Check that acknowledged operations are still in effect. ``keeps_all``: the power was not cut."""
         broker = self.broker
         assert broker is not None
         found = broker.logs.topics()
@@ -411,7 +412,7 @@ class PowerRun:
                 self.findings.append(f"topic {name} is {found.get(name)}")
         returned = {state.topic_id for state in found.values()} & self.gone
         if returned:
-            self.findings.append(f"{returned} were deleted, and are there")
+            self.findings.append(f"{returned} were deleted, but exist")
         self._judge_commit(broker, keeps_all)
         self.findings += self.rights.judge(broker)
         for tp, partition in self._all():
@@ -423,7 +424,7 @@ class PowerRun:
     ) -> None:
         try:
             log = broker.logs.log(tp)
-            assert log is not None, "there is no log"
+            assert log is not None, "the log does not exist"
             records = read_all(log)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
             self.findings.append(f"{tp}: {error!r}")
@@ -432,18 +433,22 @@ class PowerRun:
         least = partition.safe if self.flush == "ack" or keeps_all else 0
         self.lost += max(partition.safe - end, 0)
         if not least <= end <= len(partition.appended):
-            self.findings.append(f"{tp}: ends at {end}, {least} of {len(partition.appended)} were safe")
+            self.findings.append(
+                f"{tp}: ends at {end}, but {least} of {len(partition.appended)} records were acknowledged"
+            )
         if not partition.start <= start <= max(partition.asked_start, partition.start):
-            self.findings.append(f"{tp}: begins at {start}, was asked to at {partition.asked_start}")
+            self.findings.append(
+                f"{tp}: begins at {start}, but records before {partition.asked_start} were to be deleted"
+            )
         if log.high_watermark != end:
             self.findings.append(f"{tp}: shows {log.high_watermark} of {end}")
         expected = list(enumerate(partition.appended[:end]))[start:]
         if [(record.offset, record.value) for record in records] != expected:
-            self.findings.append(f"{tp}: {records} is not what was appended from {start} to {end}")
+            self.findings.append(f"{tp}: {records} differ from what was appended from {start} to {end}")
         self._judge_repeat(broker, tp, partition, end)
 
     def _judge_repeat(self, broker: BrokerInHand, tp: TopicPartition, partition: Partition, end: int) -> None:
-        """The last batch is sent again: it must be known, and not be there twice."""
+        """Send the last batch again: it must be recognized as a duplicate and must not be appended."""
         start = broker.logs.log(tp).log_start_offset
         firsts = [first for first in partition.batches if start <= first and partition.ends[first] <= end]
         if not firsts:
@@ -455,4 +460,6 @@ class PowerRun:
         log = broker.logs.log(tp)
         assert log is not None
         if (result.error_code, result.base_offset, log.log_end_offset) != (0, first, end):
-            self.findings.append(f"{tp}: batch {first} again: {result}, and an end at {log.log_end_offset}")
+            self.findings.append(
+                f"{tp}: retry of batch {first}: {result}, and the log ends at {log.log_end_offset}"
+            )

@@ -1,8 +1,8 @@
-"""A NetworkClient that a test answers by hand: no sockets, no time of its own.
+"""A stand-in for NetworkClient that a test answers by hand, without sockets or a clock of its own.
 
-Stands where the producer's Sender expects ``kafkacore.client.NetworkClient`` and ``Metadata``. What the
-Sender sends is kept in order; :meth:`respond` and :meth:`disconnect` end the oldest request to a node at
-the next ``poll``.
+It replaces ``kafkacore.client.NetworkClient`` and ``Metadata`` for the producer's Sender. Sent requests are
+kept in order. :meth:`respond` and :meth:`disconnect` complete the oldest request to a node at the next
+``poll``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OK = 0
 
 
 def generated_request(request: BatchesRequest) -> ProduceRequest:
-    """The same request as a generated message, with the bytes of now: a retried batch may be renumbered."""
+    """Return the request as a generated message with its current bytes; a retried batch may be renumbered."""
     return ProduceRequest(
         transactional_id=request.transactional_id,
         acks=request.acks,
@@ -47,7 +47,7 @@ def generated_request(request: BatchesRequest) -> ProduceRequest:
 
 
 class TableMetadata:
-    """Metadata that are what the test says, and count what they are asked."""
+    """Metadata with the content that a test sets, and a counter of update requests."""
 
     def __init__(self, cluster: TableCluster) -> None:
         self.cluster = cluster
@@ -77,26 +77,26 @@ class TableMetadata:
 
 
 class HandClient:
-    """Requests in, the answers of the test out."""
+    """Records the requests, and returns the responses that the test sets."""
 
     def __init__(self, clock: VirtualClock, max_in_flight: int = 5) -> None:
         self.clock = clock
         self.max_in_flight = max_in_flight
         self.in_flight: list[ClientRequest] = []
         self.sent: list[ClientRequest] = []
-        #: Node that no request may go to now → for how long that is known to last.
+        #: Nodes that no request may be sent to now → how long that is known to last.
         self.unready: dict[int, float] = {}
         self.polls: list[float] = []
         self.wakeups = 0
         self.is_closed = False
-        #: Of them, those that carry no records: what the producer asks beside them.
+        #: Those of the requests that carry no records.
         self.asked: list[ClientRequest] = []
-        #: Nodes to which no connection can be made.
+        #: Nodes to which every connection fails.
         self.failed: set[int] = set()
-        #: Responses that the next poll brings.
+        #: Responses that the next poll returns.
         self.ended: list[ClientResponse] = []
 
-    # ---- What the Sender calls ---------------------------------------------------------------------------
+    # ---- Called by the Sender ----------------------------------------------------------------------------
 
     def ready(self, node: Node, now_ms: float) -> bool:
         in_flight = sum(request.node_id == node.node_id for request in self.in_flight)
@@ -146,14 +146,14 @@ class HandClient:
     def close(self) -> None:
         self.is_closed = True
 
-    # ---- What the test says ------------------------------------------------------------------------------
+    # ---- Called by the test ------------------------------------------------------------------------------
 
     def answer(self, **how: Any) -> None:
-        """End the oldest request that carries no records: ``message=…``, ``disconnected=True`` and so on."""
+        """Complete the oldest request without records: ``message=…``, ``disconnected=True`` and so on."""
         self.ended.append(ClientResponse(self.asked.pop(0), self.clock.monotonic_ms(), **how))
 
     def end(self, request: ClientRequest, **how: Any) -> None:
-        """End a produce request; a generated response becomes one as the Sender decodes it."""
+        """Complete a produce request. A generated response is converted to the Sender's type."""
         self.in_flight.remove(request)
         message = how.get("message")
         if message is not None:
@@ -169,7 +169,7 @@ class HandClient:
         by_id: bool = False,
         **more: Any,
     ) -> None:
-        """Answer the ``at``-th request in flight: an error code for all partitions, or one for each."""
+        """Answer the ``at``-th request in flight with an error code for all partitions, or one for each."""
         request = self.in_flight[at]
         topics = []
         for topic in request.request.topic_data:
@@ -197,10 +197,10 @@ class HandClient:
         self.end(request, message=ProduceResponse(responses=topics))
 
     def disconnect(self, *, timed_out: bool = False) -> None:
-        """The connection of everything in flight is gone."""
+        """Disconnect the node, which fails every request in flight."""
         for request in list(self.in_flight):
             self.end(request, disconnected=True, timed_out=timed_out)
 
     def refuse_version(self) -> None:
-        """The broker does not know the oldest request in any version that we do."""
+        """Fail the oldest request because the broker supports no version that we support."""
         self.end(self.in_flight[0], version_mismatch=UnsupportedVersionError("Produce 3 to 13, broker has 0"))

@@ -1,4 +1,4 @@
-"""A cluster snapshot as a plain table: partition → leader, as the producer's tests need it."""
+"""A cluster snapshot as a plain table of partition leaders, for the producer's tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NODES = {node_id: Node(node_id, f"broker-{node_id}", 9092) for node_id in range(
 
 
 class TableCluster:
-    """``leaders``: topic → node id of partition 0's leader, 1's, … or ``None``. One epoch for all."""
+    """``leaders``: topic → node id of the leader of partition 0, 1, … or ``None``. All epochs are equal."""
 
     def __init__(self, leaders: dict[str, list[int | None]], epoch: int = 0) -> None:
         self.leaders = leaders

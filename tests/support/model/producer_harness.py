@@ -1,7 +1,8 @@
-"""The producer's parts put together on a virtual clock, with short names for what tests do to them.
+"""The producer's parts assembled on a virtual clock, with short names for the tests.
 
-:class:`AccumulatorHarness` is a RecordAccumulator alone, :class:`SenderHarness` has a Sender and a client
-that the test answers by hand. Topic ``t`` has partitions 0 and 1 on broker 1, partition 2 on broker 2.
+:class:`AccumulatorHarness` contains only a RecordAccumulator. :class:`SenderHarness` contains a Sender and a
+client that the test answers by hand. Topic ``t`` has partitions 0 and 1 on broker 1, and partition 2 on
+broker 2.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def make_accumulator(
 
 
 class AccumulatorHarness:
-    """An accumulator, and a count of how often it woke the sender."""
+    """An accumulator, and the number of times it woke the sender."""
 
     def __init__(self, cluster: TableCluster | None = None, **changes: Any) -> None:
         self.clock = VirtualClock()
@@ -75,7 +76,7 @@ class AccumulatorHarness:
         return future
 
     def fill(self, partition: int = 0) -> int:
-        """Records until the head batch is closed because one more does not fit; how many it took."""
+        """Append records until the first batch is full and closed; return the number of its records."""
         count = 0
         queue = self.accumulator._queue(TopicPartition("t", partition))
         while not queue.is_head_full:
@@ -97,7 +98,7 @@ class AccumulatorHarness:
         return self.clock.monotonic_ms()
 
     def finish(self, batch: ProducerBatch) -> None:
-        """As the sender does after success."""
+        """Complete a batch as the sender does after success."""
         self.accumulator.incomplete.pop(batch, None)
         self.accumulator.release(batch)
         batch.complete(base_offset=0)
@@ -117,7 +118,7 @@ class IdCluster(TableCluster):
 
 
 class SenderHarness:
-    """Sender, accumulator without linger, and a client by hand."""
+    """A Sender, an accumulator without linger, and a client answered by hand."""
 
     def __init__(
         self,
@@ -155,7 +156,7 @@ class SenderHarness:
         self.accumulator.update_topic("t", self.cluster)
 
     def sequences(self, at: int = -1) -> dict[int, tuple[int, int, int]]:
-        """Partition → producer id, epoch and base sequence of the ``at``-th request that was sent."""
+        """Return partition → producer id, epoch and base sequence of the ``at``-th request that was sent."""
         return {
             partition.index: (batch.producer_id, batch.producer_epoch, batch.base_sequence)
             for topic in self.client.sent[at].request.topic_data
@@ -177,12 +178,12 @@ class SenderHarness:
         self.run()
 
     def move(self, *leaders: int | None, epoch: int) -> None:
-        """New metadata."""
+        """Move the leader in new metadata."""
         self.cluster = IdCluster({"t": list(leaders)}, epoch)
         self.metadata.cluster = self.cluster
 
     def contents(self, at: int = -1) -> dict[int, list[bytes | None]]:
-        """Partition → values of the ``at``-th request that was sent."""
+        """Return partition → values of the ``at``-th request that was sent."""
         return {
             partition.index: [record.value for batch in read_batches(partition.records) for record in batch]
             for topic in self.client.sent[at].request.topic_data
@@ -195,7 +196,7 @@ class SenderHarness:
 
 
 def outcome(future: FutureRecordMetadata) -> type[BaseException] | int | None:
-    """Error class, offset, or ``None`` while unknown."""
+    """Return the error class, the offset, or ``None`` if there was no outcome yet."""
     if future.exception is not None:
         return type(future.exception)
     return None if future.value is None else future.value.offset
@@ -211,7 +212,7 @@ def possibly_persisted(future: FutureRecordMetadata) -> bool:
 
 
 def given_id(producer_id: int = 7, producer_epoch: int = 0, error_code: int = 0) -> InitProducerIdResponse:
-    """A broker's answer to the question for an identity."""
+    """Return a broker's response to InitProducerId."""
     return InitProducerIdResponse(
         producer_id=producer_id, producer_epoch=producer_epoch, error_code=error_code
     )
@@ -220,8 +221,10 @@ def given_id(producer_id: int = 7, producer_epoch: int = 0, error_code: int = 0)
 def idempotent_harness(
     producer_id: int = 7, producer_epoch: int = 0, *, next_sequence: int | None = 0, **changes: Any
 ) -> SenderHarness:
-    """One whose producer has its identity, and is known in each partition: a record numbered just before
-    ``next_sequence`` has been acknowledged there. With ``None`` it is not known anywhere.
+    """Return a harness whose producer has an id and a sequence in each partition.
+
+    The record just before ``next_sequence`` counts as acknowledged. With ``None``, no partition knows the
+    producer.
     """
     manager = IdempotenceManager()
     harness = SenderHarness(idempotence=manager, **changes)
@@ -238,13 +241,13 @@ def idempotent_harness(
 
 
 def sequences_of(harness: SenderHarness, topic_partition: TopicPartition = TP0) -> PartitionSequences:
-    """The sequence numbers of a partition, of an idempotent harness."""
+    """Return the sequence numbers of a partition of an idempotent harness."""
     assert isinstance(harness.idempotence, IdempotenceManager)
     return harness.idempotence.id_state.sequences[topic_partition]
 
 
 def send_each(harness: SenderHarness, *values: bytes, partition: int = 0) -> list[FutureRecordMetadata]:
-    """Every value in a batch and a request of its own."""
+    """Send every value in a separate batch and request."""
     futures = []
     for value in values:
         futures.append(harness.send(value, partition))
@@ -253,7 +256,7 @@ def send_each(harness: SenderHarness, *values: bytes, partition: int = 0) -> lis
 
 
 def sent(harness: SenderHarness) -> list[tuple[bytes | None, int, int]]:
-    """Of each request for partition 0: its first value, epoch and base sequence."""
+    """Return the first value, epoch and base sequence of each request for partition 0."""
     found = []
     for at in range(len(harness.client.sent)):
         contents, sequences = harness.contents(at), harness.sequences(at)

@@ -1,7 +1,4 @@
-"""Consumer groups by chance: members, topics, racks, what members say that they owned. One seed, one group.
-
-Out: :class:`Group`. Does not know: how partitions are assigned.
-"""
+"""Random consumer groups: members, topics, racks and claims of owned partitions, determined by a seed."""
 
 from __future__ import annotations
 
@@ -23,14 +20,14 @@ RACKS = ("r1", "r2", "r3")
 
 @dataclass(frozen=True)
 class Group:
-    """What an assignor is given."""
+    """The input of an assignor."""
 
     partitions: dict[str, list[PartitionRacks]]
     subscriptions: dict[str, Subscription]
 
     @property
     def every_partition(self) -> list[TopicPartition]:
-        """All partitions that somebody subscribes to."""
+        """Return all partitions of topics that a member subscribes to."""
         wanted = {topic for sub in self.subscriptions.values() for topic in sub.topics}
         return [
             TopicPartition(topic, entry.partition)
@@ -40,7 +37,7 @@ class Group:
 
 
 def random_partitions(chance: Random, racks: bool) -> dict[str, list[PartitionRacks]]:
-    """One to six topics of one to eight partitions, often equally many."""
+    """Return one to six topics of one to eight partitions, often the same number for each."""
     usual = chance.randint(1, 8)
     found = {}
     for topic in chance.sample(("t0", "t1", "t2", "a.b", "T", "zz", "_u"), chance.randint(1, 6)):
@@ -55,7 +52,7 @@ def random_partitions(chance: Random, racks: bool) -> dict[str, list[PartitionRa
 
 
 def random_member_id(chance: Random) -> str:
-    """Short ones, which hash as they sort, long ones as brokers make them, and strange ones."""
+    """Return short ids, whose hashes sort like them, long ids as brokers create them, or unusual ids."""
     kind = chance.random()
     if kind < 0.4:
         return f"c{chance.randint(0, 99)}"
@@ -65,7 +62,7 @@ def random_member_id(chance: Random) -> str:
 
 
 def random_group(chance: Random) -> Group:
-    """A group whose members say nothing of what they owned."""
+    """Return a group whose members claim no partitions."""
     racks = chance.random() < 0.4
     partitions = random_partitions(chance, racks)
     topics = [*partitions, *(["gone"] if chance.random() < 0.1 else [])]
@@ -84,12 +81,12 @@ def random_group(chance: Random) -> Group:
 
 
 def with_random_claims(chance: Random, group: Group) -> Group:
-    """Most partitions claimed by one member, some by two, in generations that are mostly the same."""
+    """Let one member claim most partitions and two members claim some, mostly in the same generation."""
     every = group.every_partition
     members = list(group.subscriptions)
     owned: dict[str, list[TopicPartition]] = {member: [] for member in members}
     generation = {member: 5 if chance.random() < 0.8 else chance.randint(-1, 6) for member in members}
-    # Uneven: few members own much, as after many have joined.
+    # Uneven: few members own many partitions, as after many members have joined.
     owners = chance.sample(members, chance.randint(1, len(members)))
     for partition in every:
         if chance.random() < 0.85:
@@ -104,14 +101,14 @@ def with_random_claims(chance: Random, group: Group) -> Group:
 
 
 def _drop_unsubscribed(mine: list[TopicPartition], sub: Subscription) -> None:
-    # Java gives a partition back to an earlier owner without a look at what that one subscribes to now.
+    # Java returns a partition to its earlier owner without checking the owner's current subscription.
     mine[:] = [partition for partition in mine if partition.topic in sub.topics]
 
 
 def claiming(
     group: Group, owned: dict[str, list[TopicPartition]], generation: dict[str, int], chance: Random
 ) -> Group:
-    """The group, whose members own this: as the cooperative and as the eager sticky assignor hear of it."""
+    """Return the group with these claims in the forms of the cooperative and the eager sticky assignor."""
     subscriptions = {}
     for member, sub in group.subscriptions.items():
         said = generation[member]
@@ -128,12 +125,12 @@ def claiming(
 def replace_owned(
     sub: Subscription, owned: list[TopicPartition], generation: int, data: bytes
 ) -> Subscription:
-    """A subscription of version 3 with both kinds of claims."""
+    """Return a subscription of version 3 with both forms of claims."""
     return sub._replace(owned_partitions=tuple(owned), generation_id=generation, user_data=data)
 
 
 def for_cooperative(chance: Random, group: Group) -> Group:
-    """The same for the cooperative sticky assignor: some members say their generation in user data only."""
+    """Return the group for the cooperative sticky assignor, partly with the generation in user data only."""
     subscriptions = {}
     for member, sub in group.subscriptions.items():
         old = chance.random() < 0.1
@@ -143,7 +140,7 @@ def for_cooperative(chance: Random, group: Group) -> Group:
 
 
 def random_history(chance: Random, assignor: PartitionAssignor, rounds: int) -> Iterator[Group]:
-    """Rebalances of one group in which members come and go, each owning what the assignor gave it."""
+    """Yield rebalances of one group in which members come and go, each owning its last assignment."""
     group = random_group(chance)
     for generation in range(1, rounds + 1):
         yield group
@@ -158,7 +155,7 @@ def random_history(chance: Random, assignor: PartitionAssignor, rounds: int) -> 
             members[random_member_id(chance)] = some._replace(group_instance_id=None)
         partitions = dict(group.partitions)
         if chance.random() < 0.2:
-            # Never fewer than before: partitions that are gone are another test's.
+            # The number never decreases; another test covers deleted partitions.
             had = partitions.get("t1", [])
             partitions["t1"] = had + [PartitionRacks(len(had) + more) for more in range(chance.randint(1, 4))]
         group = Group(partitions, members)

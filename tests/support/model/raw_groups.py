@@ -1,7 +1,4 @@
-"""Group requests as bytes to a real broker: what each member sent and was answered, with ids made comparable.
-
-A broker's address in; a transcript out. Does not know: what is right.
-"""
+"""Group requests as bytes to a real broker, and a transcript with comparable member ids."""
 
 from __future__ import annotations
 
@@ -24,16 +21,16 @@ UUID_AT_END = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class RawGroup:
-    """Members of one group, each on a line of its own, and what all of them were told.
+    """Members of one group with a connection each, and the transcript of their responses.
 
-    In the transcript a member's id is the order in which it was first seen.
+    The transcript replaces a member id by the order in which it was first seen.
     """
 
     def __init__(self, servers: str, group_id: str) -> None:
         self._servers = servers
         self.group_id = group_id
         self._lines: dict[str, Line] = {}
-        #: Name of a member → its id.
+        #: Member ids by name.
         self.ids: dict[str, str] = {}
         self._seen: list[str] = []
         self.generation_id = -1
@@ -41,7 +38,7 @@ class RawGroup:
         self._find()
 
     def _find(self) -> None:
-        """Until the broker coordinates the group: its topic is made when somebody first asks."""
+        """Wait until the broker coordinates the group; its topic is created on the first request."""
         while True:
             found = self.line("admin").ask(FindCoordinatorRequest(coordinator_keys=[self.group_id]), 4)
             if found.coordinators[0].error_code == 0:
@@ -55,7 +52,7 @@ class RawGroup:
         return self._lines[name]
 
     def known(self, member_id: str | None) -> str | None:
-        """A member's id as all brokers would say it."""
+        """Return a member's id in the form that is the same for all brokers."""
         if not member_id:
             return member_id
         if member_id not in self._seen:
@@ -106,7 +103,7 @@ class RawGroup:
         return int(got.error_code)
 
     def join(self, name: str, **how: Any) -> int:
-        """Join, with a second request if an id is given first."""
+        """Join the group, with a second request if the broker first assigns an id."""
         self.ask_join(name, **how)
         code = self.hear_join(name)
         if code == 79:
@@ -150,7 +147,7 @@ class RawGroup:
         self.note("heartbeat", name, got.error_code)
 
     def leave(self, *members: tuple[str, str | None], version: int = 5, group_id: str | None = None) -> None:
-        """Members by name (or id, or "") and instance id."""
+        """Remove members given by name (or id, or "") and instance id."""
         who = [(self.ids.get(name, name), instance_id) for name, instance_id in members]
         if version < 3:
             message = LeaveGroupRequest(group_id=group_id or self.group_id, member_id=who[0][0])
@@ -188,7 +185,7 @@ class RawGroup:
             )  # fmt: skip
 
     def await_rebalance(self) -> None:
-        """Until the group waits for its members: a request that is to come after this must find it so."""
+        """Wait until the group is rebalancing, because the next request must find it in that state."""
         message = DescribeGroupsRequest(groups=[self.group_id])
 
         def state() -> str:
@@ -199,7 +196,7 @@ class RawGroup:
     def list_groups(
         self, *, states: tuple[str, ...] = (), kinds: tuple[str, ...] = (), version: int = 5
     ) -> None:
-        """The group alone, of those that are listed."""
+        """List groups, and keep only this one."""
         message = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
         got = self.line("admin").ask(message, version)
         mine = [

@@ -1,7 +1,4 @@
-"""A connection to a broker, with no client behind it: messages of any version, or bytes, there and back.
-
-Does not know: which broker answers, metadata, retries.
-"""
+"""A raw connection to a broker: send and receive messages of any version, or bytes."""
 
 from __future__ import annotations
 
@@ -20,8 +17,9 @@ from kafkacore.protocol import decode_response, encode_request
 
 
 class Line:
-    """One connection, inside TLS with a context, in pieces as ``cut`` says (``TlsSocket``); a ``with`` block
-    closes it. What was said is answered in its order.
+    """One connection, inside TLS if a context is given. Use it as a context manager.
+
+    ``cut`` selects the sizes in which a ``TlsSocket`` sends. Responses arrive in the order of the requests.
     """
 
     def __init__(
@@ -32,15 +30,15 @@ class Line:
         self._socket = plain if tls is None else secured(plain, host, tls, **cut)
         self._client_id = client_id
         self._correlation_id = 0
-        #: Correlation id, kind and version of each request that was said and whose answer was not heard.
+        #: Correlation id, kind and version of each request whose response has not been read.
         self._said: deque[tuple[int, type[Any], int]] = deque()
 
     def say(self, message: Any, version: int) -> None:
-        """Send a request; its answer may be heard later."""
+        """Send a request without reading its response."""
         self.say_at_once([(message, version)])
 
     def say_at_once(self, requests: Sequence[tuple[Any, int]]) -> None:
-        """Send several, in one piece: they arrive together."""
+        """Send several requests in one piece, so that they arrive together."""
         frames = b""
         for message, version in requests:
             self._correlation_id += 1
@@ -51,24 +49,24 @@ class Line:
         self._socket.sendall(frames)
 
     def hear(self) -> Any:
-        """The answer's message to the earliest request that has none."""
+        """Read and return the response to the oldest unanswered request."""
         expected, kind, version = self._said.popleft()
         correlation_id, answer = decode_response(self.hear_bytes(), kind, version)
         assert correlation_id == expected
         return answer
 
     def ask(self, message: Any, version: int) -> Any:
-        """Send a request and wait for its answer."""
-        assert not self._said, "the answer to an earlier request would be taken for this one's"
+        """Send a request and return its response."""
+        assert not self._said, "an earlier request has no response yet, which would be taken for this one's"
         self.say(message, version)
         return self.hear()
 
     def say_bytes(self, payload: bytes) -> None:
-        """Send a request as it is, behind its size."""
+        """Send a request as bytes, preceded by its size."""
         self._socket.sendall(struct.pack(">i", len(payload)) + payload)
 
     def hear_bytes(self) -> bytes:
-        """The next answer as it is, without its size."""
+        """Read the next response as bytes, without its size."""
         (size,) = struct.unpack(">i", self._read(4))
         return self._read(size)
 
@@ -79,7 +77,7 @@ class Line:
         taken = bytearray()
         while len(taken) < size:
             piece = self._socket.recv(size - len(taken))
-            assert piece, "the broker has hung up"
+            assert piece, "the broker closed the connection"
             taken += piece
         return bytes(taken)
 

@@ -1,6 +1,6 @@
-"""A log with transactions, gaps and one broken batch, drawn by Hypothesis; and what there is to be seen.
+"""A log with transactions, gaps and one corrupt batch, drawn by Hypothesis, with the visible records.
 
-Slow and obvious: a list of visible offsets, and the place of the broken batch.
+It is slow and simple: a list of visible offsets, and the place of the corrupt batch.
 """
 
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ PRODUCERS = (11, 12)
 
 
 class TransactionLog(FetchLog):
-    """Answers a fetch with those aborted transactions that reach into it, as a broker does."""
+    """Returns the aborted transactions that overlap the fetched range, as a broker does."""
 
     def __init__(self):
         super().__init__()
-        #: Producer, first offset, offset of the marker.
+        #: Producer id, first offset, offset of the marker.
         self.all_aborted = []
 
     def read(self, offset, max_bytes=1 << 30):
@@ -26,7 +26,7 @@ class TransactionLog(FetchLog):
 
 @dataclass
 class DrawnLog:
-    """A log, the offsets to be seen by each isolation level, first and last offset of the broken batch."""
+    """A log, the visible offsets by isolation level, and the first and last offset of the corrupt batch."""
 
     log: TransactionLog
     uncommitted: list = field(default_factory=list)
@@ -34,7 +34,7 @@ class DrawnLog:
     broken: tuple | None = None
 
     def visible(self, is_committed):
-        """Offsets in order, without those of the broken batch."""
+        """Return the visible offsets in order, without those of the corrupt batch."""
         first, last = self.broken or (0, -1)
         seen = self.committed if is_committed else self.uncommitted
         return [offset for offset in sorted(seen) if not first <= offset <= last]
@@ -42,7 +42,7 @@ class DrawnLog:
 
 @st.composite
 def logs(draw):
-    """A :class:`DrawnLog`; all its transactions have ended."""
+    """Draw a :class:`DrawnLog` in which all transactions have ended."""
     drawn, at = DrawnLog(TransactionLog()), 0
     open_since, pending = {}, {}
     breakable = []
@@ -81,7 +81,7 @@ def logs(draw):
 
 
 def _end(draw, drawn, at, open_since, pending):
-    """End a transaction, if one is open; the offset behind."""
+    """End a transaction if one is open, and return the next offset."""
     if not open_since:
         return at
     producer = draw(st.sampled_from(sorted(open_since)))

@@ -1,4 +1,4 @@
-"""What the columns of records are, row by row in Python: the oracle of ``ColumnBuilder``."""
+"""The columns of records, computed row by row in Python: the reference for ``ColumnBuilder``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def record_batch(
     timestamp_type: int = 0,
     headers_null_when_empty: bool = True,
 ) -> pa.RecordBatch:
-    """The record batch that the builder has to make of ``records``."""
+    """Return the Arrow record batch that the builder must create from ``records``."""
 
     def headers(record: ModelRecord) -> list[dict[str, Any]] | None:
         if not record.headers and headers_null_when_empty:

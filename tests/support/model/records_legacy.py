@@ -1,6 +1,6 @@
-"""Messages of format 0 and 1, encoded slowly and obviously: the oracle of reading them.
+"""A slow and simple encoder of message formats 0 and 1, as the reference for reading them.
 
-Compression is done by its callers: a wrapper takes the compressed set as its value.
+The caller compresses: a wrapper takes the compressed set as its value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def encode_message(
     attributes: int = 0,
     extra: bytes = b"",
 ) -> bytes:
-    """One message; ``extra`` stands behind its value, where nothing belongs."""
+    """Encode one message. ``extra`` is appended to its value, where no bytes are allowed."""
     covered = struct.pack(">BB", magic, attributes)
     if magic == 1:
         covered += struct.pack(">q", timestamp)
@@ -36,12 +36,12 @@ def encode_message(
 
 
 def encode_set(magic: int, records: list[ModelRecord]) -> bytes:
-    """The messages one behind the other, as they are."""
+    """Encode the messages as one uncompressed set."""
     return b"".join(encode_message(magic, one.offset, one.timestamp, one.key, one.value) for one in records)
 
 
 def inner_set(magic: int, records: list[ModelRecord]) -> bytes:
-    """What a wrapper of these records holds: offsets count from the first in format 1."""
+    """Encode the set inside a wrapper; in format 1, offsets are relative to the first record."""
     first = records[0].offset if magic == 1 else 0
     return b"".join(
         encode_message(magic, one.offset - first, one.timestamp, one.key, one.value) for one in records
@@ -49,13 +49,13 @@ def inner_set(magic: int, records: list[ModelRecord]) -> bytes:
 
 
 def encode_wrapper(magic: int, records: list[ModelRecord], attributes: int, compressed: bytes) -> bytes:
-    """The message around a compressed set: it has the offset of the last, and the latest time."""
+    """Encode the message around a compressed set. It has the last offset and the latest timestamp."""
     latest = max(one.timestamp for one in records)
     return encode_message(magic, records[-1].offset, latest, None, compressed, attributes)
 
 
 def as_read(magic: int, records: list[ModelRecord]) -> list[ModelRecord]:
-    """What a reader gives for them: no headers, and in format 0 no time."""
+    """Return the records as a reader returns them: without headers, and in format 0 without timestamps."""
     return [
         ModelRecord(one.offset, -1 if magic == 0 else one.timestamp, one.key, one.value) for one in records
     ]

@@ -1,6 +1,6 @@
-"""Record batches of format 2, encoded and decoded slowly and obviously: the oracle of ``kafkacore.record``.
+"""A slow and simple encoder and decoder of format 2 record batches: the reference for ``kafkacore.record``.
 
-Compression is done by its callers: both functions take the records' bytes as they are.
+The caller compresses: both functions handle the records' bytes as they are.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def _wrapped(value: int) -> int:
-    """As 64 bits hold it."""
+    """Wrap a number to 64 signed bits."""
     return (value + 2**63) % 2**64 - 2**63
 
 
@@ -70,7 +70,7 @@ def encode_records(records: list[ModelRecord], batch: ModelBatch) -> bytes:
 
 
 def encode_batch(records: list[ModelRecord], batch: ModelBatch, content: bytes | None = None) -> bytes:
-    """The whole batch; ``content`` is the records' bytes if they are not made here (compressed, broken)."""
+    """Encode the batch. ``content`` replaces the encoded records, for example by compressed bytes."""
     if content is None:
         content = encode_records(records, batch)
     times = [record.timestamp for record in records] or [-1]
@@ -114,7 +114,13 @@ class _Reader:
 
 
 def decode_records(content: bytes, count: int, base_offset: int, base_timestamp: int) -> list[ModelRecord]:
-    """The records of (plain) ``content``; ValueError if they are not exactly what it holds."""
+    """Decode the records of uncompressed ``content``.
+
+    Raises
+    ------
+    ValueError
+        The bytes are not exactly the given number of records.
+    """
     reader = _Reader(content)
     records = []
     for _ in range(count):
@@ -130,15 +136,15 @@ def decode_records(content: bytes, count: int, base_offset: int, base_timestamp:
                 raise ValueError("null header key")
             headers.append((name.decode(), record.sized()))
         if record.at != len(record.data):
-            raise ValueError("bytes left in a record")
+            raise ValueError("excess bytes in a record")
         records.append(ModelRecord(offset, timestamp, key, value, headers))
     if reader.at != len(content):
-        raise ValueError("bytes left in the batch")
+        raise ValueError("excess bytes in the batch")
     return records
 
 
 def read_all(batches: Iterable[Iterable[Record]]) -> list[ModelRecord]:
-    """The records of some ``RecordBatch``, in the model's form."""
+    """Return the records of a ``RecordBatch`` as model records."""
     return [
         ModelRecord(record.offset, record.timestamp, record.key, record.value, list(record.headers))
         for batch in batches

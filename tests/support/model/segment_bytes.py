@@ -1,4 +1,4 @@
-"""Bytes of segment files, made batch by batch."""
+"""Segment files made batch by batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkacore.record import Compression, assign_offset, encode
 def file_of(
     counts: Sequence[int], base_offset: int = 0, compression: Compression = Compression.NONE
 ) -> bytes:
-    """A batch for each count of records, at offsets one behind the other."""
+    """Return a file with a batch for each count of records, at consecutive offsets."""
     data, offset = bytearray(), base_offset
     for count in counts:
         values = [b"value %d " % (offset + index) + b"v" * 40 for index in range(count)]

@@ -1,4 +1,4 @@
-"""Reads of segment files by the objects that Spark calls: no session."""
+"""Reads of segment files by the objects that Spark calls, without a session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _header() -> dict[str, object]:
 
 
 def struct(columns: str) -> StructType:
-    """The type of some columns of ours, without a session to parse DDL."""
+    """Return the type of some of our columns. Without a session, Spark cannot parse DDL."""
     kinds = {
         "binary": "binary", "string": "string", "int": "integer", "bigint": "long", "timestamp": "timestamp",
         SPARK_TYPES["headers"]: _header(),

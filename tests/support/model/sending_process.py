@@ -1,7 +1,7 @@
-"""A process that only sends: what it was told, and how much memory it took, come out as a line of JSON.
+"""A process that sends records, and prints its results and its memory use as a line of JSON.
 
-Apart from the test, whose own memory would be measured too. Every record is told apart by its first eight
-bytes.
+It is separate from the test, whose own memory would be measured too. The first eight bytes of a record are
+unique.
 
     PYTHONPATH=tests/support python -m model.sending_process SERVERS TOPIC RECORDS SIZE PARTITIONS OPTIONS
 
@@ -27,11 +27,11 @@ SUPPORT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Sent:
-    """The line."""
+    """The printed line."""
 
     acknowledged: int
     failed: int
-    #: Bytes, at most while it sent over what it had before; the memory of its records included.
+    #: Maximum growth of the memory in bytes while it sent, including the memory of its records.
     grown: int
     elapsed_s: float
     error: str | None
@@ -40,7 +40,7 @@ class Sent:
 def send_in_a_process(
     servers: str, topic: str, records: int, size: int, partitions: int, **options: Any
 ) -> Sent:
-    """Run it to its end."""
+    """Run the process to its end and return its result."""
     command = [sys.executable, "-m", "model.sending_process", servers, topic]
     command += [str(records), str(size), str(partitions), json.dumps(options)]
     done = subprocess.run(
@@ -68,7 +68,7 @@ class _Outcomes:
 
 
 def memory(name: str) -> int:
-    """``VmRSS`` or ``VmHWM`` in bytes."""
+    """Return ``VmRSS`` or ``VmHWM`` in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024

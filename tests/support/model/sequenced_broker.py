@@ -1,7 +1,7 @@
-"""Brokers that number producers' batches by Apache Kafka's rules, and lose what they are told to lose.
+"""A model of brokers that check sequence numbers by Apache Kafka's rules, and of lost responses.
 
-Requests that a HandClient has sent in; records in a log, answers and lost connections out. Written by
-``ProducerAppendInfo`` and ``ProducerStateEntry``, as an oracle beside the embedded broker's own.
+It takes the requests that a HandClient has sent, and produces logs, responses and disconnects. It follows
+``ProducerAppendInfo`` and ``ProducerStateEntry`` and is a second reference beside the embedded broker.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from kafkacore.record import read_batches
 
 OK, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, INVALID_EPOCH = 0, 10, 45, 46, 47
 NOT_LEADER, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, FORBIDDEN = 6, 19, 20, 29
-#: Answered though the batch has been appended.
+#: Error codes returned although the batch was appended.
 AFTER_APPEND = {NOT_ENOUGH_REPLICAS_AFTER_APPEND}
 MODULUS = 2**31
 
 
 class ProducerState:
-    """Of one producer in one partition: its epoch, and first and last number and offset of its last five."""
+    """State of a producer in a partition: epoch, and sequences and offsets of its last five batches."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -31,16 +31,16 @@ class ProducerState:
 
 
 class SequencedBrokers:
-    """All the brokers of a cluster: they share a log of each partition.
+    """All brokers of a cluster, which share a log for each partition.
 
     Parameters
     ----------
     client:
-        Whose requests these are.
+        The client whose requests are processed.
     forgets_offsets:
-        A duplicate is answered as an error without an offset, as of a batch that is not among the last five.
+        Whether the error for a duplicate has no offset, as if the batch were not among the last five.
     max_records:
-        A batch of more is too large.
+        Number of records above which a batch is too large.
     """
 
     def __init__(self, client: HandClient, *, forgets_offsets: bool = False, max_records: int = 1000) -> None:
@@ -59,15 +59,15 @@ class SequencedBrokers:
         ]
 
     def know(self, partition: int, producer_id: int, epoch: int, next_sequence: int) -> None:
-        """Be as if a record of the producer, numbered just before, were in the log."""
+        """Act as if the producer's record just before this sequence were in the log."""
         state = self._states[partition, producer_id] = ProducerState(epoch)
         before = (next_sequence - 1) % MODULUS
         state.batches.append((before, before, -1))
 
-    # ---- What happens ----------------------------------------------------------------------------------
+    # ---- Events ----------------------------------------------------------------------------------------
 
     def process(self, node_id: int, code: int = OK) -> bool:
-        """A broker works the next request in; ``code`` is what it finds to be the matter otherwise."""
+        """Let a broker process the next request; ``code`` is the error it returns for a reason of its own."""
         for request in self._to(node_id):
             if id(request) not in self._answers:
                 self._answers[id(request)] = self._produce(request, code)
@@ -75,7 +75,7 @@ class SequencedBrokers:
         return False
 
     def answer(self, node_id: int) -> bool:
-        """The next answer of a broker arrives, if it has one: in the order of the requests."""
+        """Deliver the next response of a broker, if any, in the order of the requests."""
         for request in self._to(node_id):
             answer = self._answers.pop(id(request), None)
             if answer is not None:
@@ -85,7 +85,7 @@ class SequencedBrokers:
         return False
 
     def cut(self, node_id: int, *, timed_out: bool = False) -> None:
-        """The connection to a broker ends: what it has not read is gone, as are the answers."""
+        """Disconnect a broker, which loses the requests it has not read and the responses."""
         for request in self._to(node_id):
             self._answers.pop(id(request), None)
             self._client.end(request, disconnected=True, timed_out=timed_out)
@@ -134,7 +134,7 @@ class SequencedBrokers:
             if first != expected:
                 return OUT_OF_ORDER, -1
         if state is None or state.epoch != batch.producer_epoch:
-            # A producer that the partition does not know may begin anywhere.
+            # A producer unknown to the partition may start at any sequence.
             state = self._states[partition, batch.producer_id] = ProducerState(batch.producer_epoch)
         log = self.logs[partition]
         state.batches.append((first, last, len(log)))

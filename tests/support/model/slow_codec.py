@@ -1,7 +1,7 @@
-"""The oracle of the generated codecs: walks a declaration field by field, and packs with ``struct``.
+"""The reference for the generated codecs: encodes a declaration field by field with ``struct``.
 
-In: a declaration, a message object (only its attributes are looked at), a version. Out: bytes; and random
-messages, made from a declaration. Shares no code with ``wire`` nor with the generated modules.
+It reads only the attributes of a message object. It can also create random messages from a declaration. It
+shares no code with ``wire`` or the generated modules.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
 def python_name(name: str) -> str:
-    """Kafka's field name in snake case: an underscore before a capital that follows no capital."""
+    """Return Kafka's field name in snake case. An underscore precedes a capital that follows no capital."""
     out = ""
     for at, letter in enumerate(name):
         if letter.isupper() and at and not name[at - 1].isupper():
@@ -118,7 +118,7 @@ class SlowEncoder:
 
 
 class RandomMessages:
-    """Makes messages of ``message_class``, with something in every field that ``version`` has."""
+    """Creates messages of ``message_class`` with a value in every field that ``version`` has."""
 
     def __init__(self, message: Message, message_class: type, version: int, source: random.Random) -> None:
         self.message = message

@@ -1,7 +1,4 @@
-"""A test whose time was up while it waited for Spark: what Spark did, and a session for the next tests.
-
-Nothing in but the session that there is; text for the report out. Does not know: the test.
-"""
+"""A report of what Spark was doing when a test timed out, and recovery of the session for later tests."""
 
 from __future__ import annotations
 
@@ -18,21 +15,22 @@ from kafkacore.spark.session import in_time
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
-#: A worker that has been at one thing for so long writes down where it is, into the session's log.
+#: A worker that runs one task for this long writes its stack trace to the session's log.
 TRACES = {"spark.python.worker.tracebackDumpIntervalSeconds": "50"}
-#: Of each log, from its end.
+#: Bytes from the end of each log.
 TAIL_BYTES = 20_000
 
 
 def running_gateway() -> JavaGateway | None:
-    """Of this process's Spark, without importing Spark where nobody has."""
+    """Return the gateway of this process's Spark, without importing Spark if no test has."""
     pyspark = sys.modules.get("pyspark")
     return pyspark.SparkContext._gateway if pyspark is not None else None
 
 
 def describe(gateway: JavaGateway, others: dict[str, Any]) -> str:
-    """Every thread of the JVM, the end of its log and of those of ``others``, things that the test uses, of
-    which some have a ``log_file``.
+    """Describe every thread of the JVM, with the end of its log and of the logs of ``others``.
+
+    ``others`` are objects that the test uses; some have a ``log_file``.
     """
     pid = gateway.proc.pid
     parts = [
@@ -65,8 +63,9 @@ def _tail(path: Path) -> str:
 
 
 def go_on(gateway: JavaGateway) -> None:
-    """End what runs, and let this thread make a new connection: on the one that it has, the next call would
-    read the answer of the interrupted one.
+    """Stop what is running, and let this thread use a new connection to the JVM.
+
+    On its old connection, the next call would read the response of the interrupted one.
     """
     connection = gateway._gateway_client.get_thread_connection()
     if connection is not None:
@@ -83,6 +82,6 @@ def _end_jobs() -> None:
         return
     context.cancelAllJobs()
     for query in session.streams.active:
-        # One that cannot be stopped is not the next test's.
+        # A query that cannot be stopped is not the next test's problem.
         with contextlib.suppress(Exception):
             query.stop()

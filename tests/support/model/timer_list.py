@@ -1,4 +1,4 @@
-"""The timer as one would write it first: a list of tasks, searched from end to end."""
+"""The simplest timer: a list of tasks that is searched from end to end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import ceil, floor
 
 
 class TimerList:
-    """Names and deadlines in; the names whose time has come out, by millisecond."""
+    """A timer of named deadlines, which returns the names that expire, by millisecond."""
 
     def __init__(self, now_ms: float) -> None:
         self._now = floor(now_ms)
@@ -20,11 +20,11 @@ class TimerList:
         self._tasks.pop(name, None)
 
     def advance(self, now_ms: float) -> list[set[str]]:
-        """What runs, in groups of one millisecond each; what was already over when it was added first."""
+        """Return what expires, grouped by millisecond; tasks added after their deadline come first."""
         target = floor(now_ms)
         groups: dict[int, set[str]] = {}
         for name, deadline_ms in self._tasks.items():
-            # A task that was due when it was added runs with the first.
+            # A task that was due when it was added runs with the first group.
             tick = max(ceil(deadline_ms), self._now)
             if tick <= max(target, self._now):
                 groups.setdefault(tick, set()).add(name)

@@ -1,7 +1,4 @@
-"""TLS on a blocking socket, by hand: what is said can be cut into records and pieces of any size.
-
-A connected socket and a context in; a handshake, and bytes there and back. Does not know: Kafka, who listens.
-"""
+"""TLS on a blocking socket, split into records and pieces of any size."""
 
 from __future__ import annotations
 
@@ -14,19 +11,19 @@ RECEIVE_BYTES = 64 * 1024
 
 
 class TlsSocket:
-    """One end of a connection; one thread may hear while another says.
+    """One end of a connection; one thread may receive while another sends.
 
     Parameters
     ----------
     piece_bytes:
-        Most of the stream that is sent at once, from the first byte of the handshake on.
+        Maximum bytes sent to the socket at once, from the first byte of the handshake on.
     record_bytes:
-        Most plaintext in a TLS record.
+        Maximum plaintext bytes in a TLS record.
 
     Attributes
     ----------
     raw_bytes:
-        What came by the socket, the handshake counted.
+        Bytes received from the socket, including the handshake.
     """
 
     def __init__(
@@ -48,7 +45,7 @@ class TlsSocket:
         self.engine = context.wrap_bio(self._in, self._out, is_server, server_name)
 
     def shake_hands(self) -> None:
-        """Until both sides agree. What this side does not like, it tells the other, and raises."""
+        """Complete the handshake. On failure, send the alert to the other side, then raise."""
         while True:
             try:
                 self.engine.do_handshake()
@@ -58,7 +55,7 @@ class TlsSocket:
                 self._receive()
             except ssl.SSLError:
                 self._flush()
-                # Else what is unread resets the connection, and the other side never reads why.
+                # Otherwise unread data resets the connection, and the other side cannot read the alert.
                 self.socket.shutdown(socket.SHUT_WR)
                 while self.socket.recv(RECEIVE_BYTES):
                     continue
@@ -66,7 +63,7 @@ class TlsSocket:
         self._flush()
 
     def recv(self, size: int = RECEIVE_BYTES) -> bytes:
-        """What the other side says next; nothing when it has said goodbye."""
+        """Return the next bytes from the other side, or none after its close_notify."""
         while True:
             try:
                 with self._lock:
@@ -77,27 +74,27 @@ class TlsSocket:
                 return b""
 
     def sendall(self, data: bytes) -> None:
-        """Say all of it, in records and pieces of this end's size."""
+        """Send all bytes, in records and pieces of this end's size."""
         with self._lock:
             for start in range(0, len(data), self._record_bytes):
                 self.engine.write(data[start : start + self._record_bytes])
             self._flush()
 
     def say_goodbye(self) -> None:
-        """Nothing more will be said."""
+        """Send close_notify."""
         with self._lock:
             with contextlib.suppress(ssl.SSLError):
                 self.engine.unwrap()
             self._flush()
 
     def close(self) -> None:
-        """Without a goodbye."""
+        """Close the socket without a close_notify."""
         self.socket.close()
 
     def _receive(self) -> None:
         came = self.socket.recv(RECEIVE_BYTES)
         if not came:
-            raise EOFError("the other side has gone without a goodbye")
+            raise EOFError("the other side closed the connection without a close_notify")
         self.raw_bytes += len(came)
         self._in.write(came)
 
@@ -109,7 +106,7 @@ class TlsSocket:
 
 
 def secured(sock: socket.socket, host: str, context: ssl.SSLContext, **cut: int) -> TlsSocket:
-    """A client's end of a socket that is connected to the host, after its handshake."""
+    """Return the client's end on a socket connected to the host, after its handshake."""
     end = TlsSocket(sock, context, server_name=host, **cut)
     try:
         end.shake_hands()

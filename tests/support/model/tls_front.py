@@ -1,7 +1,7 @@
-"""A broker's TLS end that behaves as it is told: before a broker of plaintext, or before nothing at all.
+"""A TLS server with configurable behaviour, which forwards plaintext to a broker or has none.
 
-TLS of clients in, the plaintext of it to a broker, and back; what each connection did and how it ended is
-kept. Python's ``ssl`` on a blocking socket, a thread for each direction. Does not know: Kafka.
+It uses Python's ``ssl`` on a blocking socket, with a thread for each direction, and records what each
+connection did and how it ended.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ LINGER_ZERO = struct.pack("ii", 1, 0)
 
 @dataclass
 class Manners:
-    """How a front treats what it says to its clients.
+    """Behaviour of a server towards its clients.
 
     Attributes
     ----------
     piece_bytes:
-        Most of the stream that is sent at once, from the first byte of the handshake on.
+        Maximum bytes sent to the socket at once, from the first byte of the handshake on.
     record_bytes:
-        Most plaintext in a TLS record.
+        Maximum plaintext bytes in a TLS record.
     farewell:
-        How a connection is ended whose broker has ended: ``notify`` says so in TLS, ``silent`` closes the
-        socket alone, ``reset`` resets it.
+        How to close a connection after the broker has closed its own: ``notify`` sends close_notify,
+        ``silent`` only closes the socket, ``reset`` resets it.
     """
 
     piece_bytes: int | None = None
@@ -42,24 +42,24 @@ class Manners:
 
 @dataclass
 class Met:
-    """A connection as the front has seen it.
+    """A connection as recorded by the server.
 
     Attributes
     ----------
     heard:
-        What the client has said inside TLS, the first 64 KiB of it.
+        The first 64 KiB of the plaintext from the client.
     heard_bytes, raw_bytes:
-        How much that was, and how much came by the socket, the handshake counted.
+        Number of plaintext bytes, and number of bytes from the socket including the handshake.
     server_name:
-        What the client has asked for (SNI).
+        Server name that the client requested (SNI).
     certificate:
-        The subject's common name of the client's certificate, if there is one.
+        Common name of the client certificate's subject, if any.
     version:
-        ``TLSv1.3`` or so, once the handshake is over.
+        TLS version, such as ``TLSv1.3``, after the handshake.
     error:
-        What OpenSSL or the system did not like.
+        Error of OpenSSL or the operating system.
     is_over:
-        Nothing more will come.
+        Whether the connection has ended.
     """
 
     heard: bytearray = field(default_factory=bytearray)
@@ -73,21 +73,21 @@ class Met:
 
 
 class TlsFront:
-    """Listens on loopback once it is made, until :meth:`close`.
+    """Listens on loopback from its construction until :meth:`close`.
 
     Parameters
     ----------
     context:
-        Of the server's side. May be replaced at any time, for the connections that come then.
+        Server-side context. It may be replaced at any time, for later connections.
     target:
-        Port of a broker on loopback that speaks without TLS; ``None``: nobody answers.
+        Port of a plaintext broker on loopback, or ``None`` for no broker.
     """
 
     def __init__(self, context: ssl.SSLContext, target: int | None = None, manners: Manners | None = None):
         self.context = context
         self.target = target
         self.manners = manners or Manners()
-        #: Every connection there was, in order.
+        #: Every connection, in order.
         self.met: list[Met] = []
         self.changed = threading.Condition()
         self._open: set[socket.socket] = set()
@@ -99,21 +99,21 @@ class TlsFront:
         self._start(self._accept)
 
     def wait_for(self, count: int = 1) -> list[Met]:
-        """The first ``count`` connections, when they are over."""
+        """Wait until the first ``count`` connections have ended, and return them."""
         with self.changed:
             done = self.changed.wait_for(lambda: sum(each.is_over for each in self.met) >= count, BUDGET_S)
             assert done, f"{self.met} have not ended"
             return self.met[:count]
 
     def drop_all(self) -> None:
-        """End all connections that stand, as if their wire had been cut."""
+        """Reset all open connections, as if the network had failed."""
         with self.changed:
             for each in self._open:
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
 
     def end_brokers(self) -> None:
-        """End all connections that stand, as if the broker had: the farewell is said."""
+        """End all open connections as if the broker had closed them, with the configured farewell."""
         with self.changed:
             for each in self._brokers:
                 with contextlib.suppress(OSError):
@@ -210,14 +210,15 @@ class TlsFront:
                 end.say_goodbye()
             if manners.farewell == "reset":
                 end.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_ZERO)
-                # Who hears the client is told of it by no more than an end, and closes.
+                # The thread that reads from the client then sees the end of the stream and closes the
+                # connection.
                 end.socket.shutdown(socket.SHUT_RD)
             else:
                 end.socket.shutdown(socket.SHUT_RDWR)
 
 
 def _common_name(engine: ssl.SSLObject) -> str | None:
-    """Of the client's certificate."""
+    """Return the common name of the client's certificate."""
     for pairs in (engine.getpeercert() or {}).get("subject", ()):
         for name, value in pairs:  # type: ignore[misc]
             if name == "commonName":

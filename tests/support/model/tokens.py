@@ -1,4 +1,4 @@
-"""Tokens for OAUTHBEARER that nobody has signed: a user's name in, what a client's token provider is out."""
+"""Unsigned tokens for OAUTHBEARER, and a token provider for clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 
 
 def unsigned_token(user: str, lifetime_s: float = 600.0, **claims: object) -> str:
-    """A JSON web token with the algorithm ``none``."""
+    """Return a JSON web token with the algorithm ``none``."""
     now = SYSTEM_CLOCK.wall_ms() / 1000
     body = {"sub": user, "iat": now, "exp": now + lifetime_s, **claims}
     return f"{_encoded({'alg': 'none'})}.{_encoded(body)}."
@@ -22,7 +22,7 @@ def _encoded(part: dict[str, object]) -> str:
 
 
 class TokenOf(AbstractTokenProvider):
-    """Gives a new token of one user whenever it is asked, and counts how often that was."""
+    """A provider that returns a new token of one user for each call, and counts the calls."""
 
     def __init__(self, user: str, lifetime_s: float = 600.0) -> None:
         self.user = user
@@ -34,5 +34,5 @@ class TokenOf(AbstractTokenProvider):
         return unsigned_token(self.user, self.lifetime_s)
 
     def expires_at_s(self) -> float:
-        """When a token that is given now does, by the clock on the wall."""
+        """Return the wall-clock time at which a token issued now expires."""
         return SYSTEM_CLOCK.wall_ms() / 1000 + self.lifetime_s

@@ -1,4 +1,4 @@
-"""Changes of topics in a broker without threads, where they are over at once."""
+"""Changes of topics in a broker without threads, where they complete immediately."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from kafkacore.broker.topics.topic_catalog import TopicCatalog
 
 
 def delete_topic(topics: TopicCatalog, name: str) -> None:
-    """Remove a topic; raises what speaks against it."""
+    """Delete a topic, or raise the error."""
     outcomes: list[object] = []
     topics.delete_soon(name, outcomes.append)
     _check(outcomes)
 
 
 def grow_topic(topics: TopicCatalog, name: str, partition_count: int) -> None:
-    """Give a topic more partitions; raises what speaks against it."""
+    """Add partitions to a topic, or raise the error."""
     outcomes: list[object] = []
     topics.grow_soon(name, partition_count, outcomes.append)
     _check(outcomes)

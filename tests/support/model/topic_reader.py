@@ -1,4 +1,4 @@
-"""A topic as our own consumer reads it, from its beginning to its end."""
+"""Read a topic with kafkacore's consumer from its beginning to its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def records_of(
     partitions: int,
     isolation_level: str = "read_uncommitted",
 ) -> Iterator[ConsumerRecord]:
-    """All records of ``topics`` that are there now."""
+    """Return all records that ``topics`` contain now."""
     places = [TopicPartition(topic, number) for topic in topics for number in range(partitions)]
     with KafkaConsumer(
         bootstrap_servers=servers, isolation_level=isolation_level, auto_offset_reset="earliest"
@@ -34,7 +34,7 @@ def records_of(
                 polled.extend(records)
 
         while not is_read():
-            # Behind the last record there may be markers, which move the position alone.
+            # Markers after the last record only advance the position.
             eventually(lambda: polled or is_read(), f"records up to {ends}", step=poll)
             yield from polled
             polled.clear()
@@ -43,13 +43,13 @@ def records_of(
 def read_log(
     servers: str, topic: str, partitions: int, isolation_level: str = "read_uncommitted"
 ) -> list[LogRecord]:
-    """All records of ``topic`` as :func:`records_of` has them, with no more of each than a judge needs."""
+    """Return all records of ``topic`` in the reduced form that a checker needs."""
     found = records_of(servers, [topic], partitions, isolation_level)
     return [LogRecord(record.partition, record.offset, record.value) for record in found]
 
 
 def await_markers(servers: str, topic: str, partitions: int) -> None:
-    """Wait until nothing of the topic is open: a commit returns when it is decided, markers come later."""
+    """Wait until no transaction of the topic is open: a commit returns before its markers are written."""
     places = [TopicPartition(topic, number) for number in range(partitions)]
     with (
         KafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed") as committed,

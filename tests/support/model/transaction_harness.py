@@ -1,9 +1,9 @@
-"""A transactional producer on a virtual clock, and a coordinator that answers as the test says.
+"""A transactional producer on a virtual clock, and a coordinator that answers as the test requests.
 
-:class:`TransactionHarness` is a SenderHarness whose manager makes transactions, of version 1 or 2. What it
-asks waits in ``client.asked``; :meth:`expect` takes the next question and :meth:`answer` answers it,
-:meth:`serve` answers all as a healthy coordinator does. The transaction's coordinator is node 2, the groups'
-node 1.
+:class:`TransactionHarness` is a SenderHarness whose manager uses transactions of version 1 or 2. Its requests
+wait in ``client.asked``. :meth:`expect` returns the next request and :meth:`answer` answers it; :meth:`serve`
+answers all requests as a healthy coordinator does. The transaction coordinator is node 2, the group
+coordinator is node 1.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from kafkacore.testing import VirtualClock
 
 ID = "pay"
 PRODUCER_ID = 7
-#: Kinds of coordinators by FindCoordinator's numbers.
+#: Coordinator types of FindCoordinator.
 GROUP, TRANSACTION = 0, 1
 COORDINATORS = {GROUP: 1, TRANSACTION: 2}
-#: With which a test has something to say besides.
+#: Maximum iterations before a missing request fails the test.
 MAX_TURNS = 20
 Asked = TypeVar("Asked")
 
@@ -65,9 +65,9 @@ class TransactionHarness(SenderHarness):
     Parameters
     ----------
     version:
-        Of transactions, as the cluster has finalized it.
+        Finalized transaction version of the cluster.
     init_producer_id_max:
-        What the coordinator speaks; below 3 it bumps no epochs.
+        Highest InitProducerId version of the coordinator; below 3 it bumps no epochs.
     """
 
     def __init__(self, version: int = 2, *, init_producer_id_max: int = 5, **changes: Any) -> None:
@@ -79,28 +79,28 @@ class TransactionHarness(SenderHarness):
         )
         super().__init__(idempotence=self.manager, clock=clock, **changes)
         self.manager.attach(self.accumulator)
-        #: Of the coordinator: what it gave last.
+        #: The producer epoch that the coordinator last returned.
         self.epoch = -1
 
     def finalize(self, version: int, init_producer_id_max: int = 5) -> None:
-        """The cluster has agreed on a version of transactions."""
+        """Finalize a transaction version in the cluster."""
         for node_id in NODES:
             self.api_versions.update(node_id, node_versions(version, init_producer_id_max))
 
-    # ---- Of the coordinator --------------------------------------------------------------------------------
+    # ---- The coordinator -----------------------------------------------------------------------------------
 
     @property
     def question(self) -> Any:
-        """What has been asked and not answered; ``None`` if that is nothing."""
+        """Return the oldest unanswered request, or ``None``."""
         return self.client.asked[0].request if self.client.asked else None
 
     def expect(self, kind: type[Asked], *, within_ms: float = 0.0) -> Asked:
-        """The next question, which is to be of this kind.
+        """Return the next request, which must be of this kind.
 
         Parameters
         ----------
         within_ms:
-            Time that may pass until it comes.
+            Maximum time until the request is sent.
         """
         for _ in range(MAX_TURNS):
             if self.client.asked:
@@ -113,22 +113,22 @@ class TransactionHarness(SenderHarness):
         return self.question
 
     def expect_nothing(self) -> None:
-        """Nothing is asked, however often the sender has its turn."""
+        """Check that no request is sent, however often the sender runs."""
         self.run(MAX_TURNS)
         assert self.client.asked == []
 
     def answer(self, error: int | dict[TopicPartition, int] = 0, **fields: Any) -> None:
-        """Answer what is asked: by an error code, of all partitions or of each; and let it be worked in."""
+        """Answer the oldest request, with an error code for all partitions or for each; run the sender."""
         self.client.answer(message=self.answer_to(self.question, error, **fields))
         self.run(2)
 
     def disconnect_coordinator(self) -> None:
-        """The connection ends before the answer."""
+        """Disconnect before the response."""
         self.client.answer(disconnected=True)
         self.run(2)
 
     def serve(self, kinds: tuple[type, ...] = (), *, within_ms: float = 0.0) -> list[Any]:
-        """Answer everything that is asked, until nothing is, or something that is not of ``kinds``."""
+        """Answer all requests until none is left or the next one is not of ``kinds``."""
         served: list[Any] = []
         if within_ms:
             self.after(within_ms)
@@ -166,7 +166,7 @@ class TransactionHarness(SenderHarness):
                     self.epoch += 1
                     fields = {"producer_id": PRODUCER_ID, "producer_epoch": self.epoch} | fields
                 return EndTxnResponse(error_code=code, **fields)
-        raise AssertionError(f"nobody answers {question!r}")
+        raise AssertionError(f"no response is defined for {question!r}")
 
     @staticmethod
     def _coordinator(question: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:
@@ -184,14 +184,14 @@ class TransactionHarness(SenderHarness):
             ]
         )
 
-    # ---- Of the user ---------------------------------------------------------------------------------------
+    # ---- The application -----------------------------------------------------------------------------------
 
     @property
     def state(self) -> State:
         return self.manager._state.current
 
     def has_added(self, topic_partition: TopicPartition) -> bool:
-        """Whether the partition is part of the transaction, so that its batches may be sent."""
+        """Return whether the partition is part of the transaction, so that its batches may be sent."""
         return topic_partition in self.manager._partitions
 
     def initialize(self) -> None:
@@ -200,7 +200,7 @@ class TransactionHarness(SenderHarness):
         result.wait(0)
 
     def begin(self) -> None:
-        """A transaction, of a producer that has been initialized if need be."""
+        """Begin a transaction, after initializing the producer if necessary."""
         if self.state is State.UNINITIALIZED:
             self.initialize()
         self.manager.begin_transaction()
@@ -213,7 +213,7 @@ class TransactionHarness(SenderHarness):
         )
 
     def acknowledge(self, **how: Any) -> None:
-        """The broker has all that it was sent."""
+        """Acknowledge all produce requests."""
         self.run(2)
         while self.client.in_flight:
             self.client.respond(**how)

@@ -1,7 +1,8 @@
-"""A transaction coordinator and brokers by Apache Kafka's rules, for one transactional id, of version 1 or 2.
+"""A model of a transaction coordinator and brokers by Apache Kafka's rules, for one transactional id.
 
-Questions that a HandClient was asked in; answers, markers in the logs and what a read_committed consumer sees
-out. Written by ``TransactionCoordinator`` and ``TransactionMetadata`` (KIP-98, 360, 890), as an oracle.
+It answers the requests of a HandClient, writes markers to the logs, and returns the records that a
+read_committed consumer sees. It supports transactions of version 1 and 2, follows ``TransactionCoordinator``
+and ``TransactionMetadata`` (KIP-98, KIP-360, KIP-890), and is the reference for the tests.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Stage(Enum):
 
 @dataclass
 class Transaction:
-    """What the coordinator knows of one."""
+    """The coordinator's state of one transaction."""
 
     partitions: set[int] = field(default_factory=set)
     offsets: dict[int, int] = field(default_factory=dict)
@@ -44,24 +45,24 @@ class Transaction:
 
 
 class TransactionalBrokers(SequencedBrokers):
-    """All brokers of a cluster, and the coordinator of the one transactional id that there is."""
+    """All brokers of a cluster, and the coordinator of the only transactional id."""
 
     def __init__(self, client: HandClient, version: int) -> None:
         super().__init__(client)
         self._version = version
         self._epoch = -1
-        #: The epoch before, and whether what made the current one may be asked for again.
+        #: The previous epoch, and whether the request that created the current one may be retried.
         self._last_epoch = -1
         self._stage = Stage.EMPTY
         self._current = Transaction()
-        #: Whose the records of the logs are.
+        #: The transaction that each record of the logs belongs to.
         self._owners: dict[int, list[Transaction]] = defaultdict(list)
         self.committed_offsets: dict[int, int] = {}
 
-    # ---- What is seen ----------------------------------------------------------------------------------
+    # ---- Reads -----------------------------------------------------------------------------------------
 
     def read_committed(self, partition: int) -> list[bytes]:
-        """Values before the first of a transaction that is open."""
+        """Return the values before the first open transaction."""
         seen = []
         for value, owner in zip(self.logs[partition], self._owners[partition], strict=True):
             if owner is self._current and self._stage in (Stage.ONGOING, Stage.PREPARED):
@@ -74,10 +75,10 @@ class TransactionalBrokers(SequencedBrokers):
     def is_open(self) -> bool:
         return self._stage in (Stage.ONGOING, Stage.PREPARED)
 
-    # ---- What happens ----------------------------------------------------------------------------------
+    # ---- Events ----------------------------------------------------------------------------------------
 
     def complete(self) -> bool:
-        """The markers of a transaction whose end is decided are written."""
+        """Write the markers of a transaction whose end is decided."""
         if self._stage is not Stage.PREPARED:
             return False
         for partition in self._current.partitions:
@@ -91,7 +92,7 @@ class TransactionalBrokers(SequencedBrokers):
         return True
 
     def ask(self, code: int = OK, *, is_lost: bool = False) -> bool:
-        """The oldest question arrives, or is answered by an error; the answer may get lost."""
+        """Handle the oldest request or answer it with an error. The response may get lost."""
         if not self._client.asked:
             return False
         question = self._client.asked[0].request
@@ -100,7 +101,7 @@ class TransactionalBrokers(SequencedBrokers):
         return True
 
     def cut_question(self) -> None:
-        """The connection ends before the oldest question arrives."""
+        """Disconnect before the oldest request arrives."""
         if self._client.asked:
             self._client.answer(disconnected=True)
 
@@ -140,14 +141,14 @@ class TransactionalBrokers(SequencedBrokers):
                     producer_id=PRODUCER_ID if gives_epoch else -1,
                     producer_epoch=self._epoch if gives_epoch else -1,
                 )
-        raise AssertionError(f"nobody answers {question!r}")
+        raise AssertionError(f"no response is defined for {question!r}")
 
     def _initialize(self, question: InitProducerIdRequest) -> int:
         if self._stage is Stage.PREPARED:
             return CONCURRENT
         if question.producer_id >= 0:
             if question.producer_epoch == self._last_epoch:
-                # Asked before, and answered; the answer did not arrive.
+                # This is a retry of a request whose response was lost.
                 return OK
             if question.producer_epoch != self._epoch:
                 return FENCED
@@ -188,7 +189,7 @@ class TransactionalBrokers(SequencedBrokers):
         if question.producer_epoch != self._epoch and not is_retry:
             return FENCED
         if self._stage is Stage.PREPARED:
-            # Of version 2 and not a repetition, it is the end of the next one already.
+            # In version 2, a request that is not a retry ends the next transaction.
             is_next = self._version > 1 and not is_retry
             return CONCURRENT if is_next or self._current.is_commit is question.committed else INVALID_STATE
         if self._stage is Stage.ONGOING:
@@ -197,7 +198,7 @@ class TransactionalBrokers(SequencedBrokers):
         if is_retry or (self._version == 1 and self._stage is Stage.COMPLETE):
             return OK if self._current.is_commit is question.committed else INVALID_STATE
         if self._version > 1 and not question.committed:
-            # Nothing arrived that would have begun it.
+            # No request that would have begun it arrived.
             self._current = Transaction(is_commit=False)
             self._epoch += 1
             self._stage = Stage.COMPLETE

@@ -1,4 +1,4 @@
-"""Kafka's primitive types, written out slowly: the oracle of ``kafkacore.wire``."""
+"""Kafka's primitive types, encoded slowly: the reference for ``kafkacore.wire``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ def zigzag(value: int) -> int:
 
 
 def encode_varint(value: int) -> bytes:
-    """Zigzag, of any width."""
+    """Encode a zigzag varint of any width."""
     return encode_unsigned_varint(zigzag(value))
 
 
 def decode_unsigned_varint(data: bytes, at: int, bits: int) -> tuple[int, int]:
-    """The value and the position behind it; ValueError if it is cut short or has more than ``bits``."""
+    """Return the value and the position after it.
+
+    Raises
+    ------
+    ValueError
+        The varint is cut short or has more than ``bits`` bits.
+    """
     value = 0
     for index in range((bits + 6) // 7):
         if at + index >= len(data):
@@ -36,13 +42,13 @@ def decode_unsigned_varint(data: bytes, at: int, bits: int) -> tuple[int, int]:
 
 
 def decode_varint(data: bytes, at: int, bits: int) -> tuple[int, int]:
-    """Zigzag."""
+    """Decode a zigzag varint."""
     raw, at = decode_unsigned_varint(data, at, bits)
     return (raw // 2 if raw % 2 == 0 else -(raw + 1) // 2), at
 
 
 def crc32c(data: bytes) -> int:
-    """CRC-32C, bit by bit."""
+    """Compute CRC-32C bit by bit."""
     remainder = 0xFFFFFFFF
     for byte in data:
         remainder ^= byte

@@ -1,15 +1,13 @@
-"""Apache Kafka itself, as one process: the judge that the integration tests hold kafkacore against.
+"""Apache Kafka as one process: the reference for the integration tests.
 
-In: a data folder and, if wanted, more lines for ``server.properties``. Out: a broker on a free loopback port.
-Does not know: kafkacore.
-
-In a test, take the session-wide fixture ``apache_kafka`` (``tests/conftest.py``); it fails, with the broker's
-log, where Apache Kafka cannot be started::
+In a test, use the session-wide fixture ``apache_kafka`` (``tests/conftest.py``). If Apache Kafka cannot be
+started, it fails with the broker's log::
 
     def test_something(apache_kafka):
         producer = KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers)
 
-By hand, until Ctrl-C, printing the bootstrap servers (``--property num.partitions=3`` configures it)::
+To start it by hand until Ctrl-C, and print the bootstrap servers (``--property num.partitions=3`` configures
+it)::
 
     PYTHONPATH=tests/support .venv/bin/python -m peers.apache_kafka [--data-dir D] [--property K=V ...]
 """
@@ -45,10 +43,10 @@ from peers.jars import (
 
 READY = "Kafka Server started"
 POLL_MS = 50.0
-#: Below the kernel's own (``ip_local_port_range``), above those of services.
+#: Below the kernel's ephemeral ports (``ip_local_port_range``) and above those of services.
 PORTS = (20_000, 32_000)
-#: Properties of a broker that is to be killed often: it is not let in again before its last session has
-#: expired, 9 s after its end by default. With these it serves after 2.5 s.
+#: Properties of a broker that is killed often. By default it cannot register until its last session expires,
+#: 9 s after its end. With these it is ready after 2.5 s.
 RESTARTS_SOON = {
     "broker.session.timeout.ms": "1000",
     "broker.heartbeat.interval.ms": "100",
@@ -59,10 +57,10 @@ RESTARTS_SOON = {
 
 
 def free_ports(count: int) -> list[int]:
-    """Free loopback ports, all different.
+    """Return free loopback ports, all different.
 
-    They are below those that the kernel gives away by itself: until whoever is to have one has started, and
-    while it starts anew, no other process gets it by asking for any.
+    They are outside the kernel's ephemeral range, so no other process is assigned one of them before the
+    broker has started, or while it restarts.
     """
     found: list[int] = []
     with contextlib.ExitStack() as held:
@@ -84,23 +82,23 @@ class ApacheKafka:
     Parameters
     ----------
     data_dir:
-        Folder for ``server.properties``, the log segments (``data/``) and what the process prints
-        (``kafka.log``). Started again on the same folder, it finds its data and listens on the same port.
+        Folder for ``server.properties``, the log segments (``data/``) and the process's output
+        (``kafka.log``). A restart on the same folder keeps the data and the port.
     properties:
         Lines of ``server.properties`` to add or to change.
     features:
-        Name → level, to be finalized when the folder is new, such as ``transaction.version``; the newest if
-        not given.
+        Feature levels by name, such as ``transaction.version``, finalized in a new folder; by default the
+        newest.
     joins:
-        Be a second broker, of the cluster whose controller that one is.
+        The Apache Kafka whose cluster this one joins as a second broker.
     to_measure:
-        Run it as a server is run, for benchmarks: a test's broker is ready sooner, and slower after that.
+        Whether to use a server's JVM options, for benchmarks. A test's broker starts faster but runs slower.
 
     Raises
     ------
     JavaToolError
-        If it cannot be started: Java or Maven is missing, or the process ended or was not ready in 60 s.
-        The message holds the end of its log.
+        It cannot be started: Java or Maven is missing, the process exited, or it was not ready within 60 s.
+        The message contains the end of its log.
     """
 
     def __init__(
@@ -135,17 +133,17 @@ class ApacheKafka:
 
     @property
     def pid(self) -> int:
-        """Of its process, for who measures it."""
-        assert self._process is not None, "it does not run"
+        """The process id, for measurements."""
+        assert self._process is not None, "Apache Kafka is not running"
         return self._process.pid
 
     @property
     def segments_dir(self) -> Path:
-        """Where the folders ``<topic>-<partition>`` lie."""
+        """The parent folder of the folders ``<topic>-<partition>``."""
         return self.data_dir / "data"
 
     def add_tls_listener(self, port: int, properties: Mapping[str, str]) -> None:
-        """Listen for clients by TLS, too; before it is started."""
+        """Add a TLS listener for clients. Call this before the start."""
         address = f"SSL://localhost:{port}"
         listeners = f"{self._common_properties()['listeners']},{address}"
         plaintext = f"PLAINTEXT://{self.bootstrap_servers}"
@@ -158,7 +156,7 @@ class ApacheKafka:
 
     def start(self) -> None:
         """Format the folder if it is new, start the process and wait until it serves clients."""
-        assert self._process is None, "it runs already"
+        assert self._process is None, "Apache Kafka is already running"
         archive_classes()
         self._start()
 
@@ -169,7 +167,7 @@ class ApacheKafka:
             run_java(
                 "kafka.tools.StorageTool",
                 "format",
-                # A leading '-' would be taken for an option.
+                # A leading '-' would be parsed as an option.
                 f"--cluster-id={self._cluster_id}",
                 "-c",
                 str(self._config),
@@ -221,12 +219,12 @@ class ApacheKafka:
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
-            # Members that die are missed soon.
+            # Allows short sessions, so that dead members are removed soon.
             "group.min.session.timeout.ms": "500",
-            # The tests' records have timestamps of long ago; retention would take them 30 s after the start.
+            # The tests' records have old timestamps; retention would delete them 30 s after the start.
             "log.retention.ms": "-1",
             "log.cleaner.dedupe.buffer.size": "8388608",
-            # Records of up to 1 MB, and what their batch adds.
+            # Records of up to 1 MB plus the overhead of their batch.
             "message.max.bytes": "4194304",
             "replica.fetch.max.bytes": "4194304",
         }
@@ -250,15 +248,15 @@ class ApacheKafka:
             return log.read().decode(errors="replace")
 
     def stop(self) -> None:
-        """Shut it down as an operator would, or kill it after 30 s. One that is not running stays so."""
+        """Shut it down as an operator would, or kill it after 30 s. This has no effect if it is stopped."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it as a power cut would (SIGKILL)."""
+        """Kill it with SIGKILL, as a power failure would."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Stop and start it on the same data and port."""
+        """Stop it and start it on the same data and port."""
         self.stop()
         self.start()
 
@@ -280,19 +278,20 @@ class ApacheKafka:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A shutdown would write out the logs of every topic, and no test reads them after the block.
+        # A shutdown would flush the logs of every topic, which no test reads after the block.
         self.kill()
 
 
 @functools.cache
 def archive_classes() -> None:
-    """Make the archive that brokers and tools are started with, once: by a broker, as it ends."""
+    """Create the class data archive that brokers and tools use; a broker writes it when it exits."""
 
     def fill(folder: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="apache-kafka-") as scratch:
             kafka = ApacheKafka(Path(scratch))
             kafka._jvm = (*kafka._jvm, f"-XX:ArchiveClassesAtExit={folder / class_archive().name}")
-            # A Java that cannot do it is slower. One that cannot start a broker at all will say so again.
+            # Without the archive, Java is slower. A Java that cannot start a broker raises the error again
+            # later.
             with contextlib.suppress(JavaToolError):
                 kafka._start()
             kafka.stop()
@@ -302,7 +301,7 @@ def archive_classes() -> None:
 
 @contextlib.contextmanager
 def started_in_scratch_folder(*, to_measure: bool = False) -> Iterator[ApacheKafka]:
-    """An Apache Kafka whose data goes when it ends."""
+    """Yield an Apache Kafka whose data is deleted at the end of the block."""
     with (
         tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder,
         ApacheKafka(Path(folder), to_measure=to_measure) as kafka,
@@ -312,16 +311,24 @@ def started_in_scratch_folder(*, to_measure: bool = False) -> Iterator[ApacheKaf
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Start Apache Kafka on a free loopback port, until Ctrl-C.")
+    parser.add_argument("--data-dir", type=Path, help="folder that keeps the data (default: a temporary one)")
     parser.add_argument(
-        "--data-dir", type=Path, help="folder that keeps its data (default: one that goes with it)"
+        "--property",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="line of server.properties to add or change",
     )
     parser.add_argument(
-        "--property", action="append", default=[], metavar="K=V", help="line of server.properties"
+        "--feature",
+        action="append",
+        default=[],
+        metavar="K=N",
+        help="finalized level of a feature in a new folder",
     )
     parser.add_argument(
-        "--feature", action="append", default=[], metavar="K=N", help="level of a feature, of a new folder"
+        "--to-measure", action="store_true", help="use a server's JVM options, for benchmarks"
     )
-    parser.add_argument("--to-measure", action="store_true", help="run it as a server is run, for benchmarks")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = options.data_dir or Path(

@@ -1,7 +1,6 @@
-"""A user without rights before Apache Kafka and before our broker, and whoever gives him some.
+"""A user without rights on Apache Kafka and on our broker, and a super user who grants rights to it.
 
-Both come over sockets and by SASL. Topics, groups and grants in; answers to the user's requests out. Does not
-know: what is asked, what is right.
+Both brokers are reached over sockets with SASL.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest
 from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest
 
-#: Who may do nothing that no entry lets him, and who may do everything.
+#: The user without rights other than by ACLs, and the super user.
 USER, ROOT = "bob", "admin"
 VERSIONS = {h.request_class: h.max_version for h in HANDLERS}
 ALLOW, LITERAL, ANY = 3, 3, 1
 
 
 def asked_until(ask: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:
-    """The first answer that is right: rights take a moment to get about."""
+    """Return the first correct response, because new rights take effect after a moment."""
     answers: list[Any] = []
 
     def asked() -> bool:
@@ -51,7 +50,7 @@ Ask = Callable[[Any, int | None], Any]
 
 
 def _make(ask: Ask, topics: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
-    """The topics' ids."""
+    """Create the topics and return their ids."""
     wanted = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in topics]
     made_topics = ask(made(CreateTopicsRequest, topics=wanted), None).topics
     assert {topic.error_code for topic in made_topics} == {0}
@@ -80,9 +79,9 @@ class Side:
     Parameters
     ----------
     root:
-        A connection of somebody who may do everything.
+        A connection of the super user.
     user:
-        A connection on which :data:`USER` is to authenticate.
+        A connection that authenticates as :data:`USER`.
     """
 
     def __init__(self, root: Line, user: Line) -> None:
@@ -93,18 +92,21 @@ class Side:
         self._node_id = self._ask_as_root(MetadataRequest(topics=[]), None).brokers[0].node_id
 
     def ask(self, message: Any, version: int | None = None) -> Any:
-        """The answer that the user gets."""
+        """Return the response to the user's request."""
         return self._user.ask(message, VERSIONS[type(message)] if version is None else version)
 
     def _ask_as_root(self, message: Any, version: int | None) -> Any:
         return self._root.ask(message, VERSIONS[type(message)] if version is None else version)
 
     def make(self, topics: Sequence[str], groups: Sequence[str]) -> None:
-        """Topics with two records; groups that have read one, of the topic of their name or the first."""
+        """Create topics with two records, and groups that have read one record of a topic.
+
+        A group reads the topic of its own name, or else the first one.
+        """
         self._ids |= _make(self._ask_as_root, topics, groups)
 
     def names(self, topic: str, group: str) -> Names:
-        """With the id that the topic has here."""
+        """Return the names, with this broker's topic id."""
         return Names(topic, self._ids[topic], group, self._node_id)
 
     def grant(self, grants: Iterable[Grant]) -> None:
@@ -165,7 +167,7 @@ def log_in(line: Line, user: str) -> None:
 
 @contextmanager
 def their_side(kafka: SecureKafka) -> Iterator[Side]:
-    """Apache Kafka; the user has no rights again when it ends."""
+    """Yield Apache Kafka. The rights of the user are removed at the end of the block."""
     root = Line(kafka.settings("PLAINTEXT")["bootstrap_servers"])
     user = Line(kafka.settings("SASL_PLAINTEXT", "PLAIN", USER)["bootstrap_servers"])
     with closing(Side(root, user)) as side:
@@ -175,7 +177,7 @@ def their_side(kafka: SecureKafka) -> Iterator[Side]:
 
 @contextmanager
 def our_side(folder: Path) -> Iterator[Side]:
-    """Our broker, which it starts."""
+    """Start our broker and yield it."""
     config = {
         "data_dir": folder,
         "port": 0,

@@ -1,8 +1,4 @@
-"""Kafka's tools run against Apache Kafka and against our broker, and held against each other.
-
-A tool and its arguments in; what it printed of each out, and that it is the same. Does not know: what the
-tools do.
-"""
+"""Runs of Kafka's tools against Apache Kafka and our broker, whose output must be equal."""
 
 from __future__ import annotations
 
@@ -15,18 +11,18 @@ from peers.java_tools import JavaTools, Printed
 
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-#: What a tool is told that changes nothing.
+#: Arguments of a tool that change nothing.
 ASKING = {"--describe", "--list"}
 TOOLS = "org.apache.kafka.tools."
-#: These take the broker's address before their action.
+#: Tools that take the broker's address before the action.
 _ADDRESS_FIRST = (
     TOOLS + "TransactionsCommand",
     TOOLS + "FeatureCommand",
     TOOLS + "MetadataQuorumCommand",
 )
 
-#: What may differ: an id, where the data is, and a value that Apache Kafka writes down for all brokers as
-#: it counts replicas (KIP-966).
+#: Parts that may differ: an id, the data folder, and a value that Apache Kafka stores for all brokers when it
+#: counts replicas (KIP-966).
 _OWN = (
     (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ..."),
     (re.compile(r"Cluster ID: [\w-]{22}"), "Cluster ID: ..."),
@@ -40,9 +36,9 @@ _OWN = (
 def come_to_the_same(
     ask: Callable[[], list[Printed]], summary: Callable[[Printed], object], *, is_change: bool
 ) -> list[Printed]:
-    """What was printed of both, once ``told`` of it is the same; a change is made once.
+    """Return the outputs once ``summary`` of both is equal. A change is made only once.
 
-    Apache Kafka's controller answers a change before its broker has heard of it.
+    Apache Kafka's controller answers a change before its broker applies it.
     """
     printed: list[Printed] = ask()
 
@@ -66,7 +62,7 @@ class BothBrokers:
         self._tools = tools
 
     def both(self, tool: str, *arguments: str) -> list[Printed]:
-        """What the tool printed of Apache Kafka and of ours."""
+        """Return the output of the tool for Apache Kafka and for our broker."""
         return [self.run(servers, tool, *arguments) for servers in self.servers]
 
     def run(self, servers: str, tool: str, *arguments: str) -> Printed:
@@ -75,7 +71,7 @@ class BothBrokers:
         return self._tools.run(tool, *words)
 
     def same(self, tool: str, *arguments: str) -> list[str]:
-        """The lines that it printed of both, which are the same."""
+        """Return the output lines, which must be equal for both."""
 
         def comparable() -> list[Printed]:
             return [

@@ -1,8 +1,9 @@
-"""A member of a group in a process of its own that is busy when a line of its standard input asks it to be.
+"""A group member in a process of its own that computes when a line of its standard input requests it.
 
-Each line is one step, answered by one line: ``join`` polls, ``c`` keeps the GIL in one C call, ``python``
-computes; both go on until :data:`BEATS` heartbeats have been sent meanwhile. The answer is the number of its
-partitions, its generation, and the number of heartbeats of the step. ``end`` closes.
+Each line is one step and gets one line as the answer: ``join`` polls, ``c`` holds the GIL in one C call,
+``python`` computes in Python. The last two continue until :data:`BEATS` heartbeats have been sent. The answer
+contains the number of its partitions, its generation, and the number of heartbeats of the step. ``end``
+closes the consumer.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from model.held_gil import beats_while_gil_is_held
 
 from kafkacore import KafkaConsumer
 
-#: It does not expire while the machine is slow; the heartbeats are counted.
+#: Long enough not to expire on a slow machine; the heartbeats are counted.
 SESSION_TIMEOUT_MS = int(5 * BUDGET_MS)
 HEARTBEAT_INTERVAL_MS = 100
-#: Of one step: with an interval of a quarter of the session they are four sessions.
+#: Heartbeats of one step: four sessions, with an interval of a quarter of the session timeout.
 BEATS = 16
 
 

@@ -1,7 +1,4 @@
-"""One client's security settings in the words of the others.
-
-kafka-python's in; librdkafka's, Java's and aiokafka's out. Does not know: the clients, nor whom they talk to.
-"""
+"""Conversion of a client's security settings from kafka-python's names to those of other clients."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ _MODULES = "org.apache.kafka.common.security"
 
 
 def without_address(settings: Settings) -> dict[str, Any]:
-    """As they are, for kafka-python."""
+    """Return the settings for kafka-python."""
     return {name: value for name, value in settings.items() if name != "bootstrap_servers"}
 
 
 def for_kafkacore(settings: Settings) -> dict[str, Any]:
-    """With a yes to a password in the clear, where it is one."""
+    """Return the settings for kafkacore, allowing a plaintext password where one is used."""
     found = without_address(settings)
     if (found.get("security_protocol"), found.get("sasl_mechanism")) == ("SASL_PLAINTEXT", "PLAIN"):
         found["sasl_allow_plain_over_plaintext"] = True
@@ -53,7 +50,7 @@ def _for_oauth_cb(provider: TokenOf) -> Callable[[str], tuple[str, float]]:
 
 
 def for_java(settings: Settings) -> dict[str, str]:
-    """A trust store and a key store of PEM, and the login module of the mechanism."""
+    """Return the settings for Java: PEM trust store and key store, and the mechanism's login module."""
     found = {"security.protocol": settings.get("security_protocol", "PLAINTEXT")}
     if "ssl_cafile" in settings:
         found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": settings["ssl_cafile"]}
@@ -81,7 +78,7 @@ def _login(mechanism: str, settings: Settings) -> str:
 
 
 def write_java_properties(settings: Settings, file: Path) -> str:
-    """The path of a file that Java's tools take as ``--command-config``."""
+    """Write a file for ``--command-config`` of Java's tools, and return its path."""
     lines = [f"{name}={_escaped(value)}\n" for name, value in for_java(settings).items()]
     file.write_text("".join(lines))
     return str(file)

@@ -1,8 +1,7 @@
-"""Five Kafka clients behind one pair of functions, so that a test can cross every writer with every reader.
+"""Five Kafka clients behind one pair of functions, so that a test can pair every writer and reader.
 
-In: bootstrap servers, a topic, :class:`~integration.java_peer.Sample` records; if wanted, security settings
-by kafka-python's names. Out: where the records went, and what was read, as
-:class:`~integration.java_peer.Received`. Does not know: which broker answers.
+The records are :class:`~integration.java_peer.Sample` and :class:`~integration.java_peer.Received`. Security
+settings have kafka-python's names.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ Places = list[tuple[int, int]]
 
 
 class Client(Protocol):
-    """One Kafka client, able to write and to read."""
+    """One Kafka client that can write and read."""
 
     def produce(self, servers: str, topic: str, samples: Sequence[Sample], codec: str) -> Places:
-        """Send all samples with ``codec`` and wait for all of them. A failure raises."""
+        """Send all samples with ``codec`` and wait for their acknowledgements. A failure raises."""
 
     def consume(self, servers: str, topic: str, partitions: int, count: int) -> list[Received]:
-        """Read partitions 0 up to ``partitions`` from the start until ``count`` records; no group."""
+        """Read ``count`` records from the start of partitions 0 to ``partitions`` - 1, without a group."""
 
 
 def _headers(sample: Sample) -> list[Any]:
@@ -48,7 +47,7 @@ def _headers(sample: Sample) -> list[Any]:
 
 
 def _received(record: Any) -> Received:
-    """A record of kafka-python, aiokafka or kafkacore, which name its attributes alike."""
+    """Convert a record of kafka-python, aiokafka or kafkacore, which use the same attribute names."""
     headers = tuple((name, value) for name, value in record.headers)
     return Received(
         record.partition,
@@ -62,14 +61,14 @@ def _received(record: Any) -> Received:
 
 
 def _poll_until(count: int, poll: Callable[[], list[Received]]) -> list[Received]:
-    """Call ``poll`` until it has given ``count`` records."""
+    """Call ``poll`` until it has returned ``count`` records."""
     found: list[Received] = []
     eventually(lambda: len(found) >= count, lambda: found, step=lambda: found.extend(poll()))
     return found
 
 
 class KafkaPythonLike:
-    """kafka-python, or kafkacore, which has its names: the two differ by the import alone."""
+    """kafka-python or kafkacore, which have the same API and differ only in the import."""
 
     def __init__(
         self, module: Any, security: Mapping[str, Any] | None = None, **producer_config: object
@@ -128,7 +127,7 @@ class KafkaPythonLike:
 
 
 class Confluent:
-    """confluent-kafka, which is librdkafka."""
+    """confluent-kafka, which uses librdkafka."""
 
     def __init__(self, security: Mapping[str, Any] | None = None) -> None:
         self._security = for_librdkafka(security or {})
@@ -193,7 +192,7 @@ class Confluent:
         if message.error() is not None:
             raise confluent_kafka.KafkaException(message.error())
         kind, timestamp = message.timestamp()
-        # librdkafka counts from 1 for CreateTime; 0 is "not available".
+        # librdkafka numbers timestamp types from 1 (CreateTime); 0 means "not available".
         return Received(
             message.partition(),
             message.offset(),
@@ -206,7 +205,7 @@ class Confluent:
 
 
 class AioKafka:
-    """aiokafka, in an event loop per call."""
+    """aiokafka, with an event loop per call."""
 
     def __init__(self, security: Mapping[str, Any] | None = None) -> None:
         self._security = for_aiokafka(security or {})
@@ -280,7 +279,7 @@ class Java:
 
 
 def clients(peer: JavaPeer, security: Mapping[str, Any] | None = None) -> dict[str, Client]:
-    """Every client by its name, with these settings."""
+    """Return every client by its name, with these settings."""
     return {
         "kafkacore": KafkaPythonLike(kafkacore, for_kafkacore(security or {})),
         "java": Java(peer, security),

@@ -1,8 +1,4 @@
-"""Requests about configuration, of any broker, with values and errors as they come over the wire.
-
-In: bootstrap servers, resources by Kafka's number and name. Out: names of errors, and entries as tuples. Does
-not know: what is right.
-"""
+"""Configuration requests to any broker, with values and errors as they are on the wire."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 class Entry(NamedTuple):
-    """A key as DescribeConfigs tells it; ``synonyms`` are (name, value, source)."""
+    """A config of DescribeConfigs. ``synonyms`` are (name, value, source)."""
 
     value: str | None
     source: int
@@ -39,7 +35,7 @@ class Entry(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One key of a resource to be altered."""
+    """A change of one config of a resource."""
 
     kind: int
     resource: str
@@ -49,7 +45,7 @@ class Change(NamedTuple):
 
 
 class ConfigRequests:
-    """Asks one broker. Outcomes are in the order of what was asked; ``None`` is a change that was made."""
+    """Sends requests to one broker. Results are in the order of the request; ``None`` means success."""
 
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
@@ -57,7 +53,7 @@ class ConfigRequests:
     def create(
         self, topics: Mapping[str, Mapping[str, str]], *, validate_only: bool = False
     ) -> list[str | None]:
-        """Make topics of one partition with configs."""
+        """Create topics of one partition with configs."""
         shape = CreateTopicsRequest
         asked = [
             shape.CreatableTopic(
@@ -73,12 +69,12 @@ class ConfigRequests:
         return [errors[name] for name in topics]
 
     def delete(self, topics: Sequence[str]) -> None:
-        """Remove topics."""
+        """Delete topics."""
         asked = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in topics]
         self._ask(DeleteTopicsRequest(topics=asked, timeout_ms=int(BUDGET_MS)))
 
     def change(self, changes: Sequence[Change], *, validate_only: bool = False) -> list[str | None]:
-        """IncrementalAlterConfigs, one resource for each change; those of one resource need requests each."""
+        """Send IncrementalAlterConfigs with one resource per change; a resource may occur only once."""
         shape = IncrementalAlterConfigsRequest
         resources = [
             shape.AlterConfigsResource(
@@ -95,7 +91,7 @@ class ConfigRequests:
         return self._altered(shape(resources=resources, validate_only=validate_only))
 
     def replace(self, changes: Sequence[Change], *, validate_only: bool = False) -> list[str | None]:
-        """AlterConfigs, one resource for each change, whose only key it is then."""
+        """Send AlterConfigs with one resource per change, which becomes its only config."""
         shape = AlterConfigsRequest
         resources = [
             shape.AlterConfigsResource(
@@ -111,7 +107,7 @@ class ConfigRequests:
         return [_error(result.error_code) for result in self._ask(request).responses]
 
     def describe(self, resources: Sequence[tuple[int, str]]) -> list[dict[str, Entry]]:
-        """Every key of each resource."""
+        """Return every config of each resource."""
         shape = DescribeConfigsRequest
         asked = [
             shape.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
@@ -120,7 +116,7 @@ class ConfigRequests:
 
         def results() -> list[Any]:
             answer = self._ask(shape(resources=asked, include_synonyms=True))
-            # A broker hears of a new topic after its controller has answered.
+            # A broker learns of a new topic after its controller has responded.
             is_late = any(_error(one.error_code) == "UnknownTopicOrPartitionError" for one in answer.results)
             return [] if is_late else list(answer.results)
 
@@ -152,7 +148,7 @@ def _entry(config: Any) -> Entry:
 
 @contextlib.contextmanager
 def config_requests(servers: str) -> Iterator[ConfigRequests]:
-    """Requests to the broker at ``servers``, over a connection that ends with the block."""
+    """Yield requests to the broker at ``servers``. The connection is closed at the end of the block."""
     client, _ = bootstrap_client(resolve({}, {"bootstrap_servers": servers}), SYSTEM_CLOCK)
     with contextlib.closing(client):
         yield ConfigRequests(Requester(client, SYSTEM_CLOCK, servers))

@@ -1,7 +1,6 @@
-"""A topic that is copied exactly once while the copier and the broker are killed, and who judges the copy.
+"""A topic that is copied exactly once while the copier and the broker are killed, and its check.
 
-An Apache Kafka in; findings against the copy, of :class:`~model.history.History`, out. Does not know: how the
-copier does it (``transaction_copier.py``).
+:class:`~model.history.History` checks the copy, which ``transaction_copier.py`` makes.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
 
 SUPPORT = Path(__file__).resolve().parents[1]
-#: A kill comes after so many steps of the copier at most, and so much later.
+#: Maximum number of the copier's steps before a kill, which follows after a further delay.
 MOST_STEPS = 10
 LATEST_S = 0.03
-#: The broker is killed only behind this step, where the copier waits for a word. Between the coordinator's
-#: decision and the markers in the partitions a single broker must not be killed: Apache Kafka 4.3.1 comes
-#: back, does not know the partitions' leader yet, takes them for deleted and leaves their markers out
-#: (``TransactionMarkerChannelManager``). Java's consumer then sees what was aborted, too.
+#: The broker is killed only after this step, at which the copier waits for input. A single broker must not be
+#: killed between the coordinator's decision and the partitions' markers: Apache Kafka 4.3.1 then restarts
+#: without knowing the partitions' leader yet, takes them for deleted, and never writes their markers
+#: (``TransactionMarkerChannelManager``). Java's consumer then sees aborted records, too.
 BROKER_DIES_AFTER = "offsets"
-#: In an order by chance, all before any comes again: a short run has met each.
+#: Victims in random order; each occurs once before any is repeated, so that a short run covers all.
 VICTIMS = [{"copier"}, {"copier"}, {"broker"}, {"broker", "copier"}]
 
 
@@ -46,19 +45,19 @@ class Figures:
     copier_failures: int = 0
     transactions: int = 0
     aborted: int = 0
-    #: What the copier said of its failures.
+    #: Error output of the copier.
     reasons: list[str] = field(default_factory=list)
 
 
 class CopyRun:
-    """One input topic, its copy, and the copier's lives.
+    """One input topic, its copy, and the runs of the copier.
 
     Parameters
     ----------
     client:
-        Whose producer copies.
+        The client whose producer copies.
     options:
-        More for the copier's command line; those of the first life alone in :meth:`run_once`.
+        Further command-line options of the copier; :meth:`run_once` adds those of the first run.
     """
 
     def __init__(
@@ -76,10 +75,10 @@ class CopyRun:
             "--partitions", str(partitions), "--client", client, "--wait-after", BROKER_DIES_AFTER, *options,
         ]  # fmt: skip
 
-    # ---- The input and the judgement -----------------------------------------------------------------------
+    # ---- The input and the check ---------------------------------------------------------------------------
 
     def make_topics(self, java_peer: JavaPeer) -> None:
-        """The input, whole, and the empty output."""
+        """Create the complete input and the empty output."""
         servers = self.kafka.bootstrap_servers
         for topic in (self.input, self.output):
             java_peer.create_topic(servers, topic, self.partitions)
@@ -93,7 +92,7 @@ class CopyRun:
         return [b"%d" % number for number in range(partition, self._records, self.partitions)]
 
     def findings(self, copy: list[LogRecord]) -> list[Finding]:
-        """What ``copy``, as a read_committed consumer read it, has too much, too little or not in order."""
+        """Return missing, excess and reordered records of ``copy``, read by a read_committed consumer."""
         history = History()
         for partition in range(self.partitions):
             for number, value in enumerate(self._values(partition)):
@@ -119,14 +118,14 @@ class CopyRun:
     # ---- The copier ----------------------------------------------------------------------------------------
 
     def run_once(self, *options: str) -> int:
-        """One life of the copier, to its end; how it ended."""
+        """Run the copier to its end and return its exit status."""
         with _Life(self._command + list(options), self._name) as life:
             while (step := life.next_step()) is not None:
                 self._count(step)
             return life.status
 
     def run_through_kills(self, chance: random.Random) -> None:
-        """Kill the copier, the broker or both, after a drawn number of steps; until the input is copied."""
+        """Kill the copier, the broker or both after a random number of steps, until the copy is complete."""
         victims: list[set[str]] = []
         while True:
             with _Life(self._command, self._name) as life:
@@ -137,7 +136,7 @@ class CopyRun:
                     self.figures.reasons.append(life.last_words)
 
     def _live(self, life: _Life, chance: random.Random, victims: list[set[str]]) -> bool:
-        """Whether this life of the copier ended with the copy complete."""
+        """Run the copier once and return whether it completed the copy."""
         while True:
             for _ in range(chance.randint(1, MOST_STEPS)):
                 step = life.next_step()
@@ -174,7 +173,7 @@ class CopyRun:
 
 
 class _Life:
-    """A process of the copier; dead at the end of the block."""
+    """A process of the copier, which is killed at the end of the block."""
 
     def __init__(self, command: list[str], name: str) -> None:
         path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -190,7 +189,7 @@ class _Life:
         self._steps: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._said: list[str] = []
         self._name = name
-        # A pipe of lines cannot be read with a time limit.
+        # A thread, because a pipe has no read timeout for lines.
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -201,13 +200,13 @@ class _Life:
         self._steps.put(None)
 
     def next_step(self) -> str | None:
-        """What the copier has done, once it goes on; ``None`` when it has ended."""
+        """Return the copier's next step, or ``None`` after it has exited."""
         self.go_on()
         try:
             step = self._steps.get(timeout=2 * BUDGET_S)
         except queue.Empty:
             raise AssertionError(
-                f"{self._name}: nothing for {2 * BUDGET_S} s after {self._said[-5:]}"
+                f"{self._name}: no output for {2 * BUDGET_S} s after {self._said[-5:]}"
             ) from None
         if step is not None:
             self._said.append(step)
@@ -215,7 +214,7 @@ class _Life:
         return step
 
     def go_on(self) -> None:
-        """The word that the copier waits for, if it does."""
+        """Send the line of input that the copier waits for, if it does."""
         if self._waits:
             self._waits = False
             assert self._process.stdin is not None

@@ -1,13 +1,11 @@
-"""Apache Kafka's jars and the Java programs of these tests: fetched and compiled once, kept in ``.cache``.
+"""Apache Kafka's jars and the Java programs of the tests, downloaded and compiled once into ``.cache``.
 
-In: ``pom.xml`` and ``*.java`` beside this module and in ``golden``. Out: a class path, and results of Java
-programs. Does not know: how a broker is configured or started (``apache_kafka.py``).
+Java loads the classes of a broker from a class data archive (``apache_kafka.py`` creates it). This halves the
+CPU time of a start, and a run of all tests has dozens of starts.
 
-Java reads the classes that a broker needs from an archive (``apache_kafka.py`` makes it), which halves the
-CPU time of each start, of which a run of all tests has dozens.
-
-A cache folder is named by a hash of what made it, filled under another name and renamed, so that a folder
-that exists is complete; a file lock keeps two pytest processes from filling it at once.
+A cache folder is named by a hash of its inputs. It is filled under a temporary name and then renamed, so that
+an existing folder is always complete. A file lock prevents two pytest processes from filling it at the same
+time.
 """
 
 from __future__ import annotations
@@ -27,19 +25,19 @@ from missing_tools import MissingToolError, find_tool, tools_are_required
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[2]
-#: Resolved, because an archive of classes is of no use to a class path with other names in it.
+#: Resolved, because a class data archive is only valid for the same class path.
 CACHE = (PROJECT / ".cache").resolve()
 POM = HERE / "pom.xml"
 SPARK_KAFKA_POM = HERE / "spark-kafka.pom.xml"
 LOG4J = HERE / "log4j2.properties"
 JAVA_SOURCES = (HERE / "java", HERE.parent / "golden")
 
-#: Pinned, so that a new release of the plugin cannot change what a test run downloads.
+#: Pinned, so that a new release of the plugin does not change what a test run downloads.
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 CLASS_ARCHIVES = "classes"
-#: Short-lived programs: start-up time matters, peak speed does not.
+#: Options for programs whose start-up time matters more than their peak speed.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
-#: What ``kafka-server-start`` gives a broker.
+#: Options of ``kafka-server-start`` for a broker.
 LIKE_A_SERVER = (
     "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true",
@@ -47,13 +45,16 @@ LIKE_A_SERVER = (
 
 
 class JavaToolError(RuntimeError):
-    """A Java program, Maven or javac failed or is missing; the message holds what it said."""
+    """A Java program, Maven or javac failed or is missing. The message contains its output."""
 
 
 def find_program(name: str) -> str:
-    """Path of ``java``, ``javac`` or ``mvn``: from JAVA_HOME if it is there, else from PATH.
+    """Return the path of ``java``, ``javac`` or ``mvn``, from JAVA_HOME if it is there, else from PATH.
 
-    Raises MissingToolError where there is none.
+    Raises
+    ------
+    MissingToolError
+        The program is not installed.
     """
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / name).exists():
@@ -62,18 +63,24 @@ def find_program(name: str) -> str:
 
 
 def run(command: Iterable[str], *, timeout_s: float = 120, stdin: bytes | None = None) -> bytes:
-    """Run a program to its end; its standard output. A failure raises JavaToolError with all it printed."""
+    """Run a program and return its standard output.
+
+    Raises
+    ------
+    JavaToolError
+        The program failed. The message contains all its output.
+    """
     command = list(command)
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired as late:
         output = (late.stdout or b"") + (late.stderr or b"")
         raise JavaToolError(
-            f"{_short(command)} did not end in {timeout_s} s:\n{output.decode(errors='replace')}"
+            f"{_short(command)} did not exit within {timeout_s} s:\n{output.decode(errors='replace')}"
         ) from None
     if done.returncode != 0:
         said = (done.stdout + done.stderr).decode(errors="replace")
-        raise JavaToolError(f"{_short(command)} ended with status {done.returncode}:\n{said}")
+        raise JavaToolError(f"{_short(command)} exited with status {done.returncode}:\n{said}")
     return done.stdout
 
 
@@ -89,7 +96,7 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def filled(kind: str, key: str, fill: Callable[[Path], None]) -> Path:
-    """The folder ``.cache/<kind>/<key>``, made by ``fill(folder)`` if it is not there."""
+    """Return the folder ``.cache/<kind>/<key>``, which ``fill(folder)`` creates if it does not exist."""
     target = CACHE / kind / key
     if target.is_dir():
         return target
@@ -108,13 +115,13 @@ def filled(kind: str, key: str, fill: Callable[[Path], None]) -> Path:
 
 @functools.cache
 def kafka_jars() -> Path:
-    """Folder with the jars of Apache Kafka's broker, tools and clients; downloaded by Maven when missing."""
+    """Return the folder with Apache Kafka's jars (broker, tools, clients), downloaded by Maven if missing."""
     return _fetched(POM, "Apache Kafka's jars by Maven, about 55 MB", "kafka-clients")
 
 
 @functools.cache
 def spark_kafka_jars() -> Path:
-    """Folder with Spark's own ``kafka`` source and what it needs besides PySpark's jars."""
+    """Return the folder with Spark's own ``kafka`` source and its dependencies besides PySpark's jars."""
     return _fetched(SPARK_KAFKA_POM, "Spark's kafka source by Maven, about 10 MB", "spark-sql-kafka")
 
 
@@ -124,36 +131,36 @@ def _fetched(pom: Path, what: str, has: str) -> Path:
         command = [find_program("mvn"), "-q", "-B", "-f", str(pom), COPY_DEPENDENCIES]
         run([*command, f"-DoutputDirectory={folder}"], timeout_s=10 * BUDGET_S)
         if not any(folder.glob(f"{has}-*.jar")):
-            raise JavaToolError(f"Maven ended well, but put no {has} jar into {folder}")
+            raise JavaToolError(f"Maven succeeded, but there is not one {has} jar in {folder}")
 
     return filled("jars", _digest([pom]), fill)
 
 
 def kafka_classpath() -> str:
-    """Class path with everything of Apache Kafka that the tests run."""
+    """Return the class path with all parts of Apache Kafka that the tests run."""
     return f"{kafka_jars()}/*"
 
 
 def kafka_clients_jar() -> Path:
-    """The kafka-clients jar; the message definitions lie in it under ``common/message/*.json``."""
+    """Return the kafka-clients jar, which has the message definitions in ``common/message/*.json``."""
     (jar,) = kafka_jars().glob("kafka-clients-*.jar")
     return jar
 
 
 def kafka_group_coordinator_jar() -> Path:
-    """The kafka-group-coordinator jar, with the definitions of the records of ``__consumer_offsets``."""
+    """Return the kafka-group-coordinator jar, with the record definitions of ``__consumer_offsets``."""
     (jar,) = kafka_jars().glob("kafka-group-coordinator-[0-9]*.jar")
     return jar
 
 
 def kafka_metadata_jar() -> Path:
-    """The kafka-metadata jar, with the definitions of the records of ``__cluster_metadata``."""
+    """Return the kafka-metadata jar, with the record definitions of ``__cluster_metadata``."""
     (jar,) = kafka_jars().glob("kafka-metadata-[0-9]*.jar")
     return jar
 
 
 def class_archive_key() -> str:
-    """Of an archive of classes: Java takes one of its own like alone, for the same jars in the same place."""
+    """Return the key of a class data archive, which is valid for one Java and the same jars and paths."""
     java = Path(find_program("java")).resolve()
     made_by = f"{java}:{java.stat().st_mtime_ns}:{kafka_classpath()}"
     return hashlib.sha256(made_by.encode()).hexdigest()[:16]
@@ -161,13 +168,13 @@ def class_archive_key() -> str:
 
 @functools.cache
 def class_archive() -> Path:
-    """The archive, which may not be there."""
+    """Return the path of the archive, which may not exist."""
     return CACHE / CLASS_ARCHIVES / class_archive_key() / "kafka.jsa"
 
 
 @functools.cache
 def compiled_programs() -> Path:
-    """Folder with the classes of the Java programs of these tests; compiled when a source has changed."""
+    """Return the folder with the tests' Java classes, compiled again when a source has changed."""
     sources = sorted(source for folder in JAVA_SOURCES for source in folder.glob("*.java"))
 
     def fill(folder: Path) -> None:
@@ -178,20 +185,20 @@ def compiled_programs() -> Path:
 
 
 def java_command(main_class: str, *args: str, jvm: Iterable[str] = SHORT_LIVED) -> list[str]:
-    """Command line that runs a class of Apache Kafka or of our Java programs, logging warnings to stderr."""
-    # Our programs have no package; Apache Kafka's own need none of them compiled. The archive is one of the
-    # class path's beginning.
+    """Return the command that runs a class of Apache Kafka or of our programs, with warnings on stderr."""
+    # Our programs have no package; Apache Kafka's programs need none of them. The archive covers a prefix of
+    # the class path.
     classpath = kafka_classpath() if "." in main_class else f"{kafka_classpath()}:{compiled_programs()}"
     log = f"-Dlog4j2.configurationFile={LOG4J}"
     options = [*jvm, log]
     if set(SHORT_LIVED) <= set(options) and class_archive().exists():
-        # One that does not fit is left alone, with a warning, which is not to be the program's answer.
+        # Java ignores an unsuitable archive with a warning, which must not be on standard output.
         options += ["-Xlog:disable", "-Xlog:all=warning:stderr", f"-XX:SharedArchiveFile={class_archive()}"]
     return [find_program("java"), *options, "-cp", classpath, main_class, *args]
 
 
 def run_java(main_class: str, *args: str, timeout_s: float = 120, stdin: bytes | None = None) -> bytes:
-    """Run a class to its end; its standard output.
+    """Run a class to its end and return its standard output.
 
     ``kafka-topics`` is ``org.apache.kafka.tools.TopicCommand``, ``kafka-get-offsets`` is
     ``org.apache.kafka.tools.GetOffsetShell``, ``kafka-console-producer`` and ``-consumer`` are
@@ -202,12 +209,12 @@ def run_java(main_class: str, *args: str, timeout_s: float = 120, stdin: bytes |
 
 
 if __name__ == "__main__":
-    # `make test` fetches them before the tests, which have a time limit each, begin.
+    # `make test` downloads the jars before the tests, which have time limits, begin.
     try:
         kafka_jars()
         spark_kafka_jars()
     except JavaToolError as failure:
         sys.exit(str(failure))
     except MissingToolError as missing:
-        # Without them the tests that need Java are left out, and the end of the run says so.
+        # Without Java, the tests that need it are skipped, and the end of the run reports them.
         sys.exit(f"missing: {missing}" if tools_are_required() else 0)

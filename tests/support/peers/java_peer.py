@@ -1,7 +1,6 @@
-"""Kafka's Java clients as a partner in tests: records in, records out, from any broker.
+"""Kafka's Java clients as a peer in tests, which send and read records with any broker.
 
-In: bootstrap servers and :class:`Sample` records. Out: what the Java client reported or read. One JVM
-(``java/Peer.java``) serves a whole test run, since starting one takes a second. Does not know: kafkacore.
+One JVM (``java/Peer.java``) serves a whole test run, because starting one takes a second.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from peers.jars import SHORT_LIVED, JavaToolError, java_command
 
 @dataclass(frozen=True)
 class Sample:
-    """A record to be produced, and how it must look when it is consumed. ``None`` leaves it to the client."""
+    """A record to produce and its expected content. The client chooses fields that are ``None``."""
 
     value: bytes | None
     key: bytes | None = None
@@ -32,7 +31,7 @@ class Sample:
 
 
 class Received(NamedTuple):
-    """A record as a consumer gave it."""
+    """A record as a consumer returned it."""
 
     partition: int
     offset: int
@@ -44,7 +43,7 @@ class Received(NamedTuple):
 
 
 class Offsets(NamedTuple):
-    """Per partition: first offset, end offset; for each timestamp asked for, (offset, timestamp) or None."""
+    """For each partition: start offset, end offset, and (offset, timestamp) or None for each timestamp."""
 
     beginning: dict[int, int]
     end: dict[int, int]
@@ -52,9 +51,9 @@ class Offsets(NamedTuple):
 
 
 class JavaPeer:
-    """The running Java program; every method is one command and raises JavaToolError with what Java said.
+    """The running Java program. Every method is a command and raises JavaToolError with Java's message.
 
-    ``error_file`` is made, and holds what it prints to its standard error.
+    ``error_file`` is created and receives its standard error.
     """
 
     def __init__(self, error_file: Path) -> None:
@@ -70,7 +69,7 @@ class JavaPeer:
             )
 
     def close(self) -> None:
-        """End the program, by the end of its input."""
+        """Stop the program by closing its input."""
         self._process.communicate(timeout=BUDGET_S)
 
     def create_topic(
@@ -80,7 +79,7 @@ class JavaPeer:
         self._ask("create_topic", servers, topic=topic, partitions=partitions, config=dict(config or {}))
 
     def delete_topic(self, servers: str, topic: str) -> None:
-        """Delete a topic and wait until the broker does not list it any more."""
+        """Delete a topic and wait until the broker no longer lists it."""
         self._ask("delete_topic", servers, topic=topic)
 
     def produce(
@@ -91,7 +90,9 @@ class JavaPeer:
         config: Mapping[str, str] | None = None,
         transaction: str | None = None,
     ) -> list[tuple[int, int]]:
-        """Send all samples and flush; (partition, offset) of each. ``transaction``: "commit" or "abort"."""
+        """Send all samples, flush, and return (partition, offset) of each.
+
+        ``transaction`` is "commit" or "abort"."""
         records = [
             {
                 "topic": topic,
@@ -116,12 +117,12 @@ class JavaPeer:
         timeout_ms: int = 30_000,
         at_least: Mapping[int, int] | None = None,
     ) -> list[Received]:
-        """Read all partitions from the start until ``count`` records or the time limit; no consumer group.
+        """Read all partitions from the start without a group, until ``count`` records or the time limit.
 
-        ``None`` reads to where they end at the call; with ``isolation.level`` read_committed that is before
-        the first transaction that has not ended. Fails if it is not there at the time limit: what comes after
-        would be taken for lost. ``at_least``: partition → an end that is known. A broker that has been
-        replaced as leader and does not know it yet tells an end of its own, which is too low.
+        ``None`` reads to the end offsets at the time of the call; with ``isolation.level`` read_committed
+        these are before the first open transaction. The call fails if they are not reached within the time
+        limit, because the remaining records would seem lost. ``at_least``: partition → a known end offset. A
+        broker that has lost the leadership and does not know it yet reports an end offset that is too low.
         """
         config = {"enable.auto.commit": "false", "allow.auto.create.topics": "false", **(config or {})}
         answer = self._ask(
@@ -147,32 +148,32 @@ class JavaPeer:
     def commit(
         self, servers: str, group: str, topic: str, offsets: Mapping[int, tuple[int, str, int]]
     ) -> None:
-        """Commit for ``group``: partition → offset, note, leader epoch (-1 for none)."""
+        """Commit for ``group``: partition → offset, metadata, leader epoch (-1 for none)."""
         config = {"group.id": group, "enable.auto.commit": "false"}
         self._ask("commit", servers, topic=topic, offsets=_named(offsets), client_config=config)
 
     def committed(self, servers: str, group: str, topic: str) -> dict[int, tuple[int, str, int]]:
-        """What ``group`` has committed of the topic, as :meth:`commit` takes it."""
+        """Return the offsets that ``group`` has committed for the topic, in the form of :meth:`commit`."""
         config = {"group.id": group, "enable.auto.commit": "false"}
         return _offsets(self._ask("committed", servers, topic=topic, client_config=config))
 
     def group_offsets(self, servers: str, group: str, topic: str) -> dict[int, tuple[int, str, int]]:
-        """As :meth:`committed`, by the Admin client."""
+        """Return the same as :meth:`committed`, by the Admin client."""
         return _offsets(self._ask("group_offsets", servers, topic=topic, group=group))
 
     def alter_group_offsets(
         self, servers: str, group: str, topic: str, offsets: Mapping[int, tuple[int, str, int]]
     ) -> None:
-        """As :meth:`commit`, by the Admin client."""
+        """Do the same as :meth:`commit`, by the Admin client."""
         self._ask("alter_group_offsets", servers, topic=topic, group=group, offsets=_named(offsets))
 
     def delete_group_offsets(self, servers: str, group: str, topic: str, partitions: Sequence[int]) -> None:
-        """Let ``group`` forget what it has committed, by the Admin client."""
+        """Delete the committed offsets of ``group``, by the Admin client."""
         named = _named(dict.fromkeys(partitions, (0, "", -1)))
         self._ask("delete_group_offsets", servers, topic=topic, group=group, offsets=named)
 
     def offsets(self, servers: str, topic: str, timestamps: Sequence[int] = ()) -> Offsets:
-        """First and end offsets of every partition, and the first offset at or after each timestamp (ms)."""
+        """Return each partition's start and end offset, and the first offset at or after each time (ms)."""
         answer = self._ask("offsets", servers, topic=topic, timestamps=list(timestamps))
         return Offsets(
             {int(partition): offset for partition, offset in answer["beginning"].items()},
@@ -184,21 +185,21 @@ class JavaPeer:
         )
 
     def partitions_for_keys(self, keys: Sequence[bytes], partition_count: int) -> list[int]:
-        """The partition that Kafka's producer chooses for each key."""
+        """Return the partition that Kafka's producer chooses for each key."""
         command = {"keys": [_to_text(key) for key in keys], "partition_count": partition_count}
         chosen = self._ask("partitions_for_keys", "", **command)["partitions"]
         assert isinstance(chosen, list)
         return chosen
 
     def _ask(self, command: str, servers: str, **arguments: object) -> dict[str, Any]:
-        # Numbered: a test that was broken off leaves an answer behind, which is not the next one's.
+        # Numbered, because an interrupted test leaves a response that must not be read as the next one.
         self._number += 1
         numbered = {"command": command, "number": self._number, "bootstrap_servers": servers, **arguments}
         line = json.dumps(numbered)
         said_before = self._error_file.stat().st_size
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # the missing answer tells of it, with the reason
+        with contextlib.suppress(BrokenPipeError):  # the missing response reports it, with the reason
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
         parsed: dict[str, Any] = {}
@@ -234,7 +235,7 @@ def _to_bytes(text: str | None) -> bytes | None:
 
 @contextlib.contextmanager
 def started_java_peer() -> Iterator[JavaPeer]:
-    """A Java peer that ends with the block."""
+    """Yield a Java peer that is stopped at the end of the block."""
     with (
         tempfile.TemporaryDirectory(prefix="java-peer-") as folder,
         contextlib.closing(JavaPeer(Path(folder) / "stderr")) as peer,

@@ -1,6 +1,6 @@
-"""Kafka's command-line tools, several in one JVM: a tool's class and its arguments in, what it printed out.
+"""Kafka's command-line tools, several in one JVM.
 
-Does not know: what the tools do. ``jars.run_java`` runs one alone, with standard input.
+``jars.run_java`` runs a single tool, with standard input.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from peers.jars import JavaToolError, java_command
 
 
 class Printed(NamedTuple):
-    """How a tool ended, and what it had printed by then."""
+    """The exit status of a tool and its output."""
 
     status: int
     out: str
@@ -32,7 +32,7 @@ class JavaTools:
         )
 
     def close(self) -> None:
-        """End the program, by the end of its input."""
+        """Stop the program by closing its input."""
         self._process.communicate(timeout=BUDGET_S)
 
     def run(self, tool: str, *arguments: str) -> Printed:
@@ -43,12 +43,12 @@ class JavaTools:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise JavaToolError(f"{tool} took the program down that ran it")
+            raise JavaToolError(f"{tool} ended the JVM that ran it")
         return Printed(**json.loads(answer))
 
 
 @contextlib.contextmanager
 def started_java_tools() -> Iterator[JavaTools]:
-    """Kafka's tools in a JVM that ends with the block."""
+    """Yield Kafka's tools in a JVM that is stopped at the end of the block."""
     with contextlib.closing(JavaTools()) as tools:
         yield tools

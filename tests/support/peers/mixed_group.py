@@ -1,8 +1,6 @@
-"""A consumer group whose members are clients of several languages, each a process of its own that comes, goes
-and is killed.
+"""A consumer group of clients in several languages, each a process that joins, leaves or is killed.
 
-In: a broker, a topic, a protocol, chance. Out: what all members reported, as ``model.group_history`` judges
-it. Does not know: what is right.
+``model.group_history`` checks the events that the members report.
 """
 
 from __future__ import annotations
@@ -28,25 +26,25 @@ from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
 
 SUPPORT = Path(__file__).resolve().parents[1]
-#: Longer than a test: however slow the machine is, no such session expires.
+#: Longer than a test, so that no session expires on a slow machine.
 SESSION_TIMEOUT_MS = int(2 * BUDGET_MS)
-#: Of members that may be killed, which keep their partitions for so long. On a slow machine it may expire
-#: while its member lives: the member loses its partitions, which the history allows.
+#: Session timeout of members that may be killed, which keep their partitions for this long. On a slow machine
+#: it may expire while the member is alive; the member then loses its partitions, which the history allows.
 SHORT_SESSION_MS = 3_000
 CLIENTS = {
     "range": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
     "roundrobin": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
     "sticky": ("kafkacore", "java", "kafka-python", "aiokafka"),
     "cooperative-sticky": ("kafkacore", "java", "confluent", "kafka-python"),
-    # The others do not take two assignors of different kinds.
+    # The other clients do not support two assignors of different kinds.
     "eager to cooperative": ("kafkacore", "java"),
 }
-#: What members of a group say that is on its way from eager rebalances to cooperative ones (KIP-429).
+#: Assignors of members that change from eager to cooperative rebalances (KIP-429).
 STRATEGIES = {"eager to cooperative": ("cooperative-sticky,range", "cooperative-sticky")}
 
 
 class Member:
-    """One process, and what it has reported."""
+    """One process and the events that it has reported."""
 
     def __init__(self, name: str, client: str, options: dict[str, Any], errors: Path) -> None:
         self.name = name
@@ -79,27 +77,27 @@ class Member:
             self._changed.notify_all()
 
     def await_event(self, is_it: Callable[[Event], bool], since: int = 0) -> None:
-        """Until it has reported such an event, from its ``since``-th on."""
+        """Wait for an event of this kind, from the ``since``-th event on."""
         with self._changed:
             self._changed.wait_for(lambda: self._has_ended or any(map(is_it, self.events[since:])), BUDGET_S)
             found = any(map(is_it, self.events[since:]))
         assert found, f"{self.name} reported only {self.events[-3:]}:\n{self._errors.read_text()[-4000:]}"
 
     def owned(self) -> set[int]:
-        """What it said last that it owns."""
+        """Return the partitions that it last reported to own."""
         for event in reversed(self.events):
             if "owned" in event.what:
                 return set(event.what["owned"])
         return set()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill the process with SIGKILL."""
         self.process.kill()
         self._end()
         self.events.append(Event(int(SYSTEM_CLOCK.monotonic_ms() * 1e6), self.name, "dead"))
 
     def compute(self, seconds: float) -> None:
-        """Have it compute with the GIL held, without polling; returns when it has begun."""
+        """Let it compute while holding the GIL, without polling. Returns when it has begun."""
         assert self.process.stdin is not None
         known = len(self.events)
         self.process.stdin.write(f"{seconds}\n".encode())
@@ -112,17 +110,17 @@ class Member:
         self.process.stdin.close()
 
     def ended(self) -> None:
-        """Until it has left, and all that it reported is here."""
+        """Wait until it has left and all its events have been read."""
         try:
             self.process.wait(BUDGET_S)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGABRT)
             self.kill()
-            raise AssertionError(f"{self.name} does not end: {self.events[-3:]}") from None
+            raise AssertionError(f"{self.name} has not exited: {self.events[-3:]}") from None
         self._end()
         if self.process.returncode:
             said = self._errors.read_text()[-4000:]
-            raise AssertionError(f"{self.name} ended with status {self.process.returncode}:\n{said}")
+            raise AssertionError(f"{self.name} exited with status {self.process.returncode}:\n{said}")
 
     def _end(self) -> None:
         self.process.wait(BUDGET_S)
@@ -163,21 +161,19 @@ class MixedGroup:
         return member
 
     def leave(self, member: Member) -> None:
-        """Let it leave; it may take its time."""
+        """Let the member leave without waiting for it."""
         self.members.remove(member)
         self.past.append(member)
         member.leave()
 
     def kill(self, member: Member) -> None:
-        """Kill it."""
+        """Kill the member."""
         self.members.remove(member)
         self.past.append(member)
         member.kill()
 
     def run(self, chance: random.Random, events: int) -> None:
-        """Members come, go and are killed, two to five at a time; then the rest processes what is left, and
-        leaves.
-        """
+        """Let two to five members at a time join, leave and be killed; then process the rest and leave."""
         clients = CLIENTS[self.protocol]
         with self.writing():
             self.join("kafkacore", **self.drawn(chance)).await_event(_has_records)
@@ -186,18 +182,18 @@ class MixedGroup:
                 self.one_event(chance, clients)
                 if chance.random() < 0.4:
                     self.await_stable()
-                # Not a wait for something: the moment of the next event is what is drawn.
+                # This waits for no condition: the time of the next event is random.
                 threading.Event().wait(0.05 * 30 ** chance.random())
         self.settle()
 
     def drawn(self, chance: random.Random) -> dict[str, Any]:
-        """Options of the next member: its strategy, and whether it may be killed."""
+        """Return random options of the next member: its strategy, and whether it may be killed."""
         strategy = chance.choice(STRATEGIES.get(self.protocol, (self.protocol,)))
         session_timeout_ms = chance.choice((SESSION_TIMEOUT_MS, SHORT_SESSION_MS))
         return {"strategy": strategy, "session_timeout_ms": session_timeout_ms}
 
     def one_event(self, chance: random.Random, clients: tuple[str, ...]) -> None:
-        """A join, a leave or a kill."""
+        """Let a random member join, leave or be killed."""
         what = chance.choice(("join", "join", "leave", "kill"))
         if len(self.members) <= 2:
             what = "join"
@@ -214,7 +210,7 @@ class MixedGroup:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A producer writes for as long as the block runs; then it is known how many records there are."""
+        """Run a producer within the block. Afterwards the number of records is known."""
         stopped = threading.Event()
         with KafkaProducer(bootstrap_servers=self.servers, acks="all", linger_ms=5) as producer:
 
@@ -238,7 +234,7 @@ class MixedGroup:
             self.ends = {one: future.get(BUDGET_S).offset + 1 for one, future in enumerate(last)}
 
     def settle(self) -> None:
-        """Until all records are committed, as the members report; then they leave."""
+        """Wait until the members report that all records are committed, then let them leave."""
 
         def are_committed() -> bool:
             are_alive = all(member.process.poll() is None for member in self.members)
@@ -254,7 +250,7 @@ class MixedGroup:
                 member.ended()
 
     def await_stable(self) -> int:
-        """Until the members own all partitions, each one's its own; the monotonic time (ms) when they did."""
+        """Wait until each partition has one owner; return the monotonic time (ms) of the last change."""
 
         def owned() -> dict[str, list[int]]:
             return {member.name: sorted(member.owned()) for member in self.members}
@@ -263,20 +259,20 @@ class MixedGroup:
         return max(event.time_ns for event in self.events() if "owned" in event.what) // 1_000_000
 
     def is_stable(self) -> bool:
-        """All partitions have an owner, and members have as many as others, or one more."""
+        """Return whether all partitions have an owner and are evenly distributed."""
         owned = [member.owned() for member in self.members]
         counts = list(map(len, owned))
         every = set().union(*owned)
         return sum(counts) == len(every) == self.partitions and max(counts) - min(counts) <= 1
 
     def what_is_left(self, committed: dict[int, int]) -> str:
-        """For a message."""
+        """Describe the remaining work for a message."""
         left = {one: (committed.get(one), end) for one, end in self.ends.items() if committed.get(one) != end}
         said = {member.name: (sorted(member.owned()), member.events[-2:]) for member in self.members}
         return f"not committed, of: {left}; members: {said}"
 
     def committed(self) -> dict[int, int]:
-        """Highest confirmed commit of each partition."""
+        """Return the highest confirmed commit of each partition."""
         found: dict[int, int] = {}
         for event in self.events():
             if event.kind == "committed":
@@ -285,7 +281,7 @@ class MixedGroup:
         return found
 
     def events(self) -> list[Event]:
-        """Of all members, in no order."""
+        """Return the events of all members, unordered."""
         return [event for member in (*self.members, *self.past) for event in list(member.events)]
 
     def __enter__(self) -> MixedGroup:

@@ -1,7 +1,6 @@
-"""A topic in which transactions of several producers lie across each other, and one that never ends; and what
-a read_committed consumer has to find in it.
+"""A topic with interleaved transactions of several producers, and the records read_committed shows.
 
-A broker and a seed in; the topic and a model of it out. Written by librdkafka. Does not know: who reads.
+librdkafka writes the transactions. One of them may stay open.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ COMPRESSIONS = ("none", "lz4", "zstd")
 
 @dataclass
 class _Open:
-    """A transaction that has not ended."""
+    """An open transaction."""
 
     values: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
 
 
 class MixedTransactions:
-    """``committed`` has the values that are to be seen, ``aborted`` those that are not, by partition."""
+    """``committed`` has the visible values by partition, ``aborted`` has those that must not be seen."""
 
     def __init__(self, servers: str, topic: str, chance: random.Random) -> None:
         self.topic = topic
@@ -45,7 +44,8 @@ class MixedTransactions:
                 | {
                     "transactional.id": f"{topic}-{number}",
                     "compression.type": COMPRESSIONS[number % len(COMPRESSIONS)],
-                    # The broker's most: what is left open must not be aborted while it is read.
+                    # The broker's maximum: a transaction left open must not be aborted while the topic is
+                    # read.
                     "transaction.timeout.ms": 900_000,
                 }
             )
@@ -53,13 +53,13 @@ class MixedTransactions:
         ]
         self._plain_producer = confluent_kafka.Producer(config | {"enable.idempotence": True})
         self._open: dict[int, _Open] = {}
-        #: Committed, and not to be seen before another transaction has ended.
+        #: Committed values that stay invisible until another transaction has ended.
         self._behind: dict[int, list[bytes]] = defaultdict(list)
         for producer in self._producers:
             producer.init_transactions(BUDGET_S)
 
     def write(self, steps: int) -> None:
-        """So many steps of the producers, in turn by chance; in the end every transaction has ended."""
+        """Write this many steps of random producers, then end every transaction."""
         for _ in range(steps):
             self._step(self._chance.randrange(PRODUCERS))
         for number in list(self._open):
@@ -67,7 +67,7 @@ class MixedTransactions:
         self._await_markers()
 
     def leave_open(self) -> None:
-        """Begin a transaction in each partition that does not end, and commit another one behind it."""
+        """Leave a transaction open in each partition, and commit another one after it."""
         self._producers[0].begin_transaction()
         self._open[0] = _Open()
         for partition in range(PARTITIONS):
@@ -79,7 +79,7 @@ class MixedTransactions:
         self._producers[1].commit_transaction(BUDGET_S)
 
     def end_open(self, commits: bool) -> None:
-        """End what :meth:`leave_open` has left: then what lies behind it is to be seen, too."""
+        """End the transactions of :meth:`leave_open`, which makes the values after them visible."""
         self._end(0, commits)
         for partition, values in self._behind.items():
             self.committed[partition] += values
@@ -87,8 +87,9 @@ class MixedTransactions:
         self._await_markers()
 
     def _await_markers(self) -> None:
-        """Until no transaction keeps anything back: a coordinator writes to the partitions after it has said
-        that a transaction has ended.
+        """Wait until no transaction holds back records.
+
+        A coordinator writes the markers after it has answered the end of a transaction.
         """
         partitions = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
         with (
@@ -133,7 +134,7 @@ class MixedTransactions:
         return value
 
     def to_be_seen(self) -> set[tuple[int, bytes]]:
-        """(partition, value) of every record that a read_committed consumer gets."""
+        """Return (partition, value) of every record that a read_committed consumer sees."""
         return {
             (partition, value)
             for of_kind in (self.plain, self.committed)

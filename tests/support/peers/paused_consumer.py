@@ -1,7 +1,8 @@
-"""A member of a group in a process of its own, told what to do by lines of its standard input.
+"""A group member in a process of its own, controlled by lines of its standard input.
 
-Each word is one step, answered by one line: ``read`` polls until there are records and gives their number;
-``commit`` commits all that was read, and gives ``done`` or the name of the error; ``end`` closes.
+Each word is one step and gets one line as the answer: ``read`` polls until there are records and returns
+their number; ``commit`` commits all records read, and returns ``done`` or the name of the error; ``end``
+closes the consumer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Apache Kafka behind a network that can be made bad. A data folder in, the proxy before it out."""
+"""Apache Kafka behind a proxy that can disturb the network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafkacore.testing import FaultProxy
 
 @contextmanager
 def kafka_behind_proxy(folder: Path, features: Mapping[str, int] | None = None) -> Iterator[FaultProxy]:
-    """The broker tells clients the proxy's address, so that they never go round it."""
+    """Yield the proxy. The broker advertises the proxy's address, so that clients never bypass it."""
     with FaultProxy() as proxy:
         advertised = {"advertised.listeners": f"PLAINTEXT://{proxy.bootstrap_servers}"}
         with ApacheKafka(folder, advertised, features=features) as kafka:

@@ -1,4 +1,4 @@
-"""Records that the cross tests send: null and empty parts, headers, and values from 1 B to 1 MB."""
+"""Records of the cross-client tests: null and empty parts, headers, and values from 1 B to 1 MB."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from peers.java_peer import Received, Sample
 
 T0 = 1_700_000_000_000
 
-#: Headers of every shape that all five clients can send.
+#: Headers of every form that all five clients can send.
 HEADERS = (("a", b"1"), ("a", b"2"), ("empty", b""), ("ключ-鍵-🔑", b"Unicode"))
 
 
 def edge_samples(partitions: int) -> list[Sample]:
-    """Small records with each part null, empty and full, spread over ``partitions``."""
+    """Return small records with each part null, empty and non-empty, spread over ``partitions``."""
     shapes: list[tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]] = [
         (b"key", b"value", ()),
         (None, b"no key", ()),
@@ -31,7 +31,7 @@ def edge_samples(partitions: int) -> list[Sample]:
 
 
 def sized_samples(sizes: Sequence[int] = (1, 10, 100, 1_000, 10_000, 100_000, 1_000_000)) -> list[Sample]:
-    """Values of these sizes in bytes to partition 0: half random, so that no codec shrinks it away."""
+    """Return values of these sizes in bytes for partition 0. Half of each is incompressible."""
     chance = random.Random(20_260_101)
     return [
         Sample(chance.randbytes(size - size // 2) + b"x" * (size // 2), b"%d" % size, 0, T0 + number)
@@ -40,7 +40,7 @@ def sized_samples(sizes: Sequence[int] = (1, 10, 100, 1_000, 10_000, 100_000, 1_
 
 
 def expected(samples: Sequence[Sample], places: Sequence[tuple[int, int]]) -> list[Received]:
-    """How the samples have to be read, given where the producer says they went; by partition and offset."""
+    """Return the expected records by partition and offset, from the places that the producer reported."""
     return sorted(
         (
             Received(partition, offset, _set(sample.timestamp), 0, sample.key, sample.value, sample.headers)
@@ -51,7 +51,7 @@ def expected(samples: Sequence[Sample], places: Sequence[tuple[int, int]]) -> li
 
 
 def by_place(record: Received) -> tuple[int, int]:
-    """Sort key: partition, then offset."""
+    """Return the sort key: partition, then offset."""
     return record.partition, record.offset
 
 

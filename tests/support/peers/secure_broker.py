@@ -1,7 +1,4 @@
-"""Our broker with the secure listeners that Apache Kafka has in these tests, told by the same properties.
-
-In: a data folder. Out: the broker, and the settings by which a client reaches one of its listeners.
-"""
+"""Our broker with the same secure listeners and properties as Apache Kafka in these tests."""
 
 from __future__ import annotations
 
@@ -17,11 +14,11 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 
 class SecureBroker(EmbeddedBroker):
-    """With all of :class:`~integration.secure_listeners.SecureListeners`; more properties by ``config``."""
+    """A broker with all of :class:`~integration.secure_listeners.SecureListeners` and extra ``config``."""
 
     def __init__(self, folder: Path, secure: SecureListeners | None = None, **config: Any) -> None:
         self.secure = secure or SecureListeners(folder)
-        #: What a client needs for a listener.
+        #: Returns the client's settings for a listener.
         self.settings = self.secure.settings
         users = {f"sasl.user.{name}": password for name, password in PASSWORDS.items()}
         at = {"listen": f"localhost:{self.secure.port_of('PLAINTEXT')}"}
@@ -30,7 +27,7 @@ class SecureBroker(EmbeddedBroker):
 
 @contextlib.contextmanager
 def started_secure_broker(**config: Any) -> Iterator[SecureBroker]:
-    """One whose data goes when it ends."""
+    """Yield a broker whose data is deleted at the end of the block."""
     with (
         tempfile.TemporaryDirectory(prefix="secure-broker-") as folder,
         SecureBroker(

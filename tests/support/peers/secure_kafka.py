@@ -1,15 +1,13 @@
-"""Apache Kafka with a listener for each way of being secure: the judge of TLS, SASL and ACLs.
+"""Apache Kafka with a listener for each security protocol: the reference for TLS, SASL and ACLs.
 
-In: a data folder. Out: a broker with the listeners, users and certificates of ``secure_listeners.py``. Does
-not know: kafkacore's security, nor which client it is.
-
-In a test, take the session-wide fixture ``secure_kafka``::
+The listeners, users and certificates are those of ``secure_listeners.py``. In a test, use the session-wide
+fixture ``secure_kafka``::
 
     def test_something(secure_kafka):
         settings = secure_kafka.settings("SASL_SSL", "SCRAM-SHA-256")
         producer = KafkaProducer(**settings)
 
-By hand, until Ctrl-C, printing what is needed for each listener::
+To start it by hand until Ctrl-C, and print the settings for each listener::
 
     PYTHONPATH=tests/support .venv/bin/python -m peers.secure_kafka
 """
@@ -26,7 +24,7 @@ from pathlib import Path
 from peers.apache_kafka import ApacheKafka
 from peers.secure_listeners import LISTENERS, PASSWORDS, SecureListeners
 
-#: A connection by TLS 1.3 gets new keys after as many bytes.
+#: Bytes after which a TLS 1.3 connection updates its keys.
 KEY_LIFETIME_BYTES = 2**20
 
 
@@ -35,7 +33,7 @@ class SecureKafka(ApacheKafka):
 
     def __init__(self, data_dir: Path) -> None:
         self.secure = SecureListeners(data_dir)
-        #: What a client needs for a listener.
+        #: Returns the client's settings for a listener.
         self.settings = self.secure.settings
         scram = [
             f"--add-scram={mechanism}=[name={name},password={password}]"
@@ -56,7 +54,7 @@ class SecureKafka(ApacheKafka):
 
 @contextlib.contextmanager
 def started_secure_kafka() -> Iterator[SecureKafka]:
-    """One whose data goes when it ends."""
+    """Yield a broker whose data is deleted at the end of the block."""
     with (
         tempfile.TemporaryDirectory(prefix="secure-kafka-") as folder,
         SecureKafka(Path(folder)) as kafka,

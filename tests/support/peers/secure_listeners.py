@@ -1,8 +1,4 @@
-"""Listeners for each way of being secure, the same of Apache Kafka and of our broker.
-
-A folder in; certificates, ports, Kafka's properties for them, and the settings by which a client reaches
-one of them, out. Does not know: brokers, clients.
-"""
+"""Listeners for each security protocol, equal for Apache Kafka and our broker."""
 
 from __future__ import annotations
 
@@ -18,36 +14,35 @@ from peers.apache_kafka import free_ports
 from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
 from kafkacore.security import client_authenticator
 
-#: Listener → its protocol. PLAINTEXT is everybody's: the broker's own, and that of tests which look on.
+#: Protocol of each listener. PLAINTEXT needs no authentication; the broker and observing tests use it.
 LISTENERS = {
     "PLAINTEXT": "PLAINTEXT",
-    # A client may show a certificate.
+    # Client certificates are optional.
     "SSL": "SSL",
-    # A client must.
+    # Client certificates are required.
     "MTLS": "SSL",
     "SASL_PLAINTEXT": "SASL_PLAINTEXT",
     "SASL_SSL": "SASL_SSL",
-    # As SASL_SSL, with sessions that a client must renew, and that outlast a test on the slowest machine.
+    # Like SASL_SSL, with sessions that a client must renew, and that outlast a test on the slowest machine.
     "REAUTH": "SASL_SSL",
-    # As REAUTH, with sessions so short that clients of others renew them, or connect again.
+    # Like REAUTH, with sessions so short that other clients renew them, or reconnect.
     "SHORT_SESSIONS": "SASL_SSL",
-    # Has one mechanism alone.
+    # Has a single mechanism.
     "ONLY_SCRAM": "SASL_SSL",
 }
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-#: User → password, the same in every mechanism that has passwords.
+#: Password of each user, the same for every mechanism with passwords.
 PASSWORDS = {"admin": "admin-5ecret", "alice": "alice-5ecret", "bob": "bob-5ecret"}
-#: They may do everything, as may who is on PLAINTEXT or shows this certificate; nobody else may do anything
-#: that no ACL lets them.
+#: These users may do everything, as may clients on PLAINTEXT or with this certificate. Other users need ACLs.
 SUPER_USERS = ("admin", "alice", "ANONYMOUS", "client")
-#: Of a listener: milliseconds until a session ends that has not been renewed.
+#: Milliseconds until a session that was not renewed ends, by listener.
 SESSION_LIFETIMES_MS = {"REAUTH": int(10 * BUDGET_MS), "SHORT_SESSIONS": 2_000}
-#: After this time a client of :func:`renew_sessions_early` re-authenticates. Both brokers refuse a client
-#: that does so within a second of the last time.
+#: Milliseconds after which a client of :func:`renew_sessions_early` re-authenticates. Both brokers reject a
+#: client that re-authenticates within one second.
 EARLY_MS = 1_100
 
 _MODULES = "org.apache.kafka.common.security"
-#: Of tokens that nobody has signed.
+#: Configuration that accepts unsigned tokens.
 BELIEVES_EVERY_TOKEN = (
     f"{_MODULES}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 )
@@ -60,16 +55,16 @@ def _login_modules() -> dict[str, str]:
         "plain": f"{_MODULES}.plain.PlainLoginModule required {users};",
         "scram-sha-256": scram,
         "scram-sha-512": scram,
-        # Tokens that nobody has signed are believed.
+        # Accepts unsigned tokens.
         "oauthbearer": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required "
         'unsecuredLoginStringClaim_sub="admin";',
     }
 
 
 def renew_sessions_early(patch: pytest.MonkeyPatch) -> None:
-    """Have our clients re-authenticate on the listener REAUTH soon after a session begins.
+    """Let our clients re-authenticate on the listener REAUTH soon after a session begins.
 
-    By themselves they do so at the end of the session, which a slow machine may miss.
+    By default they do so at the end of the session, which a slow machine may miss.
     """
     patch.setattr(client_authenticator, "_SESSION_SHARE", EARLY_MS / SESSION_LIFETIMES_MS["REAUTH"])
     patch.setattr(client_authenticator, "_SESSION_JITTER", 0.0)
@@ -81,9 +76,10 @@ class SecureListeners:
     Attributes
     ----------
     authority:
-        Has signed the broker's certificate, and the one of ``client_files``, which is for ``User:client``.
+        Authority that signed the broker's certificate and that of ``client_files``, which is for
+        ``User:client``.
     cafile:
-        Path of its certificate.
+        Path of the authority's certificate.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,9 +95,9 @@ class SecureListeners:
     def settings(
         self, listener: str, mechanism: str | None = None, user: str = "alice", password: str | None = None
     ) -> dict[str, Any]:
-        """What a client needs for a listener, by the names of kafka-python.
+        """Return a client's settings for a listener, with kafka-python's names.
 
-        ``localhost`` is its address, so that host names are judged too.
+        The address is ``localhost``, so that host names are verified too.
         """
         settings: dict[str, Any] = {
             "bootstrap_servers": f"localhost:{self._ports[listener]}",
@@ -124,7 +120,7 @@ class SecureListeners:
         return settings
 
     def properties(self) -> dict[str, str]:
-        """Lines of a broker's ``server.properties``."""
+        """Return lines of a broker's ``server.properties``."""
         addresses = ",".join(f"{name}://localhost:{port}" for name, port in self._ports.items())
         properties = {
             "listeners": addresses,

@@ -1,4 +1,4 @@
-"""The code that a page of documentation shows: its blocks, to be run as they stand."""
+"""The code blocks of a documentation page, to be run unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = re.compile(
 
 
 class Block(NamedTuple):
-    """A block, its language, and why it is not run in its turn; ``None`` for one that is."""
+    """A code block, its language, and the reason why it is not run, or ``None``."""
 
     code: str
     why_not_run: str | None

@@ -1,7 +1,7 @@
-"""A streaming job for spark-submit: a topic to Parquet, or to another topic, in many small batches.
+"""A streaming job for spark-submit that writes a topic to Parquet or to another topic in small batches.
 
-It goes on from its checkpoint, and ends when all that was there at its start has been read. Nothing of
-kafkacore is named but the format: the workers find it by themselves. Run by ``submitted.py``.
+It resumes from its checkpoint, and exits when all records that existed at its start have been read. Of
+kafkacore, it names only the format; the workers find the source themselves. ``submitted.py`` runs it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("bootstrap")
     parser.add_argument("topic")
-    parser.add_argument("folder", help="takes the checkpoint, and the Parquet in out/")
-    parser.add_argument("--to", metavar="TOPIC", help="write to a topic")
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the source")
+    parser.add_argument("folder", help="folder of the checkpoint and of the Parquet files in out/")
+    parser.add_argument("--to", metavar="TOPIC", help="topic to write to (default: write Parquet)")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the source"
+    )
     parser.add_argument("--sink-option", action="append", default=[], metavar="NAME=VALUE")
     arguments = parser.parse_args()
     spark = SparkSession.builder.appName("streaming job").getOrCreate()

@@ -1,8 +1,4 @@
-"""A topic that changes while streams of Spark read it, and what became of a stream.
-
-A broker's address and what is to happen to the topic in; outcomes that can be compared out. Does not know:
-which source reads.
-"""
+"""A topic that changes while Spark streams read it, and the comparable outcome of a stream."""
 
 from __future__ import annotations
 
@@ -23,15 +19,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: Spark's own, and ours.
+#: Spark's own source and ours.
 SOURCES = ("kafka", "kafkacore")
 
-#: What a stream has given, by the end of a topic's name and the partition.
+#: Values that a stream returned, by the suffix of the topic and the partition.
 Found = dict[tuple[str, int], list[Any]]
 
 
 class Topic:
-    """A topic of one's own, its name's end left to say what else."""
+    """A topic with a unique name, and further topics whose names add a suffix."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -42,7 +38,7 @@ class Topic:
             admin.create_topics([NewTopic(self.name + suffix, num_partitions=partitions)])
 
     def grow(self, partitions: int) -> None:
-        """To so many partitions, by librdkafka; returns when the broker says that they are there."""
+        """Add partitions by librdkafka, and wait until the broker reports them."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         for answer in admin.create_partitions([NewPartitions(self.name, partitions)]).values():
             answer.result(2 * BUDGET_S)
@@ -54,7 +50,7 @@ class Topic:
     def delete(self, suffix: str = "") -> None:
         with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
             admin.delete_topics([self.name + suffix])
-            # A broker may still name it for a moment.
+            # A broker may still list it for a moment.
             eventually(lambda: self.name + suffix not in admin.list_topics(), "the topic does not go")
 
     def send(self, count: int, suffix: str = "", partitions: int = 2) -> None:
@@ -70,14 +66,14 @@ def _are_led(topic: confluent_kafka.admin.TopicMetadata, partitions: int) -> boo
 
 
 class Running:
-    """A query that runs, and what has come of it."""
+    """A running query and its results."""
 
     def __init__(self, query: StreamingQuery, batches: list[Found]) -> None:
         self.query = query
         self.batches = batches
 
     def settle(self) -> Found:
-        """When nothing is left to read: all that has come."""
+        """Wait until all records are read, and return all results."""
         self.query.processAllAvailable()
         found: Found = {}
         for batch in list(self.batches):
@@ -92,9 +88,9 @@ class Streams:
     Parameters
     ----------
     frames:
-        Of a source and its options, the DataFrame.
+        Function that returns the DataFrame of a source with its options.
     folder:
-        Of the checkpoints.
+        Folder of the checkpoints.
     """
 
     def __init__(self, frames: Callable[[str, dict[str, str]], DataFrame], folder: str) -> None:
@@ -109,14 +105,14 @@ class Streams:
         of: Callable[[Row], Any] = lambda row: row.offset,
         **options: str,
     ) -> list[Found]:
-        """Run a query until nothing is left; its batches, each as ``{(suffix, partition): offsets}``.
+        """Run a query until nothing is left; return its batches as ``{(suffix, partition): offsets}``.
 
         Parameters
         ----------
         of:
-            What to keep of a row, instead of the offset.
+            What to return for a row instead of the offset.
         options:
-            Of the source, dots as ``__``. ``TOPIC`` in them is the topic's name.
+            Options of the source, with dots as ``__``. ``TOPIC`` in a value is replaced by the topic's name.
         """
         batches: list[Found] = []
         writer = self._writer(source, topic, folder, of, options, batches).trigger(availableNow=True)
@@ -136,7 +132,7 @@ class Streams:
         of: Callable[[Row], Any] = lambda row: row.offset,
         **options: str,
     ) -> Iterator[Running]:
-        """As :meth:`drain`, of a query that goes on until the block is left."""
+        """Run a query as in :meth:`drain` until the end of the block."""
         batches: list[Found] = []
         query = self._writer(source, topic, folder, of, options, batches).start()
         try:
@@ -176,7 +172,7 @@ class Streams:
 
 
 def outcome(run: Callable[..., Any], *args: Any, **options: str) -> Any:
-    """What came, or the kind of failure."""
+    """Return the results or the kind of failure."""
     try:
         return run(*args, **options)
     except StreamingQueryException as error:
@@ -184,7 +180,7 @@ def outcome(run: Callable[..., Any], *args: Any, **options: str) -> Any:
 
 
 def kind_of(error: StreamingQueryException | None) -> str:
-    """Of a query's failure, what both sources agree about."""
+    """Return the part of a query's failure that is the same for both sources."""
     if error is None:
         return "none"
     text = str(error)
@@ -193,7 +189,7 @@ def kind_of(error: StreamingQueryException | None) -> str:
 
 
 def outcomes(run: Callable[..., Any], topic: Topic, **options: str) -> Any:
-    """Of both sources, which must be the same."""
+    """Return the outcomes of both sources, which must be equal."""
     theirs, ours = (outcome(run, source, topic, **options) for source in SOURCES)
     assert ours == theirs
     return ours

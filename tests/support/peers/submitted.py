@@ -1,8 +1,4 @@
-"""Spark as a cluster has it: a job handed to spark-submit, watched from outside, killed in parts or whole.
-
-A master's address and a folder in; what the job has committed, by its files alone. Does not know: what is
-judged.
-"""
+"""Spark as on a cluster: a job run by spark-submit, observed from outside and killed in part or whole."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ from kafkacore.spark.session import SHORT_LIVED_JVM
 
 SPARK_HOME = Path(pyspark.__file__).parent
 JOB = Path(__file__).with_name("streaming_job.py")
-#: Of one wait, on a machine that has much else to do.
+#: Number of time budgets of one wait, on a busy machine.
 BUDGETS = 4
 CONFS = {
     "spark.ui.enabled": "false",
@@ -35,21 +31,21 @@ CONFS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
     "spark.executor.extraJavaOptions": SHORT_LIVED_JVM,
-    # A task's workers are killed again and again; that is no reason to give up.
+    # A task must be retried indefinitely, because its workers are killed again and again.
     "spark.task.maxFailures": "1000",
-    # The sink's list of files stays one file a batch.
+    # The sink's list of files remains one file per batch.
     "spark.sql.streaming.fileSink.log.compactInterval": "10000",
 }
 
 
 def environment() -> dict[str, str]:
-    """Of a job and of a cluster's daemons: this Python, and what it imports."""
+    """Return the environment of a job and of a cluster's daemons: this Python and its imports."""
     named = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
     return dict(os.environ) | named | {"SPARK_NO_DAEMONIZE": "1", "PYTHONWARNINGS": "ignore"}
 
 
 class Program:
-    """A process with all that it starts; leaving the ``with`` block kills what is left of it."""
+    """A process and its children. Leaving the ``with`` block kills all that are left."""
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
         self.log = log
@@ -64,7 +60,7 @@ class Program:
             )
 
     def said(self) -> str:
-        """Everything that it has printed."""
+        """Return all output."""
         return self.log.read_text(errors="replace")
 
     @property
@@ -72,26 +68,26 @@ class Program:
         return self._process.poll() is None
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait while it runs.
+        """Wait for a condition while the process runs.
 
         Raises
         ------
         AssertionError
-            It ended, or its time did, with what it said last.
+            The process exited or the time expired. The message contains its last output.
         """
         eventually(condition, lambda: f"{what}\n{self.said()[-6000:]}", child=self._process, budgets=BUDGETS)
 
     def wait(self) -> int:
-        """Its exit status."""
+        """Return the exit status."""
         return self._process.wait(BUDGETS * BUDGET_S)
 
     def kill(self) -> None:
-        """SIGKILL of the process itself, a driver's JVM; what it has started is left to notice."""
+        """Kill only the process itself, a driver's JVM, with SIGKILL. Its children are left to notice."""
         self._process.kill()
         self._process.wait(BUDGETS * BUDGET_S)
 
     def python_workers(self) -> list[int]:
-        """Of executors: those that run tasks, without the daemon that forks them."""
+        """Return the executors' Python workers, without the daemon that forks them."""
         return python_processes(self._process.pid, b"pyspark.worker")
 
     def __enter__(self) -> Program:
@@ -106,14 +102,14 @@ class Program:
 
 
 def python_processes(top: int, module: bytes | None = None) -> list[int]:
-    """Those below the process ``top`` that work for its JVM, without the daemons that fork them.
+    """Return the Python processes below the process ``top``, without the daemons that fork them.
 
     Parameters
     ----------
     module:
-        Only of daemons for this module: ``pyspark.worker`` runs tasks, the others help the driver.
+        Module of the daemons: ``pyspark.worker`` runs tasks, the others help the driver.
     """
-    # A forked process looks like its daemon.
+    # A forked process has the command line of its daemon.
     return [
         pid
         for pid, parent in descendants(top).items()
@@ -130,16 +126,16 @@ def _is_of_daemon(pid: int, module: bytes | None) -> bool:
 
 
 class Job(Program):
-    """A run of ``streaming_job.py``; another one on the same folder goes on from its checkpoint.
+    """A run of ``streaming_job.py``. A further run on the same folder resumes from its checkpoint.
 
     Parameters
     ----------
     master:
-        Of Spark, such as ``local-cluster[2,1,1024]``.
+        Spark master, such as ``local-cluster[2,1,1024]``.
     folder:
-        Of the checkpoint and the Parquet.
+        Folder of the checkpoint and the Parquet files.
     arguments:
-        Of the job.
+        Arguments of the job.
     """
 
     def __init__(self, master: str, bootstrap: str, topic: str, folder: Path, *arguments: str) -> None:
@@ -151,11 +147,11 @@ class Job(Program):
         super().__init__([*command, bootstrap, topic, str(folder), *arguments], folder / f"{number}.log")
 
     def planned(self) -> int:
-        """How many batches have begun."""
+        """Return the number of batches that have begun."""
         return _numbered(self.folder / "checkpoint" / "offsets")
 
     def committed(self) -> int:
-        """How many batches have ended."""
+        """Return the number of batches that have ended."""
         return _numbered(self.folder / "checkpoint" / "commits")
 
 
@@ -164,7 +160,7 @@ def _numbered(folder: Path) -> int:
 
 
 def written(folder: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Partition, offset and value of every row of the Parquet sink, as its own list of files has it."""
+    """Return partition, offset and value of every row of the Parquet sink, by its own list of files."""
     for batch in sorted((folder / "out" / "_spark_metadata").glob("[0-9]*")):
         for line in batch.read_text().splitlines()[1:]:
             path = urllib.parse.unquote(re.sub("^file:/*", "/", json.loads(line)["path"]))
@@ -174,7 +170,7 @@ def written(folder: Path) -> Iterator[tuple[int, int, bytes]]:
 
 @contextlib.contextmanager
 def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[tuple[str, list[Program]]]:
-    """A master and its workers on this machine; the master's address, and the workers' programs."""
+    """Start a master and its workers on this machine; yield the master's address and the workers."""
     folder.mkdir(parents=True, exist_ok=True)
     spark_class = str(SPARK_HOME / "bin" / "spark-class")
     named = "org.apache.spark.deploy"

@@ -1,8 +1,4 @@
-"""Brokers that believe tickets of Kerberos and tokens signed by one key: Apache Kafka, and ours.
-
-In: a folder. Out: the brokers, their realm, the settings by which a client reaches them. Does not know: what
-a client is.
-"""
+"""Brokers that accept Kerberos tickets and tokens signed by one key: Apache Kafka and ours."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 _MODULES = "org.apache.kafka.common.security"
 _VALIDATOR = f"{_MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
-#: Of OAUTHBEARER, for both brokers.
+#: OAUTHBEARER configuration of both brokers.
 TOKEN_RULES = {
     "sasl.oauthbearer.expected.issuer": ISSUER,
     "sasl.oauthbearer.expected.audience": AUDIENCE,
@@ -30,7 +26,7 @@ TOKEN_RULES = {
 
 
 class SignedTokenOf(TokenOf):
-    """Gives tokens with the signature that the brokers believe."""
+    """A provider of tokens with a signature that the brokers accept."""
 
     def token(self) -> str:
         self.given += 1
@@ -39,14 +35,14 @@ class SignedTokenOf(TokenOf):
 
 
 class TicketedListener:
-    """GSSAPI and OAUTHBEARER on a listener SASL_PLAINTEXT, beside one that is everybody's.
+    """A SASL_PLAINTEXT listener with GSSAPI and OAUTHBEARER, and one without authentication.
 
     Attributes
     ----------
     keys_url:
-        Of the file with the keys ``1`` (RSA) and ``ec`` that tokens are signed by.
+        URL of the file with the keys ``1`` (RSA) and ``ec`` that sign the tokens.
     servers, open_servers:
-        Of the listener, and of everybody's.
+        Bootstrap servers of the listener with and of the one without authentication.
     """
 
     def __init__(self, folder: Path, realm: KerberosRealm) -> None:
@@ -58,7 +54,7 @@ class TicketedListener:
         self.open_servers, self.servers = f"127.0.0.1:{open_port}", f"localhost:{port}"
 
     def properties(self) -> dict[str, str]:
-        """Lines of a broker's ``server.properties``."""
+        """Return lines of a broker's ``server.properties``."""
         listeners = f"PLAINTEXT://{self.open_servers},SASL_PLAINTEXT://{self.servers}"
         own = "listener.name.sasl_plaintext"
         return TOKEN_RULES | {
@@ -74,7 +70,7 @@ class TicketedListener:
         }
 
     def settings(self, mechanism: str, lifetime_s: float = 600.0) -> dict[str, Any]:
-        """Of a client, by kafka-python's names; Kerberos' credentials are those of the environment."""
+        """Return a client's settings with kafka-python's names. The environment has Kerberos credentials."""
         found: dict[str, Any] = {
             "bootstrap_servers": self.servers,
             "security_protocol": "SASL_PLAINTEXT",
@@ -86,7 +82,7 @@ class TicketedListener:
 
 
 class TicketedKafka(ApacheKafka):
-    """Apache Kafka with that listener; everybody may do everything."""
+    """Apache Kafka with that listener. Every client may do everything."""
 
     def __init__(self, data_dir: Path, listener: TicketedListener) -> None:
         super().__init__(data_dir)
@@ -103,7 +99,7 @@ class TicketedKafka(ApacheKafka):
 
 
 def krb5_login(keytab: Path, principal: str) -> str:
-    """The JAAS entry, of a broker or of a Java client."""
+    """Return the JAAS entry of a broker or of a Java client."""
     return (
         "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "
         f'keyTab="{keytab}" principal="{principal}";'
@@ -112,7 +108,7 @@ def krb5_login(keytab: Path, principal: str) -> str:
 
 @contextlib.contextmanager
 def ticketed_listener() -> Iterator[TicketedListener]:
-    """One with a realm of its own in which there is an ``alice``; everything goes when it ends."""
+    """Yield a listener with a Kerberos realm that contains ``alice``. Everything is deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="ticketed-") as folder:
         (Path(folder) / "realm").mkdir()
         with kerberos_realm(Path(folder) / "realm") as realm:
@@ -122,7 +118,7 @@ def ticketed_listener() -> Iterator[TicketedListener]:
 
 @contextlib.contextmanager
 def started_ticketed_kafka(listener: TicketedListener) -> Iterator[TicketedKafka]:
-    """Apache Kafka; its data goes when it ends."""
+    """Yield Apache Kafka. Its data is deleted at the end of the block."""
     with (
         tempfile.TemporaryDirectory(prefix="ticketed-kafka-") as folder,
         TicketedKafka(Path(folder), listener) as kafka,
@@ -132,7 +128,7 @@ def started_ticketed_kafka(listener: TicketedListener) -> Iterator[TicketedKafka
 
 @contextlib.contextmanager
 def started_ticketed_broker(listener: TicketedListener) -> Iterator[EmbeddedBroker]:
-    """Ours; it finds the realm in the environment."""
+    """Yield our broker, which finds the realm in the environment."""
     properties: dict[str, Any] = dict(listener.properties())
     with EmbeddedBroker(log_retention_ms=-1, group_initial_rebalance_delay_ms=0, **properties) as broker:
         yield broker

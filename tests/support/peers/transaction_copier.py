@@ -1,8 +1,8 @@
-"""A program that copies a topic, partition by partition, exactly once: consume, produce, offsets, commit.
+"""A program that copies a topic by partition, exactly once: consume, produce, offsets, commit.
 
-Apache Kafka's ``TransactionalMessageCopier`` in small; the parent kills it wherever it likes and starts it
-again. It goes on from the group's committed offsets and ends with 0 at the end of the input. A line of
-standard output says each step that is done. Faults can be planted in it, for a check of who judges the copy.
+It is a small version of Apache Kafka's ``TransactionalMessageCopier``. The parent kills and restarts it at
+any time. It resumes from the group's committed offsets and exits with 0 at the end of the input. It prints
+each completed step as a line. Planted faults test the checker of the copy.
 
     PYTHONPATH=tests/support python -m peers.transaction_copier --help
 """
@@ -22,8 +22,8 @@ from eventually import BUDGET_MS, BUDGET_S, eventually
 import kafkacore
 from kafkacore.errors import KafkaError
 
-#: What a planted fault leaves out: the offsets of a transaction; holding them back until its commit; going
-#: back to the start of what was aborted.
+#: Planted faults, each of which omits a step: the offsets of a transaction; holding them back until its
+#: commit; going back to the start of an aborted transaction.
 FAULTS = ("none", "no-offsets", "offsets-first", "abort-ignored")
 STEPS = ("begun", "sent", "offsets", "committed", "aborted")
 
@@ -31,11 +31,11 @@ Positions = dict[int, int]
 
 
 class CopyFailedError(Exception):
-    """The transaction has to be aborted."""
+    """The transaction must be aborted."""
 
 
 class Producer(Protocol):
-    """What the copier wants of a transactional producer. Each raises CopyFailedError."""
+    """Interface of a transactional producer for the copier. Each method raises CopyFailedError."""
 
     def begin(self) -> None: ...
     def send(self, topic: str, partition: int, value: bytes) -> None: ...
@@ -45,7 +45,7 @@ class Producer(Protocol):
 
 
 class OurProducer:
-    """kafkacore's."""
+    """kafkacore's producer."""
 
     def __init__(self, servers: str, transactional_id: str, group: str) -> None:
         self._group = group
@@ -92,7 +92,7 @@ class OurProducer:
 
 
 class TheirProducer:
-    """librdkafka's: what the copier and its judge are tried with."""
+    """librdkafka's producer, which tests the copier and its checker."""
 
     def __init__(self, servers: str, transactional_id: str, group: str) -> None:
         config = {"bootstrap.servers": servers, "log_level": 0, "socket.timeout.ms": 5_000}
@@ -131,7 +131,7 @@ PRODUCERS = {"kafkacore": OurProducer, "librdkafka": TheirProducer}
 
 
 class Group:
-    """The committed offsets of the input, by librdkafka: ours shall not be judged by itself."""
+    """The committed offsets of the input, by librdkafka, so that kafkacore is not checked by itself."""
 
     def __init__(self, servers: str, group: str, topic: str, partitions: int) -> None:
         self._topic = topic
@@ -140,7 +140,7 @@ class Group:
             {
                 "bootstrap.servers": servers,
                 "group.id": group,
-                # Waits for the end of a transaction that has offsets in it.
+                # Waits for the end of a transaction that contains offsets.
                 "isolation.level": "read_committed",
                 "reconnect.backoff.max.ms": 100,
                 "log_level": 0,
@@ -159,7 +159,7 @@ class Group:
         return eventually(ask, "committed offsets")
 
     def commit(self, positions: Positions) -> None:
-        """Not in any transaction: what a copier must not do."""
+        """Commit outside of a transaction, which is a planted fault."""
         offsets = [confluent_kafka.TopicPartition(self._topic, each, at) for each, at in positions.items()]
         self._consumer.commit(offsets=offsets, asynchronous=False)
 
@@ -207,7 +207,7 @@ class Copier:
             self._consumer.seek(tp, self._positions[tp.partition])
 
     def _next_records(self) -> list[Any]:
-        """Those of one transaction; none at the end of the input."""
+        """Return the records of one transaction; none at the end of the input."""
         records: list[Any] = []
 
         def step() -> None:
@@ -264,14 +264,18 @@ def main() -> None:
     parser.add_argument("--per-transaction", type=int, default=750)
     parser.add_argument("--client", choices=PRODUCERS, default="kafkacore")
     parser.add_argument("--fault", choices=FAULTS, default="none")
+    parser.add_argument("--wait-after", choices=STEPS, help="step after which to wait for a line of input")
     parser.add_argument(
-        "--wait-after", choices=STEPS, help="the step after which it waits for a line of input"
+        "--abort-every", type=int, default=0, help="abort every N-th transaction, and copy it again"
     )
-    parser.add_argument("--abort-every", type=int, default=0, help="abort each so-manieth, and copy it again")
-    parser.add_argument("--die-in", type=int, default=0, help="the transaction in which it kills itself")
-    parser.add_argument("--die-after", choices=STEPS, default="committed", help="the step after which")
+    parser.add_argument(
+        "--die-in", type=int, default=0, help="number of the transaction in which to kill itself"
+    )
+    parser.add_argument(
+        "--die-after", choices=STEPS, default="committed", help="step after which to kill itself"
+    )
     Copier(parser.parse_args()).run()
-    # At once: the state of the clients is none of the copy's.
+    # Exit immediately, without closing the clients.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Users for tests of mechanisms: names and passwords in, a credential store out."""
+"""Users for tests of SASL mechanisms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafkacore.security.server_mechanism import ScramCredential
 
 
 class Users:
-    """A :class:`~kafkacore.security.server_mechanism.CredentialStore` of these users, for all mechanisms."""
+    """A :class:`~kafkacore.security.server_mechanism.CredentialStore` of these users, for any mechanism."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self.passwords = {user: Secret(password) for user, password in passwords.items()}

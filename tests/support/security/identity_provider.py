@@ -1,4 +1,4 @@
-"""An identity provider on this machine: an HTTPS server with a test's answers, and tokens that it signs."""
+"""An identity provider: a local HTTPS server with scripted responses, and tokens that it signs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 ISSUER = "https://issuer.example"
 AUDIENCE = "kafka"
-#: Made once: a key takes a while.
+#: Generated once, because generating a key takes a while.
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -36,7 +36,7 @@ def key_set(*keys: dict[str, Any]) -> bytes:
 
 
 def claims(now_s: int, **changed: Any) -> dict[str, Any]:
-    """Those of a good token; a change to ``None`` leaves the claim out."""
+    """Return the claims of a valid token. A change to ``None`` omits the claim."""
     good = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": now_s, "exp": now_s + 300, "scope": "a b"}
     return {name: value for name, value in (good | changed).items() if value is not None}
 
@@ -55,7 +55,7 @@ class Asked:
 
 @dataclass
 class IdentityProvider:
-    """``answers`` are given in turn, the last one again and again."""
+    """Returns ``answers`` in turn and repeats the last one."""
 
     address: str
     cafile: str
@@ -67,7 +67,7 @@ class IdentityProvider:
         self.answers.append((status, headers, lambda: content))
 
     def answer_with(self, content: Callable[[], bytes]) -> None:
-        """Make an answer's body when it is asked for."""
+        """Call a function for the body of each response."""
         self.answers.append((200, {}, content))
 
 
@@ -104,12 +104,12 @@ def identity_provider(
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A client that hangs up half way is what some tests are about."""
+            """Ignore a client that disconnects early, as some tests do on purpose."""
 
     server = Server(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*names).configure_cert(context)
-    # The handshake is each connection's own thread's: one that never ends must not stop the server.
+    # Each connection's thread does its handshake, so that one that never ends does not block the server.
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     provider.address = f"https://localhost:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

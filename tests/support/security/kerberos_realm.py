@@ -1,7 +1,4 @@
-"""A Kerberos realm of the tests' own: MIT's KDC on a free port of this machine.
-
-In: a folder. Out: keytabs of its principals, and the environment in which they count. Does not know: Kafka.
-"""
+"""A Kerberos realm for tests: MIT's KDC on a free port of this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ REALM = "KAFKACORE.TEST"
 
 
 class KerberosRealm:
-    """Principals ``kafka/localhost``, and whoever is added."""
+    """Contains the principal ``kafka/localhost`` and those that are added."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -56,7 +53,7 @@ class KerberosRealm:
     kdc = FILE:{folder}/kdc.log
 """
         )
-        #: What a process that is to live in the realm has in its environment.
+        #: Environment of a process that uses the realm.
         self.environment = {
             "KRB5_CONFIG": str(self.config),
             "KRB5_KDC_PROFILE": str(profile),
@@ -68,7 +65,7 @@ class KerberosRealm:
         self._kdc: subprocess.Popen[bytes] | None = None
 
     def add(self, principal: str) -> Path:
-        """The keytab of a new principal."""
+        """Add a principal and return its keytab."""
         keytab = self.folder / f"{principal.replace('/', '_')}.keytab"
         self._run("kadmin.local", "-r", REALM, "addprinc", "-randkey", principal)
         self._run("kadmin.local", "-r", REALM, "ktadd", "-k", str(keytab), principal)

@@ -1,4 +1,4 @@
-"""What tests of TLS start from: an authority, a good server's context, the settings of who trusts it."""
+"""Starting points for TLS tests: an authority, a valid server context, and the settings of a client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from model.certificates import Authority, Identity, PemFiles
 def server_context(
     identity: Identity, folder: Path, *, clients_of: Authority | None = None
 ) -> ssl.SSLContext:
-    """Of a server with this certificate; with ``clients_of``, of one that wants certificates of clients."""
+    """Return the context of a server with this certificate. ``clients_of`` requires one of clients."""
     files = identity.write(folder, "server")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.certificate, files.key)
@@ -25,7 +25,7 @@ def server_context(
 
 
 def with_names_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names of the domain ``test`` are found on this machine."""
+    """Resolve names of the domain ``test`` to this machine."""
     asked = socket.getaddrinfo
 
     def look_up(host: Any, *args: Any, **options: Any) -> Any:
@@ -40,7 +40,7 @@ class TlsFiles:
     Attributes
     ----------
     cafile:
-        Path of what trusts it.
+        Path of the authority's certificate.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,12 +49,12 @@ class TlsFiles:
         self.cafile = self.authority.write(folder)
 
     def good_context(self, *, asks_clients: bool = False) -> ssl.SSLContext:
-        """Of a server that is called ``localhost`` and ``127.0.0.1``."""
+        """Return the context of a server named ``localhost`` and ``127.0.0.1``."""
         clients_of = self.authority if asks_clients else None
         return server_context(self.authority.issue(), self.folder, clients_of=clients_of)
 
     def settings(self, port: int, host: str = "localhost", **more: Any) -> dict[str, Any]:
-        """Of a client of a server on this port."""
+        """Return the settings of a client for a server on this port."""
         return {
             "bootstrap_servers": f"{host}:{port}",
             "security_protocol": "SSL",
@@ -63,6 +63,6 @@ class TlsFiles:
         }
 
     def identity_settings(self, files: PemFiles, password: str | None = None) -> dict[str, Any]:
-        """Of a client that shows a certificate."""
+        """Return the settings of a client with a certificate."""
         shown = {"ssl_certfile": files.certificate, "ssl_keyfile": files.key}
         return shown | ({"ssl_password": password} if password else {})

@@ -1,7 +1,7 @@
-"""A program that uses Spark through a Spark Connect server, and prints as JSON what it has seen.
+"""A program that uses Spark through a Spark Connect server and prints what it observes as JSON.
 
-The addresses of the server and of a broker, two topics and a folder in. It starts no JVM: what it calls of
-kafkacore runs here, the source and the sink in the server's processes.
+It starts no JVM. The functions of kafkacore that it calls run in this process; the source and the sink run in
+the server's processes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kafkacore.spark.pipeline import ConsoleSink, ParquetSink, PipelineConfig, r
 
 
 class Client:
-    """Of one server; ``places`` are a broker's address, a topic to read, one to write, and a folder."""
+    """A client of one server. ``places``: a broker's address, a topic to read, one to write, a folder."""
 
     def __init__(self, server: str, bootstrap_servers: str, source: str, target: str, folder: str) -> None:
         self._spark = SparkSession.builder.remote(server).getOrCreate()
@@ -34,13 +34,13 @@ class Client:
         self._source, self._target, self._folder = source, target, Path(folder)
 
     def batch(self) -> Any:
-        """What a batch read finds, decoded on the way."""
+        """Return the result of a batch read with decoding."""
         reader = self._spark.read.format("kafkacore").options(**self._broker, subscribe=self._source)
         typed = reader.option("value.format", "json").schema("id INT, _offset BIGINT").load()
         return [list(row) for row in typed.orderBy("id").collect()]
 
     def stream(self) -> Any:
-        """A topic into another in several batches, watched."""
+        """Copy a topic to another one in several batches with a query listener."""
         monitor = QueryMonitor()
         self._spark.streams.addListener(monitor)
         options = {**self._broker, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "3"}
@@ -58,7 +58,7 @@ class Client:
         }
 
     def _seen(self, monitor: QueryMonitor, query: StreamingQuery) -> Any:
-        """The figures, once the query's end has come round to the listener."""
+        """Return the figures once the listener has received the end of the query."""
         eventually(
             lambda: not monitor.metrics().get(f"{GROUP}.query=copy", {}).get("active", 1),
             lambda: query.status,
@@ -68,7 +68,7 @@ class Client:
         return {name: found[name] for name in ("rows-total", "batches-total", "offsets-behind-latest-max")}
 
     def files(self) -> Any:
-        """Segment files, by the format for them and as a column of bytes."""
+        """Read segment files with their own format and as a binary column."""
         logs = self._folder / "orders-0"
         by_format = self._spark.read.format("kafkacore-log").load(str(logs))
         raw = self._spark.read.format("binaryFile").load(f"{logs}/*.log")
@@ -81,7 +81,7 @@ class Client:
         return [list(row) for row in frame.select("topic", "partition", "offset").orderBy("offset").collect()]
 
     def pipeline(self) -> Any:
-        """A whole job, into files; and one whose sink would write from here."""
+        """Run a whole job that writes files, and one whose sink would write from this process."""
         job = PipelineConfig(
             self._broker["kafka.bootstrap.servers"],
             self._source,
@@ -97,7 +97,7 @@ class Client:
         return {"rows": [result.rows, sum(batches), held], "refused": refused}
 
     def refusals(self) -> Any:
-        """How a person is told of a topic that is not there, and of a column that is not."""
+        """Return the errors for a missing topic and a missing column."""
         missing = self._spark.read.format("kafkacore").options(**self._broker, subscribe="nowhere")
         return {"topic": self._refusal(missing.load().count), "column": self._refusal(self._no_such_column)}
 
@@ -110,7 +110,7 @@ class Client:
             use()
         except (PySparkException, KafkaError) as error:
             return last_cause(str(error))
-        raise AssertionError("it was not refused")
+        raise AssertionError("expected an error")
 
 
 def main() -> None:

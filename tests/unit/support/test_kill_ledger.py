@@ -39,7 +39,7 @@ def numbered(values: list[bytes]) -> list[tuple[int, int, bytes]]:
         ("lost between", "are lost, acknowledged at 5 to 5"),
         ("doubled", "is there again"),
         ("swapped", "comes after"),
-        ("foreign", "nobody sent"),
+        ("foreign", "no producer sent"),
         ("gap", "comes after"),
         ("two values", "another value for a consumer"),
         ("not read to the end", "was read up to"),
