@@ -34,12 +34,12 @@ import org.apache.kafka.common.utils.ByteBufferOutputStream;
 import org.apache.kafka.common.utils.CloseableIterator;
 
 /**
- * Writes record batches with Kafka's own client classes: one .bin per case, and golden.json with what the same
- * classes read back from each. The one argument is the folder to write to.
+ * Writes record batches with Kafka's own client classes: one .bin per case, and golden.json with the records
+ * that the same classes read from each. The argument is the output folder.
  */
 public final class GoldenBatches {
     private static final long T0 = 1_700_000_000_000L;
-    /** Larger values stand in golden.json as length and SHA-256. */
+    /** Larger values are stored in golden.json as length and SHA-256. */
     private static final int INLINE_LIMIT = 1024;
 
     private final Path folder;
@@ -103,7 +103,7 @@ public final class GoldenBatches {
         Files.write(folder.resolve("golden.json"), bytes(json.writer(printer).writeValueAsString(all) + "\n"));
     }
 
-    // ---- What goes in ---------------------------------------------------------------------------------------
+    // ---- Input records ---------------------------------------------------------------------------------------
 
     private static List<SimpleRecord> small() {
         Header[] many = new Header[20];
@@ -124,7 +124,7 @@ public final class GoldenBatches {
             new SimpleRecord(T0 + 601, bytes("binary"), new byte[] {0, -1, -128, 127, 13, 10, 0}));
     }
 
-    /** Over one block of every codec, partly compressible, partly not. */
+    /** Larger than one block of every codec, and partly incompressible. */
     private static List<SimpleRecord> large() {
         Random random = new Random(20_260_101);
         List<SimpleRecord> records = new ArrayList<>();
@@ -137,7 +137,7 @@ public final class GoldenBatches {
         return records;
     }
 
-    /** No headers, which magic 0 and 1 do not know; no timestamp in magic 0. */
+    /** Without headers, which magic 0 and 1 lack; without timestamps in magic 0. */
     private static List<SimpleRecord> plain(int magic) {
         long t = magic == 0 ? RecordBatch.NO_TIMESTAMP : T0;
         long step = magic == 0 ? 0 : 1;
@@ -153,7 +153,7 @@ public final class GoldenBatches {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    // ---- How it is made -------------------------------------------------------------------------------------
+    // ---- Writing batches -------------------------------------------------------------------------------------
 
     private static Compression compression(CompressionType codec) {
         return Compression.of(codec).build();
@@ -236,7 +236,7 @@ public final class GoldenBatches {
         return MemoryRecords.readableRecords(buffer);
     }
 
-    // ---- What comes out -------------------------------------------------------------------------------------
+    // ---- Records read back -------------------------------------------------------------------------------------
 
     private void save(String name, MemoryRecords records) throws IOException {
         byte[] content = new byte[records.sizeInBytes()];

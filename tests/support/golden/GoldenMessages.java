@@ -29,12 +29,12 @@ import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * Writes every request and response of Kafka in every version with Kafka's own generated classes: once with each
- * field at its default, once with each field set that the version has. One line each: key, kind, version, variant,
- * bytes in hexadecimal. The one argument is the file to write.
+ * field at its default, and once with each field of the version set. Each line has key, kind, version, variant and
+ * bytes in hexadecimal. The argument is the output file.
  */
 public final class GoldenMessages {
     private static final Pattern NOT_IN_VERSION = Pattern.compile("non-default (\\w+) at version");
-    /** Values stay small enough for every integer type and for a value's size. */
+    /** Values are small enough for every integer type and for lengths. */
     private static final int SMALL = 40;
 
     private final Set<String> skipped;
@@ -67,7 +67,7 @@ public final class GoldenMessages {
                 out.print(name + " full " + hex(message, version) + "\n");
                 return;
             } catch (UnsupportedVersionException e) {
-                // A field that this version does not have; it stays at its default in the next try.
+                // This version lacks the field, which keeps its default in the next attempt.
                 Matcher field = NOT_IN_VERSION.matcher(e.getMessage());
                 if (!field.find() || !skipped.add(field.group(1))) {
                     throw e;

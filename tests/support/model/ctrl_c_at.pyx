@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""A Ctrl-C at the n-th line of Python that runs: real, as the kernel's signal, and not an error that a trace raises
-where no handler of signals can run (as between a ``with`` and what it takes).
+"""Interrupt Python at the n-th line that it executes, by a real SIGINT.
 
-Compiled by the test that uses it.
+An exception raised by a trace function would also occur where Python runs no signal handlers, such as between
+``with`` and the entry of its context manager. The test that uses this module compiles it.
 """
 
 

@@ -92,7 +92,8 @@ class JavaPeer:
     ) -> list[tuple[int, int]]:
         """Send all samples, flush, and return (partition, offset) of each.
 
-        ``transaction`` is "commit" or "abort"."""
+        ``transaction`` is "commit" or "abort".
+        """
         records = [
             {
                 "topic": topic,

@@ -31,8 +31,8 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Kafka's assignors and its hash of a group id: a JSON object per line of standard input, its answer per line of
- * standard output. Subscriptions come, and assignments go, as the blobs that members of a group exchange.
+ * Runs Kafka's assignors and its hash of a group id. Each line of standard input is a JSON object, and each line of
+ * standard output is its answer. Subscriptions and assignments are encoded as in the group protocol.
  *
  * <p>{"assignor", "repeat", "partitions": {topic: [[rack, ...], ...]}, "members": [[id, instance or null, blob], ...]}
  * gives {"assignments": {id: blob}, "subscriptions": [blob, ...], "best_nanos"}; {"partitions_count", "groups": [UTF-16 in

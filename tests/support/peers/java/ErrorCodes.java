@@ -2,7 +2,7 @@ import org.apache.kafka.common.errors.InvalidMetadataException;
 import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.protocol.Errors;
 
-/** Every error code of Kafka's, a line each: code, name, whether retriable, whether it calls for new metadata. */
+/** Prints a line for each of Kafka's error codes: code, name, whether it is retriable, whether metadata is refreshed. */
 public final class ErrorCodes {
     public static void main(String[] args) {
         for (Errors error : Errors.values()) {

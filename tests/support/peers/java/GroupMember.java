@@ -23,8 +23,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * A member of a consumer group that tells what happens to it, one line of JSON each: tests/support/model/group_member.py in Java.
- * The one argument is its options, as JSON. Leaves the group and ends at the end of its standard input.
+ * A consumer group member that prints each of its events as a line of JSON, like tests/support/model/group_member.py.
+ * Its argument is its options as JSON. It leaves the group and exits at the end of its standard input.
  */
 public final class GroupMember implements ConsumerRebalanceListener {
     private static final ObjectMapper JSON = new ObjectMapper();

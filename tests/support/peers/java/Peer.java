@@ -40,8 +40,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Kafka's Java clients behind a pipe: a command per line of standard input, its answer per line of standard output,
- * both JSON, bytes in base64. One JVM serves a whole test run. Every command ends by itself within its time limit.
+ * Runs Kafka's Java clients by commands. Each line of standard input is a command, and each line of standard output its
+ * answer, both as JSON with bytes in base64. One JVM serves a whole test run. Every command has a time limit.
  */
 public final class Peer {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -50,7 +50,7 @@ public final class Peer {
     }
 
     public static void main(String[] args) throws Exception {
-        // Buffered by hand and flushed per line; println's own flushing would write a long line in many pieces.
+        // Flush explicitly after each line, because println would write a long line in many pieces.
         PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -98,8 +98,8 @@ public final class Peer {
         try (Admin admin = Admin.create(clientConfig(command))) {
             NewTopic topic = new NewTopic(name, count, (short) 1).configs(config);
             admin.createTopics(List.of(topic)).all().get(limit(command), TimeUnit.MILLISECONDS);
-            // Apache Kafka tells of a partition before it serves it. A producer that meets it in between may have its
-            // first batch refused and the second taken, after which the first is out of order for ever.
+            // Apache Kafka lists a partition before it serves it. In between, a producer's first batch may be rejected and
+            // its second one accepted, after which the first one is permanently out of order.
             Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
             for (int partition = 0; partition < count; partition++) {
                 latest.put(new TopicPartition(name, partition), OffsetSpec.latest());
@@ -127,7 +127,7 @@ public final class Peer {
         try (Admin admin = Admin.create(clientConfig(command))) {
             List<String> topics = List.of(command.get("topic").asText());
             admin.deleteTopics(topics).all().get(limit(command), TimeUnit.MILLISECONDS);
-            // As with the creation: over when it can be seen, not when it has been accepted.
+            // As for the creation, wait until the change is visible, not only accepted.
             long deadline = System.nanoTime() + limit(command) * 1_000_000;
             while (admin.listTopics().names().get().contains(topics.get(0)) && System.nanoTime() < deadline) {
                 Thread.sleep(10);
@@ -192,7 +192,7 @@ public final class Peer {
         }
     }
 
-    /** Where the partitions end; no less than what the command knows of it. */
+    /** Returns the end offsets of the partitions, at least those given in the command. */
     private static Map<TopicPartition, Long> ends(
         KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> partitions, JsonNode command) {
         Map<TopicPartition, Long> ends = new HashMap<>(consumer.endOffsets(partitions));
@@ -309,7 +309,7 @@ public final class Peer {
     private static Map<String, Object> clientConfig(JsonNode command) {
         Map<String, Object> config = new HashMap<>();
         config.put("bootstrap.servers", command.get("bootstrap_servers").asText());
-        // A broker that does not answer is to be reported, not waited for: everything ends in half a minute.
+        // Report a broker that does not respond instead of waiting for it: every command ends within half a minute.
         config.put("request.timeout.ms", "10000");
         config.put("default.api.timeout.ms", "20000");
         config.put("delivery.timeout.ms", "30000");

@@ -13,19 +13,19 @@ import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Kafka's command-line tools in one JVM: a JSON list per line of standard input, a tool's class and its arguments; a JSON
- * object per line of standard output: its exit status and what it printed. Starting a JVM for each would take most of
- * the time of a test.
+ * Runs Kafka's command-line tools in one JVM. Each line of standard input is a JSON list of a tool's class and its arguments;
+ * each line of standard output is a JSON object with its exit status and output. Starting a JVM for each tool would take
+ * most of the time of a test.
  */
 public final class Tools {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    /** Ends a tool that wants to end its process. */
+    /** Thrown when a tool calls exit, to stop the tool without the JVM. */
     private static final class Ended extends RuntimeException {
         private static final long serialVersionUID = 1L;
     }
 
-    /** What a tool had printed when it first wanted to end its process, and how; what it does after that is not said. */
+    /** The output and the exit status of a tool at its first call of exit; later output is ignored. */
     private record Outcome(int status, String out, String err) {
     }
 
