@@ -66,7 +66,7 @@ def scripted_registry(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedReg
     server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    registry.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
+    registry.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
     try:
         yield registry
     finally:

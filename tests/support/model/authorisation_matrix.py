@@ -377,7 +377,7 @@ QUESTIONS: Final = (
     # For a request about all users, Apache Kafka sends no answer to a user without the right.
     Question(
         "DescribeUserScramCredentials: unknown user",
-        lambda _: made(DescribeUserScramCredentialsRequest, users=[{"name": "nobody"}]),
+        lambda _: made(DescribeUserScramCredentialsRequest, users=[{"name": "unknown"}]),
         of_cluster(DESCRIBE),
         frozenset({UNKNOWN_USER}),
     ),

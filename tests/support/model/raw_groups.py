@@ -42,7 +42,7 @@ class RawGroup:
         while True:
             found = self.line("admin").ask(FindCoordinatorRequest(coordinator_keys=[self.group_id]), 4)
             if found.coordinators[0].error_code == 0:
-                probe = HeartbeatRequest(group_id=self.group_id, generation_id=1, member_id="nobody")
+                probe = HeartbeatRequest(group_id=self.group_id, generation_id=1, member_id="unknown")
                 if self.line("admin").ask(probe, 4).error_code == 25:
                     return
 
