@@ -1,4 +1,7 @@
-"""A group by itself: its states, its votes, who leads, who may do what. Cases of Kafka's ClassicGroupTest."""
+"""A single group: its states, the votes for a protocol, its leader and the permitted operations.
+
+Cases of Kafka's ClassicGroupTest.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ ALLOWED = {
 
 
 def protocols(*names: str, topics: tuple[str, ...] = ("t",)) -> tuple[MemberProtocol, ...]:
-    said = encode_subscription(Subscription(topics))
-    return tuple(MemberProtocol(name, said) for name in names)
+    encoded = encode_subscription(Subscription(topics))
+    return tuple(MemberProtocol(name, encoded) for name in names)
 
 
 def member(member_id: str, *names: str, instance_id: str | None = None, kind: str = "consumer"):
@@ -130,7 +133,7 @@ def test_group_supports_who_knows_a_protocol_of_all_and_is_of_its_type(group: Cl
 def test_generation_begins_with_a_protocol_and_the_topics_of_all(group: ClassicGroup) -> None:
     group.add(member("a"), Answer().give)
     in_state(group, PREPARING)
-    assert group.is_subscribed_to("other"), "nobody knows yet"
+    assert group.is_subscribed_to("other"), "subscriptions are unknown until a generation begins"
     group.begin_generation()
     assert (group.generation_id, group.protocol_name, group.state) == (1, "range", COMPLETING)
     assert group.subscribed_topics == {"t"}
@@ -146,10 +149,10 @@ def test_generation_begins_with_a_protocol_and_the_topics_of_all(group: ClassicG
 def test_subscription_without_the_fields_of_its_version_is_read(
     group: ClassicGroup, caplog: pytest.LogCaptureFixture, version: int
 ) -> None:
-    """Older clients write a later version without its owned partitions (KIP-429)."""
-    said = version.to_bytes(2, "big", signed=True) + encode_subscription(Subscription(("t",)), 0)[2:]
+    """Some older clients send a later version without its owned partitions (KIP-429)."""
+    encoded = version.to_bytes(2, "big", signed=True) + encode_subscription(Subscription(("t",)), 0)[2:]
     group.add(member("a"))
-    group.member("a").protocols = (MemberProtocol("range", said),)
+    group.member("a").protocols = (MemberProtocol("range", encoded),)
     group.protocol_name = "range"
     assert group.topics_of_members() == {"t"}
     assert caplog.messages == []
@@ -244,7 +247,7 @@ def test_leader_that_has_not_rejoined_is_replaced_by_one_who_has(group: ClassicG
     group.add(member("b"), Answer().give)
     assert group.elect_joined_leader()
     assert group.is_leader("b")
-    assert group.elect_joined_leader(), "one that has joined stays"
+    assert group.elect_joined_leader(), "a leader that has joined is kept"
     assert group.is_leader("b")
 
 
@@ -362,11 +365,11 @@ def test_only_an_empty_group_is_deleted_and_offsets_only_of_consumers(
 
 @pytest.mark.kafka("ClassicGroupTest.testOffsetExpirationCondition")
 def test_offsets_age_from_the_commit_or_since_the_group_is_empty_or_not_at_all(group: ClassicGroup) -> None:
-    assert group.offset_expiry() == OffsetExpiry(None), "a simple group"
+    assert group.offset_expiry() == OffsetExpiry(None), "a group without a protocol type"
     group.protocol_type = "consumer"
     assert group.offset_expiry() == OffsetExpiry(1_000)
     group.state_timestamp_ms = -1
-    assert group.offset_expiry() == OffsetExpiry(None), "read from a record of before that was written"
+    assert group.offset_expiry() == OffsetExpiry(None), "loaded from a record without a state timestamp"
     group.subscribed_topics = frozenset({"t"})
     assert in_state(group, STABLE).offset_expiry() == OffsetExpiry(None)
     assert in_state(group, PREPARING).offset_expiry() is None

@@ -1,4 +1,4 @@
-"""What is in memory is what is in the log, and nobody is told of it before it cannot be lost."""
+"""The coordinator log: the state in memory matches the log, and answers wait until records are durable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.group_records import GroupMetadataValue, OffsetCommitValue
 from kafkacore.record import Compression, RecordBatchBuilder, read_batches
 
-#: On another partition of 50 than "g".
+#: A group whose partition of the 50 is not that of "g".
 ELSEWHERE = "h"
 
 
@@ -82,7 +82,7 @@ def test_append_is_applied_at_once_and_told_when_it_is_safe(harness: OffsetsHarn
 def test_appends_of_a_partition_are_told_in_their_order(harness: OffsetsHarness) -> None:
     told: list[str] = []
     harness.log.append("g", [commit(1)], lambda _: told.append("first"))
-    harness.log_of().sync()  # and nobody has been told of it yet
+    harness.log_of().sync()  # The callback has not run yet.
     harness.log.append("g", [commit(2)], lambda _: told.append("second"))
     harness.log.when_safe("g", lambda _: told.append("read"))
     harness.sync()
@@ -154,7 +154,7 @@ def test_refused_append_leaves_memory_as_it_was(
             patch.setattr(harness.log_of(), "append", refuse)
             assert harness.commit(("t", 0, 2)) == [[told.errno]]
         assert harness.committed() == {("t", 0): 1}
-    # A full disk is no end: the next commit goes on.
+    # The error is temporary: the next commit succeeds.
     harness.commit(("t", 0, 3))
     assert harness.committed() == {("t", 0): 3}
 
@@ -220,7 +220,7 @@ def test_new_leader_begins_from_the_log(harness: OffsetsHarness) -> None:
     waiting = harness.commit(("t", 0, 2))
     harness.log_of().begin_epoch(1)
     harness.log.leader_changed(harness.place_of())
-    # Nobody here knows any more what becomes of it; it is in the log, and so found there.
+    # The old leader cannot know the result. The commit is in the log, so the reload finds it.
     assert waiting == [[NotCoordinatorError.errno]]
     with pytest.raises(CoordinatorLoadInProgressError):
         harness.log.check("g", NODE)
@@ -252,7 +252,7 @@ def test_requests_are_put_off_while_a_partition_is_loaded(harness: OffsetsHarnes
     with pytest.raises(CoordinatorLoadInProgressError):
         other.log.check("g", NODE)
     assert other.commit(("t", 0, 2)) == [[CoordinatorLoadInProgressError.errno]]
-    other.log.check(ELSEWHERE, NODE)  # which has nothing to load
+    other.log.check(ELSEWHERE, NODE)  # Its partition has nothing to load.
     other.wait_for_load()
     other.log.check("g", NODE)
 
@@ -263,7 +263,7 @@ def test_what_compaction_leaves_loads_as_the_whole(harness: OffsetsHarness) -> N
     harness.log.append("g", [records.offset_commit_tombstone("g", "t", 2)], noted()[1])
     expected = harness.restarted().committed()
     log = harness.log_of()
-    # The last of each key; then also without the tombstone, and without anything at the end.
+    # Keep the last batch of each key; then drop the tombstone at the end, too.
     log.batches = [log.batches[at] for at in (7, 9, 10)]
     assert harness.restarted().committed() == expected == {("t", 0): 9, ("t", 1): 7}
     log.batches = log.batches[:2]
@@ -286,7 +286,7 @@ def test_offsets_of_a_transaction_count_when_it_was_committed(harness: OffsetsHa
     write(0, None, end)
     write(1, None, abort)
     assert harness.restarted().committed() == {("t", 0): 10}
-    # What was aborted stays so when its producer commits another one, or nothing.
+    # Aborted offsets stay aborted after the producer commits another transaction, even an empty one.
     write(1, None, end)
     assert harness.restarted().committed() == {("t", 0): 10}
 

@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat, LeaveGroup, sessions: what becomes of a generation, in every state.
+"""SyncGroup, Heartbeat, LeaveGroup and session timeouts in every state of a group.
 
 Cases of Kafka's GroupMetadataManagerTest.
 """
@@ -46,7 +46,7 @@ def test_everybody_gets_what_the_leader_assigned(harness: GroupHarness, leader_f
     assert answers[leader].got.protocol_type == "consumer"
     assert answers[leader].got.protocol_name == "range"
     assert harness.state == "Stable"
-    assert harness.sync(follower, 1).got.assignment == b"two", "asked again in a stable group"
+    assert harness.sync(follower, 1).got.assignment == b"two", "a second SyncGroup in a stable group"
 
 
 def test_assignment_is_written_before_it_is_told(harness: GroupHarness) -> None:
@@ -115,7 +115,7 @@ def test_who_is_assigned_nothing_gets_nothing(harness: GroupHarness) -> None:
     "GroupMetadataManagerTest.testSyncGroupSucceedWhenProtocolTypeAndNameAreConsistent",
 )
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("fields", "code"),
     [
         ({}, 0),
         ({"protocol_type": "consumer", "protocol_name": "range"}, 0),
@@ -123,10 +123,12 @@ def test_who_is_assigned_nothing_gets_nothing(harness: GroupHarness) -> None:
         ({"protocol_type": "consumer", "protocol_name": "sticky"}, InconsistentGroupProtocolError.errno),
     ],
 )
-def test_protocol_that_a_member_names_is_the_groups(harness: GroupHarness, said, code: int) -> None:
+def test_protocol_that_a_member_names_is_the_groups(harness: GroupHarness, fields, code: int) -> None:
     (leader,) = harness.joined()
-    assert harness.sync(leader, 1, {}, **said).got.error_code == code
-    assert harness.sync(leader, 1, {}, **said).got.error_code == code, "in a stable group, or one that waits"
+    assert harness.sync(leader, 1, {}, **fields).got.error_code == code
+    assert harness.sync(leader, 1, {}, **fields).got.error_code == code, (
+        "the second request has the same result"
+    )
 
 
 @pytest.mark.kafka(
@@ -162,12 +164,12 @@ def test_leader_whose_session_ends_before_it_assigns_has_the_others_rejoin(harne
     "GroupMetadataManagerTest.testRebalanceTimesOutWhenSyncRequestIsNotReceivedFromFollowers",
     "GroupMetadataManagerTest.testRebalanceTimesOutWhenSyncRequestIsNotReceivedFromLeaders",
 )
-@pytest.mark.parametrize("late", ["nobody asks", "a follower", "the leader"])
+@pytest.mark.parametrize("late", ["no member", "a follower", "the leader"])
 def test_who_does_not_ask_for_its_assignment_in_the_rebalance_timeout_is_removed(
     harness: GroupHarness, late: str
 ) -> None:
     leader, follower = members = harness.joined(2)
-    asks = {"nobody asks": [], "a follower": [leader], "the leader": [follower]}[late]
+    asks = {"no member": [], "a follower": [leader], "the leader": [follower]}[late]
     waiting = [harness.sync(one, 1, {one: b"x"} if one == leader else None) for one in asks]
     for _ in range(REBALANCE_MS // 5_000 - 1):
         harness.pass_ms(5_000)
@@ -200,7 +202,7 @@ def test_group_in_which_all_have_asked_stays(harness: GroupHarness) -> None:
 )
 def test_heartbeat_keeps_a_session_and_tells_of_a_rebalance(harness: GroupHarness) -> None:
     (member,) = harness.joined()
-    assert harness.heartbeat(member, 1) == 0, "before there is an assignment, too"
+    assert harness.heartbeat(member, 1) == 0, "a heartbeat is valid before the assignment, too"
     harness.sync(member, 1, {member: b"x"})
     for _ in range(3):
         harness.pass_ms(SESSION_MS - 1)
@@ -263,7 +265,7 @@ def test_member_that_waits_for_the_others_lives(harness: GroupHarness) -> None:
     harness.join(follower)
     assert waiting.got.generation_id == 2
     harness.pass_ms(SESSION_MS)
-    assert harness.state == "Empty", "its session had begun anew"
+    assert harness.state == "Empty", "the session restarted when the rebalance completed"
 
 
 def test_member_that_waits_for_an_assignment_lives(harness: GroupHarness) -> None:
@@ -376,7 +378,7 @@ def test_id_that_was_given_may_leave_without_having_joined(harness: GroupHarness
     (member,) = harness.stable()
     pending = harness.join(version=4).got.member_id
     waiting = harness.join(member)
-    assert harness.leave((pending, None), ("nobody", None)) == [0, UnknownMemberIdError.errno]
+    assert harness.leave((pending, None), ("unknown", None)) == [0, UnknownMemberIdError.errno]
     assert waiting.got.generation_id == 2
     assert len(harness.timer) > 0
 
@@ -402,7 +404,7 @@ def test_cooperative_members_keep_the_generation_until_they_rejoin_and_then_once
     new = second.got.member_id
     harness.sync(new, 2)
     harness.sync(first, 2, {first: b"less", new: b""})
-    # It has given up what the other one is to have, and says so.
+    # The member has given up the partitions of the other one, and rejoins without them.
     released = (MemberProtocol("cooperative-sticky", b"owns less"),)
     again = harness.join(first, protocols=released)
     harness.join(new, protocols=COOPERATIVE)

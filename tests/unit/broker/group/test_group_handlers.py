@@ -1,4 +1,4 @@
-"""The group requests in all their versions, through the real codecs, on the real coordinator and its log."""
+"""The group requests in all their versions, with the real codecs, coordinator and log."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def join(broker: BrokerHarness, member_id: str = "", version: int = 9, **fields:
 
 
 def joined(broker: BrokerHarness, version: int = 9, **fields: Any) -> Any:
-    """The answer to a JoinGroup of the only member."""
+    """Return the JoinGroup response of the only member."""
     answer = join(broker, version=version, **fields)
     if answer.count and answer.message.error_code == MemberIdRequiredError.errno:
         answer = join(broker, answer.message.member_id, version, **fields)
@@ -117,13 +117,13 @@ def test_names_of_members_make_no_lines_of_their_own_in_any_log(
     assert {record.filename for record in caplog.records if "all is lost" in record.getMessage()} <= {
         f"{name}.py" for name in ("joining", "rebalancer", "classic_group", "group_coordinator")
     }
-    assert "\n" in member_id, "the client is told what it is called"
+    assert "\n" in member_id, "the response has the member id as it is"
 
 
 def test_offsets_of_unsubscribed_topics_are_deleted_whatever_the_subscriptions_version(
     broker: BrokerHarness,
 ) -> None:
-    """Version 1 without owned partitions, as older clients send it."""
+    """Some older clients send version 1 of the subscription without its owned partitions."""
     broker.topics.create("u", 1, {})
     metadata = b"\x00\x01" + encode_subscription(Subscription(["t"]), 0)[2:]
     stable(broker, protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)])
@@ -146,7 +146,7 @@ def test_member_joins_in_every_version(broker: BrokerHarness, version: int) -> N
     assert got.protocol_name == "range"
     assert got.protocol_type == ("consumer" if version >= 7 else None)
     assert [(one.member_id, bytes(one.metadata)) for one in got.members] == [(got.member_id, METADATA)]
-    assert got.member_id.startswith("test-"), "it is named after the client"
+    assert got.member_id.startswith("test-"), "the member id begins with the client id"
     member = broker.services.groups.registry.found("g").member(got.member_id)
     assert member.rebalance_timeout_ms == (30_000 if version else 10_000)
     assert member.client_host == "/127.0.0.1"
@@ -154,8 +154,8 @@ def test_member_joins_in_every_version(broker: BrokerHarness, version: int) -> N
 
 @pytest.mark.parametrize(("version", "nothing"), [(6, ""), (7, None)])
 def test_refused_member_hears_of_no_protocol(broker: BrokerHarness, version: int, nothing: Any) -> None:
-    got = join(broker, "nobody", version).message
-    assert (got.error_code, got.member_id) == (UnknownMemberIdError.errno, "nobody")
+    got = join(broker, "unknown", version).message
+    assert (got.error_code, got.member_id) == (UnknownMemberIdError.errno, "unknown")
     assert got.protocol_name == nothing
     assert join(broker, version=version, group_id="").message.error_code == InvalidGroupIdError.errno
 
@@ -177,7 +177,7 @@ def test_assignment_is_handed_out_when_it_is_on_the_disk(broker: BrokerHarness) 
     assert answer.count == 0
     log.sync()
     broker.settle()
-    assert answer.count == 0, "nobody has said so yet"
+    assert answer.count == 0, "the high watermark has not been reported yet"
     broker.replica_manager.on_high_watermark(place, log.high_watermark)
     broker.settle()
     assert answer.message.error_code == 0
@@ -187,7 +187,7 @@ def test_member_says_its_protocol_from_version_5_on(broker: BrokerHarness) -> No
     member_id = joined(broker).member_id
     got = sync(broker, member_id, protocol_name=None).message
     assert got.error_code == InconsistentGroupProtocolError.errno
-    assert sync(broker, "nobody").message.error_code == UnknownMemberIdError.errno
+    assert sync(broker, "unknown").message.error_code == UnknownMemberIdError.errno
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -203,15 +203,15 @@ def test_heartbeat_in_every_version(broker: BrokerHarness, version: int) -> None
 def test_member_leaves_in_every_version(broker: BrokerHarness, version: int) -> None:
     member_id = stable(broker)
     if version < 3:
-        leaving = [LeaveGroupRequest(group_id="g", member_id=one) for one in (member_id, "nobody")]
+        leaving = [LeaveGroupRequest(group_id="g", member_id=one) for one in (member_id, "unknown")]
         assert [broker.ask(one, version).error_code for one in leaving] == [0, UnknownMemberIdError.errno]
     else:
-        identities = [LeaveGroupRequest.MemberIdentity(member_id=one) for one in (member_id, "nobody")]
+        identities = [LeaveGroupRequest.MemberIdentity(member_id=one) for one in (member_id, "unknown")]
         got = broker.ask(LeaveGroupRequest(group_id="g", members=identities), version)
         assert got.error_code == 0
         assert [(one.member_id, one.error_code) for one in got.members] == [
             (member_id, 0),
-            ("nobody", UnknownMemberIdError.errno),
+            ("unknown", UnknownMemberIdError.errno),
         ]
     unnamed = LeaveGroupRequest(group_id="")
     assert broker.ask(unnamed, version).error_code == InvalidGroupIdError.errno
@@ -260,7 +260,7 @@ def test_group_that_rebalances_is_described_without_it(broker: BrokerHarness) ->
     assert (group.group_state, group.protocol_data, len(group.members)) == ("PreparingRebalance", "", 2)
     assert {bytes(one.member_metadata) for one in group.members} == {b""}
     assert member_id in {one.member_id for one in group.members}
-    assert group.authorized_operations < 0, "nobody asked"
+    assert group.authorized_operations < 0, "the request did not ask for them"
 
 
 @pytest.mark.kafka(

@@ -1,4 +1,4 @@
-"""Groups from their records, and back; another node's groups; groups that are listed and deleted."""
+"""Groups: loading from records, groups of another node, listing and deletion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def harness() -> GroupHarness:
     return GroupHarness()
 
 
-# ---- From its records --------------------------------------------------------------------------------------
+# ---- Loading from records ----------------------------------------------------------------------------------
 
 
 @pytest.mark.kafka(
@@ -116,7 +116,7 @@ def test_record_that_has_a_member_twice_is_refused() -> None:
             group_of("g", value, lambda: 0)
 
 
-# ---- Another node's ----------------------------------------------------------------------------------------
+# ---- Groups of other nodes ---------------------------------------------------------------------------------
 
 
 @pytest.mark.kafka(
@@ -168,7 +168,7 @@ def test_groups_of_a_partition_are_known_by_it(harness: GroupHarness) -> None:
 
 def test_commit_to_a_group_that_does_not_exist_is_an_admins_or_refused(harness: GroupHarness) -> None:
     harness.registry.validate_commit("new", "", None, -1, 9)
-    assert not harness.registry.exists("new"), "its offsets make it"
+    assert not harness.registry.exists("new"), "the commit of its offsets creates it"
     with pytest.raises(GroupIdNotFoundError):
         harness.registry.validate_commit("new", "a", None, 1, 9)
     with pytest.raises(IllegalGenerationError):
@@ -177,7 +177,7 @@ def test_commit_to_a_group_that_does_not_exist_is_an_admins_or_refused(harness: 
         harness.registry.validate_offset_delete("new")
 
 
-# ---- Listed, deleted ---------------------------------------------------------------------------------------
+# ---- Listing and deletion ----------------------------------------------------------------------------------
 
 
 @pytest.mark.kafka("ClassicGroupTest.testIsInStates", "GroupMetadataManagerTest.testListGroups")
@@ -259,7 +259,7 @@ def test_group_that_is_not_there_is_not_described(harness: GroupHarness) -> None
         harness.coordinator.describe(GROUP, NODE + 1)
 
 
-# ---- What users read ---------------------------------------------------------------------------------------
+# ---- Log messages ------------------------------------------------------------------------------------------
 
 
 def test_log_tells_a_groups_life_in_a_line_each(

@@ -1,4 +1,4 @@
-"""JoinGroup: who is let in, who is told what, and how long a first rebalance waits.
+"""JoinGroup: which members are accepted, what they receive, and how long a first rebalance waits.
 
 Cases of Kafka's GroupMetadataManagerTest.
 """
@@ -128,8 +128,8 @@ def test_group_without_a_name_has_no_members(harness: GroupHarness) -> None:
 
 @pytest.mark.kafka("GroupMetadataManagerTest.testJoinGroupUnknownMemberNewGroup")
 def test_member_id_of_a_group_that_does_not_exist_is_unknown(harness: GroupHarness) -> None:
-    got = harness.join("somebody").got
-    assert (got.error_code, got.member_id) == (UnknownMemberIdError.errno, "somebody")
+    got = harness.join("unknown").got
+    assert (got.error_code, got.member_id) == (UnknownMemberIdError.errno, "unknown")
     assert not harness.registry.exists(GROUP)
 
 
@@ -157,7 +157,7 @@ def test_member_that_has_no_protocol_with_the_others_or_is_of_another_type_is_re
     assert harness.join(protocols=STICKY).got.error_code == InconsistentGroupProtocolError.errno
     assert harness.join(protocol_type="connect").got.error_code == InconsistentGroupProtocolError.errno
     refused = harness.join(member, protocols=STICKY).got
-    # The only member may change its mind: nobody else has to know its protocol. Kafka says no all the same.
+    # A change of protocol would affect only this member. Kafka rejects it nevertheless.
     assert (refused.error_code, refused.member_id) == (InconsistentGroupProtocolError.errno, member)
     assert harness.state == "Stable"
 
@@ -181,7 +181,7 @@ def test_first_rebalance_waits_anew_for_each_that_comes_and_no_longer_than_the_r
     for _ in range(3):
         harness.pass_ms(DELAY_MS - 1_000)
         harness.join(rebalance_ms=8_000)
-    # 3 s, once more 3 s, once more the 2 s that are left of 8.
+    # The delay is 3 s. Joins extend it by 3 s, and then by the 2 s left of the rebalance timeout of 8 s.
     harness.pass_ms(8_000 - 3 * (DELAY_MS - 1_000) - 1)
     assert first.result is None
     harness.pass_ms(1)
@@ -267,7 +267,7 @@ def test_id_that_was_given_is_no_static_members(harness: GroupHarness) -> None:
     assert (refused.error_code, refused.member_id) == (UnknownMemberIdError.errno, pending)
 
 
-# ---- Too many ----------------------------------------------------------------------------------------------
+# ---- Maximum group size ------------------------------------------------------------------------------------
 
 
 @pytest.mark.kafka(
@@ -386,7 +386,7 @@ def test_nobody_joins_a_dead_group(harness: GroupHarness) -> None:
         assert (got.error_code, got.member_id) == (CoordinatorNotAvailableError.errno, one)
 
 
-# ---- Members that go or come too late ----------------------------------------------------------------------
+# ---- Members that leave or join late -----------------------------------------------------------------------
 
 
 @pytest.mark.kafka(

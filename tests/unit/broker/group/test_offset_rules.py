@@ -1,4 +1,4 @@
-"""Who may commit, what is read, what expires, and what goes with its topic; driven by a clock."""
+"""Offsets of a group on a virtual clock: commits, deletion, expiry and removal with their topic."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def harness(tmp_path: Path) -> OffsetsHarness:
     return OffsetsHarness(tmp_path)
 
 
-def swept(harness: OffsetsHarness) -> Any:
-    """What a group has after old offsets have been looked for."""
+def after_sweep(harness: OffsetsHarness) -> Any:
+    """Remove the expired offsets and return the remaining ones."""
     harness.sweeper.sweep()
     harness.turns()
     return harness.committed()
@@ -115,9 +115,9 @@ def test_standalone_offset_expires_by_its_own_commit(harness: OffsetsHarness) ->
     harness.clock.advance(MINUTE_MS)
     harness.commit(("t", 1, 6))
     harness.clock.advance(RETENTION_MS - MINUTE_MS - 1)
-    assert swept(harness) == {("t", 0): 5, ("t", 1): 6}
+    assert after_sweep(harness) == {("t", 0): 5, ("t", 1): 6}
     harness.clock.advance(1)
-    assert swept(harness) == {("t", 1): 6}
+    assert after_sweep(harness) == {("t", 1): 6}
     assert harness.restarted().committed() == {("t", 1): 6}
 
 
@@ -125,9 +125,9 @@ def test_offsets_of_an_empty_group_expire_from_when_it_became_empty(harness: Off
     harness.commit(("t", 0, 5), ("t", 1, 6))
     harness.clock.advance(RETENTION_MS)
     harness.groups.expiry = OffsetExpiry(harness.clock.wall_ms() - RETENTION_MS + 1)
-    assert swept(harness) == {("t", 0): 5, ("t", 1): 6}
+    assert after_sweep(harness) == {("t", 0): 5, ("t", 1): 6}
     harness.clock.advance(1)
-    assert swept(harness) == {}
+    assert after_sweep(harness) == {}
     assert not harness.groups.exists("g")
 
 
@@ -136,7 +136,7 @@ def test_what_members_consume_never_expires_and_the_rest_by_its_commit(harness: 
     harness.commit(("t", 0, 5), ("u", 0, 6))
     harness.groups.subscribed, harness.groups.are_empty = {"t"}, False
     harness.clock.advance(2 * RETENTION_MS)
-    assert swept(harness) == {("t", 0): 5}
+    assert after_sweep(harness) == {("t", 0): 5}
     assert harness.groups.exists("g")
 
 
@@ -144,7 +144,7 @@ def test_nothing_expires_of_a_group_in_between(harness: OffsetsHarness) -> None:
     harness.commit(("t", 0, 5))
     harness.groups.expiry, harness.groups.are_empty = None, False
     harness.clock.advance(2 * RETENTION_MS)
-    assert swept(harness) == {("t", 0): 5}
+    assert after_sweep(harness) == {("t", 0): 5}
 
 
 def test_retention_of_a_commits_own_is_honoured_across_a_restart(harness: OffsetsHarness) -> None:
@@ -152,9 +152,9 @@ def test_retention_of_a_commits_own_is_honoured_across_a_restart(harness: Offset
     harness.commit(("t", 1, 6))
     other = harness.restarted()
     harness.clock.advance(999)
-    assert swept(other) == {("t", 0): 5, ("t", 1): 6}
+    assert after_sweep(other) == {("t", 0): 5, ("t", 1): 6}
     harness.clock.advance(1)
-    assert swept(other) == {("t", 1): 6}
+    assert after_sweep(other) == {("t", 1): 6}
 
 
 def test_expire_timestamp_of_an_old_record_is_honoured(harness: OffsetsHarness) -> None:
@@ -162,13 +162,13 @@ def test_expire_timestamp_of_an_old_record_is_honoured(harness: OffsetsHarness) 
     value = OffsetCommitValue(offset=5, commit_timestamp=now_ms, expire_timestamp=now_ms + 10)
     harness.log.append("g", [records.offset_commit("g", "t", 0, value)], noted()[1])
     harness.clock.advance(10)
-    assert swept(harness.restarted()) == {}
+    assert after_sweep(harness.restarted()) == {}
 
 
 def test_group_without_offsets_and_members_goes_with_a_tombstone(harness: OffsetsHarness) -> None:
     harness.log.append("g", [records.group_metadata("g", GroupMetadataValue())], noted()[1])
     assert harness.groups.exists("g")
-    assert swept(harness) == {}
+    assert after_sweep(harness) == {}
     assert not harness.groups.exists("g")
     assert harness.restarted().groups.known == {}
 
@@ -238,7 +238,7 @@ def test_crash_between_a_topics_end_and_its_offsets_is_made_up_for(harness: Offs
     harness.topics.create("v", 1, {})
     other = harness.restarted()
     assert other.committed() == {("t", 0): 5}
-    # And it is written, not only forgotten.
+    # The removal is also in the log.
     assert harness.restarted().committed() == {("t", 0): 5}
 
 

@@ -1,4 +1,4 @@
-"""Commits that are taken in without the codecs of messages, beside those codecs."""
+"""Offset commits that are loaded without the message codecs, compared with those codecs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ VALUES = st.builds(
 )
 
 
-def by_the_codecs(key: bytes, value: bytes) -> PartitionOffsets | None:
-    """What the generated codecs make of a record; ``None`` if it is refused, or no commit."""
+def decode_by_codec(key: bytes, value: bytes) -> PartitionOffsets | None:
+    """Decode a record with the generated codecs. Return ``None`` if it is invalid or is not a commit."""
     offsets = PartitionOffsets()
     try:
         decoded = records.decode_key(key)
@@ -59,7 +59,7 @@ def test_plain_commit_is_what_the_codecs_say(
     found = taken(*record)
     is_plain = value.expire_timestamp == -1 and len(value.metadata.encode()) < 127
     assert (found is not None) == is_plain
-    expected = by_the_codecs(*record)
+    expected = decode_by_codec(*record)
     assert expected is not None
     if found is not None:
         assert found.groups == expected.groups
@@ -83,7 +83,7 @@ def test_whatever_is_taken_of_damaged_bytes_is_what_the_codecs_say(
     key, changed = bytes(parts[0]), bytes(parts[1])
     found = taken(key, changed)
     if found is not None:
-        expected = by_the_codecs(key, changed)
+        expected = decode_by_codec(key, changed)
         assert expected is not None
         assert found.groups == expected.groups
 

@@ -1,7 +1,7 @@
-"""Members that come, go, crash, rejoin and time out at random: the group always finds its way back.
+"""Members join, crash, rejoin and time out at random, and the group always recovers.
 
-Whatever happens: nobody is answered twice, whoever waits is answered at last, a generation's members have one
-leader, and a group that is left alone ends.
+Every request is answered exactly once, each generation has one leader, and a group that is left
+alone becomes empty.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from kafkacore.broker.group.classic_group import GroupState
 from kafkacore.errors import MemberIdRequiredError, UnknownError
 
 INSTANCES = ("s0", "s1")
-#: Longer than any session, and a rebalance after it.
+#: Longer than any session timeout and the rebalance that follows it.
 LONG_MS = 400_000
 
 
 class Crowd:
-    """Up to six members of a group and the requests that each may send next."""
+    """Up to six members of a group and their requests without a response."""
 
     def __init__(self, harness: GroupHarness) -> None:
         self.harness = harness
-        #: Place in the crowd → member id; "" before it has one.
+        #: Member ids; "" for a client that has none yet.
         self.ids = [""] * 6
         self.joins: list[tuple[int, Answer]] = []
         self.syncs: list[Answer] = []
@@ -34,9 +34,9 @@ class Crowd:
     def join(self, place: int, version: int) -> None:
         answer = self.harness.join(self.ids[place], instance_id=self.instance(place), version=version)
         self.joins.append((place, answer))
-        self.hear()
+        self.collect_answers()
 
-    def hear(self) -> None:
+    def collect_answers(self) -> None:
         for place, answer in list(self.joins):
             if answer.result is not None:
                 self.joins.remove((place, answer))
@@ -48,7 +48,7 @@ class Crowd:
         if group is None:
             return
         given = {one: b"x" for one in self.ids if one}
-        member_id = self.ids[place] or "nobody"
+        member_id = self.ids[place] or "unknown"
         self.syncs.append(self.harness.sync(member_id, group.generation_id, given))
 
     def check(self) -> None:
@@ -102,13 +102,13 @@ def test_group_finds_its_way_back_whatever_its_members_do(steps: list[tuple[str,
             harness.log.failures.append(UnknownError.errno)
         elif step == "restart":
             harness.registry.unload(harness.log.partition_for(GROUP))
-            crowd.hear()
+            crowd.collect_answers()
             crowd.harness = harness.restarted()
-        crowd.hear()
+        crowd.collect_answers()
         crowd.check()
     crowd.harness.log.failures.clear()
     crowd.harness.pass_ms(LONG_MS)
-    crowd.hear()
+    crowd.collect_answers()
     assert crowd.joins == []
     assert all(answer.result is not None for answer in crowd.syncs)
     group = crowd.harness.registry.get(GROUP)

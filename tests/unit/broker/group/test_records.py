@@ -1,4 +1,4 @@
-"""The records of ``__consumer_offsets``: Kafka's bytes by hand, round trips, and hostile ones."""
+"""The records of ``__consumer_offsets``: hand-written bytes of Kafka, round trips and malformed records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static members (KIP-345, KIP-814): they come back under a new id and keep their place, and nobody takes it.
+"""Static members (KIP-345, KIP-814): they rejoin with a new member id and keep their place.
 
 Cases of Kafka's GroupMetadataManagerTest.
 """
@@ -81,7 +81,7 @@ def test_leader_that_comes_back_assigns_nothing(harness: GroupHarness, version: 
         assert got.leader == got.member_id
         assert {one.group_instance_id for one in got.members} == {"a", "b"}
     else:
-        # It must not think that it leads: it would assign.
+        # The member must not take itself for the leader, because it would compute an assignment.
         assert (got.leader, got.members) == (leader, ())
 
 
@@ -111,7 +111,7 @@ def test_sync_that_waits_under_the_old_id_is_fenced(harness: GroupHarness) -> No
     waiting = harness.sync(old, 1, instance_id="b")
     harness.join(instance_id="b")
     assert waiting.got.error_code == FencedInstanceIdError.errno
-    assert harness.state == "PreparingRebalance", "the leader may have assigned to the old id"
+    assert harness.state == "PreparingRebalance", "the leader may have assigned partitions to the old id"
 
 
 @pytest.mark.kafka(
@@ -196,7 +196,7 @@ def test_static_member_that_does_not_rejoin_is_waited_for_until_its_session_ends
     static, dynamic = harness.stable(1, "a", session_ms=90_000)[::-1]
     answer = harness.join(dynamic, session_ms=90_000)
     harness.pass_ms(REBALANCE_MS)
-    assert {one.member_id for one in answer.got.members} == {static, dynamic}, "it stays a member"
+    assert {one.member_id for one in answer.got.members} == {static, dynamic}, "it is still a member"
     assert answer.got.generation_id == 2
 
 
@@ -252,6 +252,6 @@ def test_member_that_leaves_while_its_new_id_is_written_is_answered_once(harness
 def test_static_members_are_removed_by_their_instance_alone(harness: GroupHarness) -> None:
     _, _, third = harness.stable(0, "a", "b", "c")
     unknown = UnknownMemberIdError.errno
-    assert harness.leave(("", "a"), ("", "nobody"), ("", None), (third, "c")) == [0, unknown, unknown, 0]
+    assert harness.leave(("", "a"), ("", "unknown"), ("", None), (third, "c")) == [0, unknown, unknown, 0]
     assert [one.group_instance_id for one in harness.group] == ["b"]
     assert harness.state == "PreparingRebalance"
