@@ -204,7 +204,7 @@ def test_last_batch_of_what_is_cleaned_stays_to_tell_where_the_log_went_on() -> 
     assert batches(log, end)[-1].last_offset == end - 1
 
 
-@pytest.mark.behaviour("Broker storage", "a read in a gap goes on behind it")
+@pytest.mark.behaviour("Broker storage", "a read at an offset in a gap returns the records after it")
 def test_read_position_in_a_gap_goes_on_behind_it() -> None:
     manager, log = started()
     for index in range(30):

@@ -163,7 +163,7 @@ def test_full_disk_is_said_once_and_cleaning_goes_on_when_there_is_room(
 @pytest.mark.kafka("LogCleanerTest.testRecoveryAfterCrash")
 @pytest.mark.behaviour(
     "Broker storage",
-    "segments that were being replaced are taken back or put in place, at each of the stages",
+    "an interrupted replacement of segments is rolled back or completed, at every stage",
 )
 @pytest.mark.parametrize(
     ("cleaned", "swapped", "old"),

@@ -104,9 +104,9 @@ def test_producers_are_told_as_they_are_and_stay_so() -> None:
     log = the_log(manager_with(SimulatedDisk()))
     log.append(batch([b"x"] * 2, producer=(9, 1, 0)), now_ms=NOW_MS)
     log.append(batch([b"x"], producer=(4, 0, 0)), now_ms=NOW_MS)
-    told = log.active_producers()
+    active = log.active_producers()
     log.append(batch([b"x"], producer=(9, 1, 2)), now_ms=NOW_MS)
-    assert [(p.producer_id, p.producer_epoch, p.last_sequence) for p in told] == [(4, 0, 0), (9, 1, 1)]
+    assert [(p.producer_id, p.producer_epoch, p.last_sequence) for p in active] == [(4, 0, 0), (9, 1, 1)]
     assert [p.last_sequence for p in log.active_producers()] == [0, 2]
     assert log.topic_partition == TP
 

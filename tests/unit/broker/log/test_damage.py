@@ -73,7 +73,7 @@ def check_recovers(disk: SimulatedDisk, data: bytes, batches: int, what: str) ->
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "whatever happens to the last segment, just the records before the damage stay",
+    "after damage to the last segment, exactly the records before the damage remain",
 )
 @pytest.mark.parametrize("compression", Compression, ids=lambda each: each.name.lower())
 def test_torn_tail_leaves_the_whole_batches_before_it_in_every_codec(compression: Compression) -> None:
@@ -91,7 +91,7 @@ def test_torn_tail_leaves_the_whole_batches_before_it_in_every_codec(compression
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "whatever happens to the last segment, just the records before the damage stay",
+    "after damage to the last segment, exactly the records before the damage remain",
 )
 @pytest.mark.parametrize("compression", Compression, ids=lambda each: each.name.lower())
 def test_flipped_bit_in_the_last_batch_cuts_that_batch_in_every_codec(compression: Compression) -> None:

@@ -118,14 +118,14 @@ def test_failed_sync_acknowledges_nothing_ever() -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk)
     log = make_log(manager)
-    told: list[tuple[object, int]] = []
-    manager.on_high_watermark = lambda tp, offset: told.append((tp, offset))
+    notified: list[tuple[object, int]] = []
+    manager.on_high_watermark = lambda tp, offset: notified.append((tp, offset))
     log.append(batch([b"synced"]), now_ms=NOW_MS)
     manager.flush_dirty()
     log.append(batch([b"not synced"]), now_ms=NOW_MS)
     fail_once(disk, "fdatasync", errno.EIO)
     manager.flush_dirty()
-    assert told == [(TP, 1), (TP, 1)], "the listener is called for the failed log as well"
+    assert notified == [(TP, 1), (TP, 1)], "the listener is called for the failed log as well"
     assert log.failure is not None
     manager.flush_dirty()
     assert log.high_watermark == 1
@@ -268,7 +268,7 @@ def test_no_descriptor_is_left_open_after_close() -> None:
     assert disk.open_count == 0
 
 
-@pytest.mark.behaviour("Broker storage", "without its snapshot of producers the recovery point does not move")
+@pytest.mark.behaviour("Broker storage", "without a producer snapshot, the recovery point does not advance")
 def test_recovery_point_stays_where_it_is_if_a_snapshot_cannot_be_written() -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk, **CONFIG)
@@ -287,7 +287,7 @@ def test_recovery_point_stays_where_it_is_if_a_snapshot_cannot_be_written() -> N
     assert log.recovery_point == before
 
 
-@pytest.mark.behaviour("Broker storage", "a disk that has failed stops appends and reads")
+@pytest.mark.behaviour("Broker storage", "after a disk failure, appends and reads fail")
 def test_disk_that_has_failed_stops_appends_and_reads() -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk)

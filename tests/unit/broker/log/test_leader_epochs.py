@@ -53,7 +53,7 @@ def test_file_of_epochs_is_kafkas() -> None:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "leader epochs are those of the batches, end where the next begins, and go with the records",
+    "leader epochs come from the batches, end where the next one begins, and are removed with the records",
 )
 @pytest.mark.parametrize(
     ("epoch", "answer"),
@@ -92,7 +92,7 @@ def test_epoch_without_records_is_replaced_by_the_next_one() -> None:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "leader epochs are those of the batches, end where the next begins, and go with the records",
+    "leader epochs come from the batches, end where the next one begins, and are removed with the records",
 )
 @pytest.mark.parametrize(("start", "content"), [(2, b"0\n2\n3 2\n7 4\n"), (3, b"0\n2\n3 3\n7 4\n")])
 def test_deleted_records_take_their_epochs_along(start: int, content: bytes) -> None:
@@ -124,7 +124,7 @@ def test_epochs_outlive_a_kill_and_a_clean_end() -> None:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "leader epochs are those of the batches, end where the next begins, and go with the records",
+    "leader epochs come from the batches, end where the next one begins, and are removed with the records",
 )
 @pytest.mark.parametrize(
     "content",

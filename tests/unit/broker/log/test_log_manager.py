@@ -259,21 +259,21 @@ def test_deletion_does_not_follow_links(tmp_path: Path) -> None:
 
 
 def test_flusher_thread_syncs_tells_and_ends(tmp_path: Path) -> None:
-    told = threading.Event()
+    reported = threading.Event()
     manager = LogManager(tmp_path / "data", clock=BlockingClock())
     threads: list[str] = []
 
     def on_high_watermark(topic_partition: TopicPartition, high_watermark: int) -> None:
         threads.append(threading.current_thread().name)
         if high_watermark == 2:
-            told.set()
+            reported.set()
 
     with manager:
         manager.on_high_watermark = on_high_watermark
         log = make_log(manager)
         log.append(batch([b"a"]), now_ms=NOW_MS)
         log.append(batch([b"b"]), now_ms=NOW_MS)
-        assert told.wait(BUDGET_S)
+        assert reported.wait(BUDGET_S)
         assert log.high_watermark == 2
         assert set(threads) == {"kafka-log-flusher"}
     manager.close()
@@ -314,11 +314,11 @@ def test_logs_of_one_round_are_synced_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_listener_that_raises_does_not_end_the_flusher(tmp_path: Path) -> None:
-    failed, told = threading.Event(), threading.Event()
+    failed, reported = threading.Event(), threading.Event()
 
     def fail(topic_partition: TopicPartition, high_watermark: int) -> None:
         if failed.is_set():
-            told.set()
+            reported.set()
         failed.set()
         raise ValueError("planted")
 
@@ -327,7 +327,7 @@ def test_listener_that_raises_does_not_end_the_flusher(tmp_path: Path) -> None:
         log.append(batch([b"a"]), now_ms=NOW_MS)
         assert failed.wait(BUDGET_S)
         log.append(batch([b"b"]), now_ms=NOW_MS)
-        assert told.wait(BUDGET_S)
+        assert reported.wait(BUDGET_S)
 
 
 def test_checkpoint_is_written_after_much_has_been_synced() -> None:

@@ -176,7 +176,9 @@ def test_half_of_the_processs_descriptors_are_for_logs(monkeypatch: pytest.Monke
         assert descriptor_budget() == budget
 
 
-@pytest.mark.behaviour("Broker storage", "thousands of partitions need no more descriptors than are allowed")
+@pytest.mark.behaviour(
+    "Broker storage", "thousands of partitions need no more file descriptors than the process may open"
+)
 @pytest.mark.parametrize("flush", ["ack", "os"])
 def test_hundreds_of_partitions_are_written_read_closed_and_opened_with_few_descriptors(
     tmp_path: Path, flush: str

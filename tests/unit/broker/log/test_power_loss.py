@@ -264,7 +264,7 @@ def append_two(manager: LogManager, producer: tuple[int, int, int]) -> LogAppend
     return log.append(batch([b"value"] * 2, producer=producer), now_ms=NOW_MS)
 
 
-@pytest.mark.behaviour("Broker storage", "producers are known after a restart")
+@pytest.mark.behaviour("Broker storage", "the state of producers survives a restart")
 def test_snapshot_of_lost_batches_does_not_come_back_with_a_second_loss_of_power() -> None:
     """It would be used once the log has grown to its offset again, and would lack the real producer."""
     entry = ProducerStateEntry(7, 0, NOW_MS, batches=deque([BatchMetadata(0, 3, 0, 3, NOW_MS)]))

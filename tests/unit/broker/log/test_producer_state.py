@@ -35,7 +35,7 @@ def send(log: UnifiedLog, sequence: int, count: int = 1, *, epoch: int = 0) -> L
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "each of a producer's last five batches is known when it comes again, and gets the offset that it has",
+    "a repeat of one of a producer's last five batches is recognized and gets the original offset",
 )
 def test_repeated_batch_gets_the_offsets_it_has(log: UnifiedLog) -> None:
     first = send(log, 0, 3)
@@ -47,7 +47,7 @@ def test_repeated_batch_gets_the_offsets_it_has(log: UnifiedLog) -> None:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "each of a producer's last five batches is known when it comes again, and gets the offset that it has",
+    "a repeat of one of a producer's last five batches is recognized and gets the original offset",
 )
 def test_only_the_last_five_batches_are_known_as_duplicates(log: UnifiedLog) -> None:
     for sequence in range(6):
@@ -57,7 +57,7 @@ def test_only_the_last_five_batches_are_known_as_duplicates(log: UnifiedLog) -> 
         send(log, 0)
 
 
-@pytest.mark.behaviour("Broker storage", "half a duplicate, an older batch and a gap are refused")
+@pytest.mark.behaviour("Broker storage", "partial duplicates, older batches and gaps are rejected")
 @pytest.mark.parametrize(("sequence", "count"), [(0, 2), (1, 3), (2, 1), (4, 1), (100, 1)])
 def test_gap_and_partial_duplicate_are_refused(log: UnifiedLog, sequence: int, count: int) -> None:
     send(log, 0, 3)
@@ -88,7 +88,7 @@ def test_new_epoch_begins_at_zero_and_fences_the_old(log: UnifiedLog) -> None:
         send(log, 5, epoch=0)
 
 
-@pytest.mark.behaviour("Broker storage", "sequence numbers begin again at 0 behind 2³¹ - 1")
+@pytest.mark.behaviour("Broker storage", "sequence numbers wrap to 0 after 2³¹ - 1")
 def test_sequences_wrap_to_zero(log: UnifiedLog) -> None:
     first = send(log, MAX_SEQUENCE - 1, 4)
     assert send(log, 2).first_offset == 4
@@ -96,13 +96,13 @@ def test_sequences_wrap_to_zero(log: UnifiedLog) -> None:
     send(log, 3, 1)
 
 
-@pytest.mark.behaviour("Broker storage", "sequence numbers begin again at 0 behind 2³¹ - 1")
+@pytest.mark.behaviour("Broker storage", "sequence numbers wrap to 0 after 2³¹ - 1")
 def test_sequence_after_the_largest_is_zero(log: UnifiedLog) -> None:
     send(log, MAX_SEQUENCE)
     assert send(log, 0).first_offset == 1
 
 
-@pytest.mark.behaviour("Broker storage", "producers are known after a restart")
+@pytest.mark.behaviour("Broker storage", "the state of producers survives a restart")
 @pytest.mark.parametrize("end", ["close", "kill"])
 @pytest.mark.parametrize("segment_bytes", [300, 100_000])
 def test_producers_are_known_after_a_restart(end: str, segment_bytes: int) -> None:
@@ -122,7 +122,7 @@ def test_producers_are_known_after_a_restart(end: str, segment_bytes: int) -> No
     assert send(log, 10).first_offset == 10
 
 
-@pytest.mark.behaviour("Broker storage", "producers are known after a restart")
+@pytest.mark.behaviour("Broker storage", "the state of producers survives a restart")
 @pytest.mark.parametrize("end", ["close", "kill"])
 @pytest.mark.parametrize("segment_bytes", [120, 300, 100_000])
 def test_last_five_batches_are_known_as_duplicates_after_a_restart(end: str, segment_bytes: int) -> None:
@@ -163,7 +163,7 @@ def damaged(data: bytes) -> list[bytes]:
     return [data[:size] for size in range(len(data))] + flipped
 
 
-@pytest.mark.behaviour("Broker storage", "a damaged snapshot is passed over for an older one")
+@pytest.mark.behaviour("Broker storage", "recovery replaces a damaged producer snapshot with an older one")
 def test_damaged_snapshot_is_replaced_by_an_older_one_and_the_log() -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk, flush="os", segment_bytes=300)

@@ -49,7 +49,7 @@ def recovered(disk: SimulatedDisk, data: bytes) -> int:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "whatever happens to the last segment, just the records before the damage stay",
+    "after damage to the last segment, exactly the records before the damage remain",
 )
 def test_segment_cut_at_any_byte_keeps_the_whole_batches_before() -> None:
     disk, ends = three_batches()
@@ -107,7 +107,7 @@ def files(disk: SimulatedDisk, suffix: str) -> list[Path]:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "a missing, cut or damaged offset or time index is built anew, at a start and under way",
+    "a missing, truncated or damaged index is rebuilt, at a start and while the log is open",
 )
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "flipped", "zeroed"])
@@ -145,7 +145,7 @@ def test_every_flip_in_an_offset_index_is_survived_by_reads() -> None:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "a missing, cut or damaged offset or time index is built anew, at a start and under way",
+    "a missing, truncated or damaged index is rebuilt, at a start and while the log is open",
 )
 def test_index_that_is_emptied_under_a_running_log_is_built_anew() -> None:
     disk, _ = closed_segments()
@@ -156,7 +156,9 @@ def test_index_that_is_emptied_under_a_running_log_is_built_anew() -> None:
         assert log.read(offset, 1).next_offset == offset + 1
 
 
-@pytest.mark.behaviour("Broker storage", "an index without its log, and what a deletion has left, is removed")
+@pytest.mark.behaviour(
+    "Broker storage", "an index without its log and the leftovers of a deletion are removed"
+)
 def test_leftovers_of_a_crash_are_removed() -> None:
     disk, records = closed_segments()
     for name in (
@@ -210,7 +212,7 @@ def test_damage_below_the_recovery_point_puts_the_partition_offline_and_keeps_it
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "a log that was closed is not scanned; else only what lies past the recovery point is",
+    "a cleanly closed log is not scanned, and any other log only above its recovery point",
 )
 def test_closed_log_is_not_scanned() -> None:
     disk = SimulatedDisk()
@@ -225,7 +227,7 @@ def test_closed_log_is_not_scanned() -> None:
     assert log.log_end_offset == 1, "a scan would have removed the batch because of its CRC"
 
 
-@pytest.mark.behaviour("Broker storage", "the marker of a clean shutdown is removed as soon as it was read")
+@pytest.mark.behaviour("Broker storage", "the clean shutdown marker is removed as soon as it has been read")
 def test_marker_is_removed_as_soon_as_it_is_read() -> None:
     disk = SimulatedDisk()
     open_manager(disk).close()
@@ -238,7 +240,7 @@ def test_marker_is_removed_as_soon_as_it_is_read() -> None:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "a log that was closed is not scanned; else only what lies past the recovery point is",
+    "a cleanly closed log is not scanned, and any other log only above its recovery point",
 )
 def test_only_what_lies_past_the_recovery_point_is_read_as_a_whole() -> None:
     disk, _ = closed_segments()
@@ -254,7 +256,9 @@ def test_only_what_lies_past_the_recovery_point_is_read_as_a_whole() -> None:
     assert all(number <= 6 for path, number in reads.items() if path != last)
 
 
-@pytest.mark.behaviour("Broker storage", "a log that ends before its start begins anew at its start")
+@pytest.mark.behaviour(
+    "Broker storage", "a log that ends before its log start offset restarts empty at that offset"
+)
 def test_log_that_ends_before_its_start_begins_anew_there() -> None:
     disk, _ = three_batches()
     overwrite(disk, Path("/data/log-start-offset-checkpoint"), b"0\n1\nflights 0 100\n")

@@ -63,7 +63,7 @@ def through(log: UnifiedLog, max_bytes: int) -> tuple[bytes, int]:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "a read that is sent from its file has the bytes of the segment, also of one that is deleted meanwhile",
+    "a read that is sent from its file has the bytes of the segment, even if it is deleted meanwhile",
 )
 @pytest.mark.parametrize("flush", ["ack", "os"])
 @pytest.mark.parametrize("segment_bytes", [100_000, 1 << 30])
@@ -149,7 +149,7 @@ def open_count(folder: Path) -> int:
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "a read that is sent from its file has the bytes of the segment, also of one that is deleted meanwhile",
+    "a read that is sent from its file has the bytes of the segment, even if it is deleted meanwhile",
 )
 def test_slice_outlives_the_deletion_of_its_segment(tmp_path: Path) -> None:
     manager = open_manager(tmp_path, segment_bytes=100_000)
@@ -222,7 +222,7 @@ def test_random_reads_of_many_consumers_are_those_of_a_list(tmp_path: Path) -> N
 
 @pytest.mark.behaviour(
     "Broker storage",
-    "a missing, cut or damaged offset or time index is built anew, at a start and under way",
+    "a missing, truncated or damaged index is rebuilt, at a start and while the log is open",
 )
 def test_index_that_is_damaged_while_the_log_is_open_misleads_no_reader(tmp_path: Path) -> None:
     log = fill(open_manager(tmp_path), 200)

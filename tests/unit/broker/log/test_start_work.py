@@ -34,7 +34,7 @@ class CountingDisk(Disk):
     def pread(self, fd: int, size: int, position: int) -> bytes:
         data = super().pread(fd, size, position)
         if size > len(data):
-            self.counts["room"] += size - len(data)
+            self.counts["past_end"] += size - len(data)
         return data
 
     def listdir(self, path: Path) -> list[str]:
@@ -66,6 +66,6 @@ def test_start_after_a_kill_lists_each_partition_once_and_opens_one_file_of_it(t
         counts = disk.counts.copy()
     assert ends == {6}
     # Only the .log file of each partition is opened, and no read goes beyond its end.
-    assert (counts["list"], counts["open"], counts["room"]) == (PARTITIONS, PARTITIONS, 0)
+    assert (counts["list"], counts["open"], counts["past_end"]) == (PARTITIONS, PARTITIONS, 0)
     # One truncation is that of the file with the boot id.
     assert counts["truncate"] <= 1

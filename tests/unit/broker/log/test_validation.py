@@ -49,7 +49,7 @@ def patched(data: memoryview, position: int, form: str, value: int) -> memoryvie
 )
 @pytest.mark.behaviour(
     "Broker storage",
-    "batches that are not as they should be are refused, with the records that are to blame",
+    "invalid batches are rejected, and the error names the records",
 )
 @pytest.mark.parametrize(
     ("sent", "error"),
@@ -107,7 +107,7 @@ CODECS = list(Compression)
 @pytest.mark.kafka("LogValidatorTest.testInvalidRecordExceptionHasBatchIndex")
 @pytest.mark.behaviour(
     "Broker storage",
-    "batches that are not as they should be are refused, with the records that are to blame",
+    "invalid batches are rejected, and the error names the records",
 )
 @pytest.mark.parametrize("codec", CODECS)
 def test_compacted_topic_names_the_records_without_a_key(codec: Compression) -> None:
@@ -130,7 +130,7 @@ def test_compacted_topic_names_the_records_without_a_key(codec: Compression) -> 
 )
 @pytest.mark.behaviour(
     "Broker storage",
-    "batches that are not as they should be are refused, with the records that are to blame",
+    "invalid batches are rejected, and the error names the records",
 )
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_out_of_the_limits_of_time_are_named(codec: Compression) -> None:
