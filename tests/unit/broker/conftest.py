@@ -1,4 +1,4 @@
-"""A broker above the socket for handler tests."""
+"""Fixture of a broker without a socket, for handler tests."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Every API and every resource that it is about: asked by somebody without the right, with it, and denied it.
+"""Authorization of every API for every resource: without the right, with it, and with an ACL that denies it.
 
-Whoever has no right gets the error that Kafka gives, nothing has been touched for him, and what he may not
-describe he cannot tell from what does not exist. An API that is served and has no question in the matrix
-fails. Bugs are planted, too: a handler that leaves out a question is found by this matrix (goal G13).
+Without the right, a client gets Kafka's error and changes nothing. It cannot tell a resource that it may not
+describe from a missing one. A served API without a question in the matrix is an error. The matrix must also
+find planted bugs, such as a handler that skips a check (goal G13).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInHand]:
 
 @pytest.fixture(scope="module")
 def untouched(broker: BrokerInHand) -> Names:
-    """What nobody touches who has no right to."""
+    """Return a topic and a group that refused requests must not change."""
     return world(broker)
 
 
@@ -81,7 +81,7 @@ def granted(
 
 
 def ask(broker: BrokerInHand, message: Any, version: int | None = None) -> Any:
-    """The answer, however many turns it takes; "closed" if there is none but that."""
+    """Send a request and return its response, or "closed" if the broker closes the connection instead."""
     if version is None:
         version = SERVED[message.NAME.removesuffix("Request")].max_version
     answers = broker.give(frame_of(message, version))
@@ -96,7 +96,7 @@ def ask(broker: BrokerInHand, message: Any, version: int | None = None) -> Any:
 
 
 def world(broker: BrokerInHand) -> Names:
-    """A topic with two records in it and a group that has read one of them, which nobody else asks for."""
+    """Create a topic with two records, and a group that has committed an offset of it."""
     number = next(_numbers)
     topic = broker.services.topics.create(f"topic-{number}", 1, {})
     names = Names(topic.name, topic.topic_id, f"group-{number}")
@@ -109,12 +109,12 @@ def world(broker: BrokerInHand) -> Names:
 
 
 def needed(question: Question, names: Names, *, but: Need | None = None) -> list[Grant]:
-    """The rights that the question needs, all of them or all but one."""
+    """Return the rights that the question needs, except those of ``but``."""
     return [grant.of(names) for need in question.needs if need is not but for grant in need.any_of]
 
 
-def as_if_of(answer: Any, there: Names, instead: Names) -> str:
-    """An answer as text, about another topic and group."""
+def with_names(answer: Any, there: Names, instead: Names) -> str:
+    """Return an answer as text, with the names ``there`` replaced by ``instead``."""
     text = re.sub(r"session_id=\d+", "session_id=1", repr(answer))
     for before, after in zip(there, instead, strict=True):
         text = text.replace(str(before), str(after)) if isinstance(before, str) else text
@@ -122,7 +122,7 @@ def as_if_of(answer: Any, there: Names, instead: Names) -> str:
 
 
 def check_refused(broker: BrokerInHand, names: Names, question: Question, missing: Need) -> None:
-    """Without that right the answer is its error and nothing else; nothing is touched, nothing given away."""
+    """Check that without the right the answer has only its error, and nothing changes or is revealed."""
     before = state_of(broker)
     with granted(broker, needed(question, names, but=missing)):
         answer = ask(broker, question.ask(names), question.version)
@@ -133,7 +133,7 @@ def check_refused(broker: BrokerInHand, names: Names, question: Question, missin
         ghost = GHOST._replace(group=names.group) if is_of_topic else GHOST
         with granted(broker, needed(question, ghost, but=missing)):
             ghostly = ask(broker, question.ask(ghost), question.version)
-        assert as_if_of(ghostly, ghost, names) == as_if_of(answer, names, names)
+        assert with_names(ghostly, ghost, names) == with_names(answer, names, names)
 
 
 def test_every_api_that_is_served_is_in_the_matrix() -> None:
@@ -174,7 +174,7 @@ def test_who_is_denied_what_he_is_allowed_is_refused(
     names = untouched
     before = state_of(broker)
     denied = [grant.of(names) for grant in need.any_of]
-    # Any topic will do for an idempotent producer.
+    # The right to any topic is enough for an idempotent producer, so deny it for all topics.
     denied += [grant._replace(name="*") for grant in need.any_of]
     with granted(broker, needed(question, names), denied):
         assert codes_of(ask(broker, question.ask(names), question.version)) == {need.code}
@@ -202,9 +202,9 @@ def test_a_topic_is_made_by_whoever_may(broker: BrokerInHand, question: Question
         with granted(broker, needed(question, names, but=missing)):
             answer = ask(broker, question.ask(names), question.version)
         assert codes_of(answer) == {missing.code}
-        is_told = missing.any_of[0].operation == ACLOperation.DESCRIBE_CONFIGS
-        # What it is like is a right of its own; that it is made, is not.
-        assert (state_of(broker) == before) is not is_told
+        is_created = missing.any_of[0].operation == ACLOperation.DESCRIBE_CONFIGS
+        # Without DESCRIBE_CONFIGS the topic is created, but its configuration is hidden.
+        assert (state_of(broker) == before) is not is_created
     for grant in question.needs[-2 if len(question.needs[-1].any_of) == 1 else -1].any_of:
         names = GHOST._replace(topic=f"new-{number}-{grant.resource_type.name}")
         others = [
@@ -245,9 +245,9 @@ def test_operations_are_told_as_they_are_allowed(broker: BrokerInHand, field: Fi
     for operation in supported:
         grant = Grant(operation, field.resource_type).of(names)
         with granted(broker, [besides, grant]):
-            told = field.bits(ask(broker, field.ask(names), field.version))
+            bits = field.bits(ask(broker, field.ask(names), field.version))
         implied = {ACLOperation.ALTER_CONFIGS: {ACLOperation.DESCRIBE_CONFIGS}}.get(operation, set())
-        assert told == sum(1 << each for each in {operation, ACLOperation.DESCRIBE} | implied)
+        assert bits == sum(1 << each for each in {operation, ACLOperation.DESCRIBE} | implied)
 
 
 def test_operations_on_the_cluster_are_not_told_to_whoever_may_not_describe_it(broker: BrokerInHand) -> None:
@@ -260,11 +260,11 @@ def test_operations_on_the_cluster_are_not_told_to_whoever_may_not_describe_it(b
         assert field.bits(answer) == 0
 
 
-# ---- Requests about several -----------------------------------------------------------------------------
+# ---- Requests for two resources -------------------------------------------------------------------------
 
 
-def joined(one: Any, other: Any) -> Any | None:
-    """A request about what both are about; ``None`` if there is none."""
+def merged(one: Any, other: Any) -> Any | None:
+    """Add the lists of the second request to the first. Return ``None`` if no list differs."""
     lists = [slot for slot in type(one).__slots__ if isinstance(getattr(one, slot), list)]
     lists = [slot for slot in lists if repr(getattr(one, slot)) != repr(getattr(other, slot))]
     for slot in lists:
@@ -272,8 +272,8 @@ def joined(one: Any, other: Any) -> Any | None:
     return one if lists else None
 
 
-def but_for(names: Names, other: Names, need: Need) -> Names:
-    """The same, but for the topic or the group that the right is to."""
+def with_other_resource(names: Names, other: Names, need: Need) -> Names:
+    """Return ``names`` with the topic or the group of ``other``, whichever the right is for."""
     if need.any_of[0].resource_type == ResourceType.GROUP:
         return names._replace(group=other.group)
     return names._replace(topic=other.topic, topic_id=other.topic_id)
@@ -283,7 +283,9 @@ SEVERAL = [
     (question, need)
     for question, need in MISSING
     if need.any_of[0].resource_type in (ResourceType.TOPIC, ResourceType.GROUP)
-    and joined(question.ask(GHOST), question.ask(but_for(GHOST, Names("t", UUID(int=8), "g"), need)))
+    and merged(
+        question.ask(GHOST), question.ask(with_other_resource(GHOST, Names("t", UUID(int=8), "g"), need))
+    )
 ]
 IDS_OF_SEVERAL = [f"{question.title}: {need.any_of[0].operation.name}" for question, need in SEVERAL]
 
@@ -291,17 +293,17 @@ IDS_OF_SEVERAL = [f"{question.title}: {need.any_of[0].operation.name}" for quest
 def check_each(
     broker: BrokerInHand, theirs: Names, question: Question, missing: Need, *, is_mine_first: bool
 ) -> None:
-    """Of two topics, or groups, the one is served and the other refused, and not touched."""
+    """Check that of two topics or groups one is served, and the other is refused and unchanged."""
     mine = world(broker)
-    theirs = but_for(mine, theirs, missing)
-    # The first of several rights is the one to the topic or the group, and not to all.
+    theirs = with_other_resource(mine, theirs, missing)
+    # The first alternative is the right to this topic or group; the others are more general.
     given = [need.any_of[0].of(mine) for need in question.needs]
     given += [need.any_of[0].of(theirs) for need in question.needs if need is not missing]
     with granted(broker, given):
         refused = list(each_code(ask(broker, question.ask(theirs), question.version)))
         before = state_about(broker, theirs)
         order = (mine, theirs) if is_mine_first else (theirs, mine)
-        answer = ask(broker, joined(*map(question.ask, order)), question.version)
+        answer = ask(broker, merged(*map(question.ask, order)), question.version)
     assert state_about(broker, theirs) == before
     assert list(each_code(answer)).count(missing.code) == refused.count(missing.code) > 0
     assert codes_of(answer) == {missing.code} | question.codes
@@ -318,20 +320,20 @@ def test_each_of_several_is_asked_for_itself(
 # ---- Planted bugs ---------------------------------------------------------------------------------------
 
 
-def lets_through(name: str, real: Callable[..., Any], need: Need, *args: Any, **more: Any) -> Any:
-    """A function of ``authorization`` that leaves out one question."""
+def skip_check(name: str, real: Callable[..., Any], need: Need, *args: Any, **more: Any) -> Any:
+    """Call a function of ``authorization``, but skip the check for one right."""
     operations = [each for each in args if isinstance(each, ACLOperation)]
     kinds = [each for each in args if isinstance(each, ResourceType)]
     for grant in need.any_of:
-        # Of the others the name says what they are about.
+        # A function without a resource type in its arguments has it in its name.
         is_it = operations == [grant.operation] and kinds in ([], [grant.resource_type])
         if is_it or name == "require_idempotent_write":
             return set(args[-1]) if name == "allowed_names" else name.startswith("allowed") or None
     return real(*args, **more)
 
 
-def places_of(question: Question) -> list[Any]:
-    """The modules in which a request's handler asks."""
+def handler_modules(question: Question) -> list[Any]:
+    """Return the modules in which the handler of a request checks rights."""
     own = sys.modules[SERVED[question.api].handle.__module__]
     others = {"IncrementalAlterConfigs": "alter_configs", "DescribeTopicPartitions": "metadata"}
     found = [own, _produce_append] if question.api == "Produce" else [own]
@@ -340,28 +342,26 @@ def places_of(question: Question) -> list[Any]:
     return found
 
 
-class AsksOnce:
-    """The functions of ``authorization``, in a handler that lets the rest of a request through with its
-    first part.
-    """
+class ChecksOnce:
+    """Functions of ``authorization`` that check only the first resource of a request."""
 
     def __init__(self) -> None:
-        self._let_through: set[tuple[Any, ...]] = set()
+        self._allowed: set[tuple[Any, ...]] = set()
 
     def __call__(self, name: str, real: Callable[..., Any], _: Need, *args: Any, **more: Any) -> Any:
         asked = (args[0], *(each for each in args if isinstance(each, (ACLOperation, ResourceType))))
         if name not in ("require", "require_configs", "allowed", "allowed_names"):
             return real(*args, **more)
-        if asked not in self._let_through:
+        if asked not in self._allowed:
             found = real(*args, **more)
             if found is False or found == set():
                 return found
-            self._let_through.add(asked)
+            self._allowed.add(asked)
         return set(args[-1]) if name == "allowed_names" else name == "allowed" or None
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, bug: Callable[..., Any], question: Question, need: Need) -> None:
-    for place in places_of(question):
+    for place in handler_modules(question):
         for name, real in list(vars(place).items()):
             if getattr(real, "__module__", None) == authorization.__name__:
                 monkeypatch.setattr(place, name, partial(bug, name, real, need))
@@ -371,17 +371,17 @@ def plant(monkeypatch: pytest.MonkeyPatch, bug: Callable[..., Any], question: Qu
 def test_a_handler_that_asks_for_the_first_of_several_is_found(
     broker: BrokerInHand, monkeypatch: pytest.MonkeyPatch, question: Question, need: Need
 ) -> None:
-    plant(monkeypatch, AsksOnce(), question, need)
+    plant(monkeypatch, ChecksOnce(), question, need)
     with pytest.raises(AssertionError):
         check_each(broker, world(broker), question, need, is_mine_first=True)
-    assert not broker.errors, "it is the planted bug that was found, not another"
+    assert not broker.errors, "the test must fail because of the planted bug, not another error"
 
 
 @pytest.mark.parametrize(("question", "need"), MISSING, ids=IDS)
 def test_a_handler_that_leaves_out_a_question_is_found(
     broker: BrokerInHand, monkeypatch: pytest.MonkeyPatch, question: Question, need: Need
 ) -> None:
-    plant(monkeypatch, lets_through, question, need)
+    plant(monkeypatch, skip_check, question, need)
     with pytest.raises(AssertionError):
         check_refused(broker, world(broker), question, need)
-    assert not broker.errors, "it is the planted bug that was found, not another"
+    assert not broker.errors, "the test must fail because of the planted bug, not another error"

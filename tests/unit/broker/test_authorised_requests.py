@@ -1,4 +1,4 @@
-"""Requests of which some parts are allowed and some are not, and rights that change while somebody asks."""
+"""Requests that are allowed only in part, and rights that change while a request waits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ UNKNOWN_TOPIC_ID = 100
 
 @pytest.fixture
 def topics(broker: BrokerHarness) -> dict[str, UUID]:
-    """Two topics with a record each, of which nobody may anything as yet."""
+    """Create two topics with a record each. The client has no rights yet."""
     found = {name: broker.topics.create(name, 1, {}).topic_id for name in (OPEN, SHUT)}
     for name, topic_id in found.items():
         broker.ask(produce(Names(name, topic_id, "")))
@@ -63,8 +63,8 @@ def fetch_both(topics: dict[str, UUID], **fields: Any) -> Any:
     return made(FetchRequest, min_bytes=1, topics=asked, **fields)
 
 
-def told(answer: Any) -> dict[UUID, tuple[int, bool]]:
-    """Of each topic in a Fetch's answer: the error code, and whether there are records."""
+def codes_and_records(answer: Any) -> dict[UUID, tuple[int, bool]]:
+    """Return the error code of each topic in a Fetch response, and whether it has records."""
     return {
         topic.topic_id: (partition.error_code, bool(partition.records))
         for topic in answer.responses
@@ -106,12 +106,15 @@ def test_a_session_goes_on_with_what_may_be_read_and_asks_again(
 ) -> None:
     allow(broker, Grant(READ, TOPIC, OPEN))
     first = broker.ask(fetch_both(topics, session_epoch=0))
-    assert told(first) == {topics[OPEN]: (0, True), topics[SHUT]: (TOPIC_DENIED, False)}
+    assert codes_and_records(first) == {topics[OPEN]: (0, True), topics[SHUT]: (TOPIC_DENIED, False)}
     again = made(FetchRequest, min_bytes=1, session_id=first.session_id, session_epoch=1)
-    assert told(broker.ask(again)) == told(first)
+    assert codes_and_records(broker.ask(again)) == codes_and_records(first)
     allow(broker, Grant(READ, TOPIC, SHUT))
     again.session_epoch = 2
-    assert told(broker.ask(again)) == {topics[OPEN]: (TOPIC_DENIED, False), topics[SHUT]: (0, True)}
+    assert codes_and_records(broker.ask(again)) == {
+        topics[OPEN]: (TOPIC_DENIED, False),
+        topics[SHUT]: (0, True),
+    }
 
 
 def test_what_is_written_after_a_right_is_taken_is_not_read_by_whoever_waits(
@@ -126,14 +129,16 @@ def test_what_is_written_after_a_right_is_taken_is_not_read_by_whoever_waits(
     allow(broker, Grant(WRITE, TOPIC, OPEN))
     broker.ask(produce_to([OPEN]), BY_NAME)
     broker.settle()
-    assert told(waits.message) == {topics[OPEN]: (TOPIC_DENIED, False)}
+    assert codes_and_records(waits.message) == {topics[OPEN]: (TOPIC_DENIED, False)}
 
 
 def test_a_fetch_by_an_id_that_there_is_not_is_told_so(
     broker: BrokerHarness, topics: dict[str, UUID]
 ) -> None:
     unknown = UUID(int=4711)
-    assert told(broker.ask(fetch(Names("", unknown, "")))) == {unknown: (UNKNOWN_TOPIC_ID, False)}
+    assert codes_and_records(broker.ask(fetch(Names("", unknown, "")))) == {
+        unknown: (UNKNOWN_TOPIC_ID, False)
+    }
 
 
 def test_each_topic_of_a_list_of_offsets_is_asked_for_itself(
@@ -177,14 +182,14 @@ def test_who_may_describe_and_not_delete_is_told_which_topic_stays(
 ) -> None:
     asked = made(DeleteTopicsRequest, topics=[{"name": None, "topic_id": topics[SHUT]}])
 
-    def names_told() -> list[tuple[str | None, int]]:
+    def names_and_codes() -> list[tuple[str | None, int]]:
         return [(one.name, one.error_code) for one in broker.ask(asked).responses]
 
-    assert names_told() == [(None, TOPIC_DENIED)]
+    assert names_and_codes() == [(None, TOPIC_DENIED)]
     allow(broker, Grant(DESCRIBE, TOPIC, SHUT))
-    assert names_told() == [(SHUT, TOPIC_DENIED)]
+    assert names_and_codes() == [(SHUT, TOPIC_DENIED)]
     allow(broker, Grant(DELETE, TOPIC, SHUT))
-    assert names_told() == [(SHUT, 0)]
+    assert names_and_codes() == [(SHUT, 0)]
 
 
 def test_who_may_describe_is_told_of_a_deletion_that_there_is_no_such_topic(

@@ -1,4 +1,4 @@
-"""What handlers ask before they touch data: yes or no, the error for the client, the bits of what it may."""
+"""Authorization checks of the handlers: decisions, errors for clients, and the bits of allowed operations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLU
 
 
 class Granted:
-    """An authorizer that allows what it is given, and remembers who asked."""
+    """An authorizer that allows what it was given, and records the context of each call."""
 
     def __init__(self, *grants: tuple[ACLOperation, ResourceType, str]) -> None:
         self.grants = set(grants)
@@ -50,7 +50,7 @@ class Granted:
         return (operation, resource_type, name) in self.grants
 
     def why_denied(self, *_: Any) -> str:
-        return "nobody has granted it"
+        return "no grant allows it"
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType
@@ -70,7 +70,7 @@ def test_without_an_authorizer_everything_is_allowed(broker: BrokerHarness) -> N
     assert allowed_names(REQUEST, broker.services, WRITE, TOPIC, ["t", "u", "t"]) == {"t", "u"}
     require(REQUEST, broker.services, WRITE, TOPIC, "t")
     require_idempotent_write(REQUEST, broker.services)
-    # As Kafka's broker without an authorizer tells them.
+    # Kafka's broker without an authorizer returns the same values.
     assert authorized_operations(REQUEST, broker.services, TOPIC, "t") == 3576
     assert authorized_operations(REQUEST, broker.services, GROUP, "g") == 3400
     assert cluster_operations(REQUEST, broker.services) == 8096

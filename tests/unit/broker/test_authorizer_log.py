@@ -1,4 +1,4 @@
-"""What the log says of denials: each that a client has asked for, on one line, and not more than a few."""
+"""Log messages about denials: one line for each resource that a client names, up to a limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOGGER = "kafkacore.broker.authorizer"
 READ, TOPIC = ACLOperation.READ, ResourceType.TOPIC
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     lines = [record.getMessage() for record in caplog.records if record.name == LOGGER]
     caplog.clear()
     return lines
@@ -49,26 +49,26 @@ def test_what_a_client_asks_for_and_may_not_is_said_and_what_it_is_not_shown_is_
     guarded = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:admin"}
     with broker_in_hand(tmp_path, **guarded) as broker:
         broker.services.topics.create("t", 1, {})
-        said(log)
+        logged(log)
         assert ask_for(broker, "t", "t\nERROR x") == [29, 29]
-        assert said(log) == [
+        assert logged(log) == [
             f"denied: 'User:ANONYMOUS' at 127.0.0.1: Metadata requires DESCRIBE on topic {name}: "
             "no ACL allows it"
             for name in ("'t'", "'t\\nERROR x'")
         ]
-        # What is left out because it may not be seen, and rights that are asked after.
+        # Do not log resources that a listing omits, or rights that only decide what a response shows.
         assert broker.ask(MetadataRequest(topics=None)).topics == []
         assert broker.ask(ListGroupsRequest()).groups == []
         wanted = CreateTopicsRequest.CreatableTopic(name="new", num_partitions=1, replication_factor=1)
         broker.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1000))
-        assert said(log) == [
+        assert logged(log) == [
             "denied: 'User:ANONYMOUS' at 127.0.0.1: CreateTopics requires CREATE on topic 'new': no ACL "
             "allows it"
         ]
         broker.context = RequestContext("1", 1, "127.0.0.1", principal=KafkaPrincipal.user("admin"))
         assert ask_for(broker, "t") == [0]
         broker.ask(DescribeClusterRequest(include_cluster_authorized_operations=True))
-        assert said(log) == []
+        assert logged(log) == []
 
 
 def request_of(user: str) -> Any:
@@ -82,15 +82,15 @@ def test_denials_have_few_lines_however_many_they_are(log: pytest.LogCaptureFixt
     for _ in range(3):
         for number in range(100):
             denials.add(request_of("eve"), Granted(), READ, TOPIC, f"t{number}" * 10_000)
-        lines = said(log)
+        lines = logged(log)
         assert len(lines) == MAX_LINES
         assert max(map(len, lines)) < 400
         clock.advance(WINDOW_MS)
         denials.add(request_of("eve\r\nINFO"), Granted(), READ, TOPIC, "t")
-        assert said(log) == [
+        assert logged(log) == [
             "suppressed 80 further authorization denials in 10 s",
-            "denied: 'User:eve\\r\\nINFO' at 192.0.2.7: API 1 requires READ on topic 't': nobody has "
-            "granted it",
+            "denied: 'User:eve\\r\\nINFO' at 192.0.2.7: API 1 requires READ on topic 't': "
+            + Granted().why_denied(),
         ]
         clock.advance(WINDOW_MS)
 
@@ -100,10 +100,10 @@ def test_same_denial_is_said_once_in_a_while(log: pytest.LogCaptureFixture) -> N
     denials = AuthorizerLog(clock)
     for _ in range(5):
         denials.add(request_of("eve"), Granted(), READ, TOPIC, "t")
-    assert len(said(log)) == 1
+    assert len(logged(log)) == 1
     clock.advance(WINDOW_MS)
     denials.add(request_of("eve"), Granted(), READ, TOPIC, "t")
-    assert said(log)[0].startswith("suppressed 4 further")
+    assert logged(log)[0].startswith("suppressed 4 further")
 
 
 def test_entry_that_denies_is_named_and_makes_no_line_of_its_own(
@@ -129,12 +129,12 @@ def test_entry_that_denies_is_named_and_makes_no_line_of_its_own(
             )
             for principal, operation, pattern, name in denials
         ]
-        told = broker.ask(CreateAclsRequest(creations=creations))
-        assert [result.error_code for result in told.results] == [0, 0]
+        created = broker.ask(CreateAclsRequest(creations=creations))
+        assert [result.error_code for result in created.results] == [0, 0]
         broker.context = RequestContext("2", 1, "127.0.0.1")
-        said(log)
+        logged(log)
         assert ask_for(broker, "t1", denials[1][3]) == [29, 29]
-        first, second = said(log)
+        first, second = logged(log)
         assert first.endswith(
             "on topic 't1': an ACL denies ALL to 'User:ANONYMOUS' at '*' on prefixed resource 't'"
         )

@@ -1,8 +1,7 @@
-"""Files of a data folder that were cut, flipped, emptied, lost or replaced: rebuilt, or refused with a
-sentence.
+"""Damaged, empty, missing and replaced files of a data folder.
 
-Never does a start end in anything else, and never is a record that was acknowledged out of sight
-without a word.
+A start rebuilds the file, or fails with an error that names it. An acknowledged record is never lost
+silently.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ CONFIG = {
 }
 TRIMMED, START = TopicPartition("a", 0), 9
 PARTITIONS = [TopicPartition(topic, partition) for topic in "ab" for partition in (0, 1)]
-#: What may come of damage to a file, besides that nothing does. Kafka's own text files have no checksum:
-#: a log start that is another number is taken for it.
+#: Outcomes that damage to a file may have, besides "ok". Kafka's text files have no checksum, so a damaged
+#: log start offset may be valid.
 ALLOWED = {
     "topics.json": {"refused"},
     "producer-ids.json": {"refused"},
@@ -63,7 +62,10 @@ def values_of(tp: TopicPartition) -> list[bytes]:
 
 
 def used_folder(folder: Path, rights: Rights, *, is_clean: bool) -> SimulatedDisk:
-    """Four partitions of several segments; all of it acknowledged, the end of it not in the checkpoints."""
+    """Return the disk of a broker with four partitions of several segments.
+
+    All records are acknowledged. The last ones are above the recovery points.
+    """
     disk = SimulatedDisk()
     broker = started(disk, folder)
     producer_id = broker.services.producer_ids.next_producer_id()
@@ -91,7 +93,7 @@ def used_folder(folder: Path, rights: Rights, *, is_clean: bool) -> SimulatedDis
 
 
 def outcome(disk: SimulatedDisk, folder: Path, rights: Rights) -> str:
-    """What a client finds after a start: "ok", or in what it differs from what was acknowledged."""
+    """Start a broker. Return "ok", or how its state differs from the acknowledged one."""
     try:
         broker = started(disk, folder)
     except KafkaError as error:
@@ -118,7 +120,10 @@ def outcome_of(broker: BrokerInHand, tp: TopicPartition) -> str:
 
 
 def files_of(disk: SimulatedDisk, folder: Path) -> Iterator[Path]:
-    """Every file but the records themselves, for which see log/test_damage.py; of one partition only."""
+    """Return the files of one partition and of the data folder, without the ``.log`` files.
+
+    ``log/test_damage.py`` damages the ``.log`` files.
+    """
     for name in disk.listdir(folder):
         path = folder / name
         if not disk.is_dir(path):
@@ -152,7 +157,7 @@ def test_damaged_file_is_rebuilt_or_refused_and_no_record_is_out_of_sight(
     disk = used_folder(tmp_path, rights, is_clean=is_clean)
     assert outcome(disk.copy(), tmp_path, rights) == "ok"
     names = set()
-    said: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path in files_of(disk, tmp_path):
         names.add(path.name)
         for what, data in damages(disk.read_file(path), chance):
@@ -166,9 +171,9 @@ def test_damaged_file_is_rebuilt_or_refused_and_no_record_is_out_of_sight(
                 damaged.close(fd)
             found = outcome(damaged, tmp_path, rights)
             assert found in {"ok"} | ALLOWED.get(path.name, set()), f"{path.name} {what}"
-            said["rebuilt" if found == "ok" else "refused"] += 1
+            counts["rebuilt" if found == "ok" else "refused"] += 1
     note(f"damaged files of a broker that was {'stopped' if is_clean else 'killed'}", seed,
-         files=len(names), **said)  # fmt: skip
+         files=len(names), **counts)  # fmt: skip
     assert names >= set(ALLOWED)
     assert names >= {"recovery-point-offset-checkpoint", "leader-epoch-checkpoint", ".lock"}
 
@@ -200,7 +205,7 @@ def test_folder_of_a_partition_that_is_a_link_stops_the_start(tmp_path: Path) ->
     (data / "a-0").unlink()
     (tmp_path / "elsewhere").rename(data / "a-0")
     with LogManager(data, clock=VirtualClock(), background=False) as manager:
-        assert manager.was_clean, "the refused start has left everything as it was"
+        assert manager.was_clean, "the refused start must not change any file"
 
 
 @pytest.mark.parametrize("name", [f"{0:020}.log", "leader-epoch-checkpoint"])
@@ -209,13 +214,13 @@ def test_file_of_a_partition_that_is_a_link_takes_it_offline(tmp_path: Path, nam
     with LogManager(data, clock=VirtualClock(), background=False) as manager:
         manager.create_topic("a", 1, UUID(int=5), {})
     path, target = data / "a-0" / name, tmp_path / "target"
-    target.write_text("somebody's")
+    target.write_text("other data")
     path.unlink(missing_ok=True)
     path.symlink_to(target)
     with LogManager(data, clock=VirtualClock(), background=False) as manager:
         assert "it is a symbolic link" in manager.offline[partition]
         assert str(path) in manager.offline[partition]
-    assert target.read_text() == "somebody's"
+    assert target.read_text() == "other data"
 
 
 def test_folder_of_a_partition_that_no_topic_could_have_is_not_believed() -> None:

@@ -1,4 +1,4 @@
-"""What the broker counts of requests."""
+"""Request metrics of the broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinguished names as Java has them, and the rules that make users of them."""
+"""Distinguished names in Java's format, and the rules that map them to users."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_subject_that_is_not_in_der_is_nobodys(subject: bytes) -> None:
 
 
 def test_subject_of_thousands_of_parts_is_refused_before_it_is_read() -> None:
-    """Each part of eleven bytes is a text of its own: once 28 times the certificate's size."""
+    """Each part of eleven bytes becomes a string. They once took 28 times the certificate's size."""
     pem, _ = Authority().sign_subject(der(0x30, der(0x31, der(0x30, NAME)) * 2_000))
     long = ssl.PEM_cert_to_DER_cert(pem.decode())
     tracemalloc.start()

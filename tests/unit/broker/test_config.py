@@ -1,4 +1,4 @@
-"""BrokerConfig: what is accepted, what is refused and with which words."""
+"""BrokerConfig: accepted values, rejected values and the error messages."""
 
 from __future__ import annotations
 

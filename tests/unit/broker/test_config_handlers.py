@@ -1,4 +1,4 @@
-"""DescribeConfigs and the two requests that alter: what is configured, what becomes of a change."""
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: values, their sources, and changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def legacy(kind: int, name: str, configs: dict[str, str | None], **more: Any) ->
     return shape(resources=[resource], **more)
 
 
-def asked(broker: BrokerHarness, request: Any, version: int | None = None) -> int:
+def error_code_of(broker: BrokerHarness, request: Any, version: int | None = None) -> int:
     (result,) = broker.ask(request, version).responses
     assert bool(result.error_message) == bool(result.error_code)
     return int(result.error_code)
@@ -70,16 +70,16 @@ def own(broker: BrokerHarness) -> dict[str, str]:
     return dict(broker.log_manager.topic_states["t"].configs)
 
 
-# ---- Topics --------------------------------------------------------------------------------------------
+# ---- Topics ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_keys_of_a_topic_are_set_and_deleted_one_by_one(broker: BrokerHarness, version: int) -> None:
-    assert asked(broker, incremental(TOPIC, "t", ("retention.ms", SET, "5")), version) == 0
-    assert asked(broker, incremental(TOPIC, "t", ("segment.ms", SET, " +7 ")), version) == 0
+    assert error_code_of(broker, incremental(TOPIC, "t", ("retention.ms", SET, "5")), version) == 0
+    assert error_code_of(broker, incremental(TOPIC, "t", ("segment.ms", SET, " +7 ")), version) == 0
     assert own(broker) == {"retention.ms": "5", "segment.ms": "7"}
-    assert asked(broker, incremental(TOPIC, "t", ("retention.ms", DELETE, None)), version) == 0
-    assert asked(broker, incremental(TOPIC, "t", ("never.was", DELETE, "x")), version) == 0
+    assert error_code_of(broker, incremental(TOPIC, "t", ("retention.ms", DELETE, None)), version) == 0
+    assert error_code_of(broker, incremental(TOPIC, "t", ("never.was", DELETE, "x")), version) == 0
     assert own(broker) == {"segment.ms": "7"}
 
 
@@ -91,30 +91,32 @@ def test_lists_are_appended_to_and_subtracted_from_beginning_with_the_default(br
         (SUBTRACT, "delete"),
         (SUBTRACT, "delete,compact"),
     ):
-        assert asked(broker, incremental(TOPIC, "t", ("cleanup.policy", operation, value))) == 0
+        assert error_code_of(broker, incremental(TOPIC, "t", ("cleanup.policy", operation, value))) == 0
         found.append(own(broker)["cleanup.policy"])
     assert found == ["delete,compact", "delete,compact", "compact", ""]
 
 
 @pytest.mark.parametrize("version", range(3))
 def test_alter_configs_replaces_all_that_a_topic_had(broker: BrokerHarness, version: int) -> None:
-    assert asked(broker, legacy(TOPIC, "t", {"retention.ms": "5", "segment.ms": "7"}), version) == 0
-    assert asked(broker, legacy(TOPIC, "t", {"segment.ms": "8"}), version) == 0
+    assert error_code_of(broker, legacy(TOPIC, "t", {"retention.ms": "5", "segment.ms": "7"}), version) == 0
+    assert error_code_of(broker, legacy(TOPIC, "t", {"segment.ms": "8"}), version) == 0
     assert own(broker) == {"segment.ms": "8"}
-    assert asked(broker, legacy(TOPIC, "t", {}), version) == 0
+    assert error_code_of(broker, legacy(TOPIC, "t", {}), version) == 0
     assert own(broker) == {}
 
 
 def test_validate_only_changes_nothing(broker: BrokerHarness) -> None:
     change = ("retention.ms", SET, "5")
-    assert asked(broker, incremental(TOPIC, "t", change, validate_only=True)) == 0
-    assert asked(broker, legacy(TOPIC, "t", {"retention.ms": "5"}, validate_only=True)) == 0
-    assert asked(broker, incremental(BROKER, "", ("max.connections", SET, "5"), validate_only=True)) == 0
-    assert asked(broker, legacy(BROKER, "1", {"max.connections": "5"}, validate_only=True)) == 0
+    assert error_code_of(broker, incremental(TOPIC, "t", change, validate_only=True)) == 0
+    assert error_code_of(broker, legacy(TOPIC, "t", {"retention.ms": "5"}, validate_only=True)) == 0
+    assert (
+        error_code_of(broker, incremental(BROKER, "", ("max.connections", SET, "5"), validate_only=True)) == 0
+    )
+    assert error_code_of(broker, legacy(BROKER, "1", {"max.connections": "5"}, validate_only=True)) == 0
     assert own(broker) == {}
     assert broker.services.config.max_connections == 10_000
     bad = incremental(TOPIC, "t", ("retention.ms", SET, "x"), validate_only=True)
-    assert asked(broker, bad) == InvalidConfigurationError.errno
+    assert error_code_of(broker, bad) == InvalidConfigurationError.errno
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_validate_only_changes_nothing(broker: BrokerHarness) -> None:
 def test_change_that_may_not_be_is_refused_as_a_whole(
     broker: BrokerHarness, request_: Any, error: type[BrokerResponseError]
 ) -> None:
-    assert asked(broker, request_) == error.errno
+    assert error_code_of(broker, request_) == error.errno
     assert own(broker) == {}
 
 
@@ -167,15 +169,17 @@ def test_resource_that_comes_twice_is_not_altered_at_all(broker: BrokerHarness) 
 
 def test_change_that_the_disk_refuses_is_a_storage_error(broker: BrokerHarness) -> None:
     broker.log_manager.failure = OSError("no space left on device")
-    assert asked(broker, incremental(TOPIC, "t", ("retention.ms", SET, "5"))) == KafkaStorageError.errno
+    assert (
+        error_code_of(broker, incremental(TOPIC, "t", ("retention.ms", SET, "5"))) == KafkaStorageError.errno
+    )
     assert own(broker) == {}
 
 
-# ---- Brokers -------------------------------------------------------------------------------------------
+# ---- Brokers -----------------------------------------------------------------------------------------------
 
 
 def test_default_of_all_brokers_reaches_topics_that_do_not_say(broker: BrokerHarness) -> None:
-    assert asked(broker, incremental(BROKER, "", ("log.retention.ms", SET, "5"))) == 0
+    assert error_code_of(broker, incremental(BROKER, "", ("log.retention.ms", SET, "5"))) == 0
     entry = described(broker, TOPIC, "t", include_synonyms=True)["retention.ms"]
     assert (entry.value, entry.config_source) == ("5", 3)
     assert [(s.name, s.value, s.source) for s in entry.synonyms] == [
@@ -184,23 +188,23 @@ def test_default_of_all_brokers_reaches_topics_that_do_not_say(broker: BrokerHar
     ]
     assert broker.log_manager.default_config["retention.ms"] == "5"
     assert list(described(broker, BROKER, "")) == ["log.retention.ms"]
-    assert asked(broker, incremental(BROKER, "1", ("log.retention.ms", SET, "6"))) == 0
+    assert error_code_of(broker, incremental(BROKER, "1", ("log.retention.ms", SET, "6"))) == 0
     assert described(broker, TOPIC, "t")["retention.ms"].value == "6"
-    assert asked(broker, legacy(BROKER, "1", {})) == 0
-    assert asked(broker, incremental(BROKER, "", ("log.retention.ms", DELETE, None))) == 0
+    assert error_code_of(broker, legacy(BROKER, "1", {})) == 0
+    assert error_code_of(broker, incremental(BROKER, "", ("log.retention.ms", DELETE, None))) == 0
     assert described(broker, TOPIC, "t")["retention.ms"].value == "604800000"
     assert described(broker, BROKER, "") == {}
 
 
 def test_new_topics_follow_what_was_changed(broker: BrokerHarness) -> None:
-    assert asked(broker, incremental(BROKER, "", ("min.insync.replicas", SET, "2"))) == 0
+    assert error_code_of(broker, incremental(BROKER, "", ("min.insync.replicas", SET, "2"))) == 0
     topic = broker.topics.get("t")
     assert topic is not None
     assert broker.topics.effective_configs(topic)["min.insync.replicas"] == "2"
 
 
 def test_property_in_force_is_told_with_its_source(broker: BrokerHarness) -> None:
-    assert asked(broker, incremental(BROKER, "1", ("max.connections", SET, "77"))) == 0
+    assert error_code_of(broker, incremental(BROKER, "1", ("max.connections", SET, "77"))) == 0
     entries = described(broker, BROKER, "1", include_synonyms=True)
     entry = entries["max.connections"]
     assert (entry.value, entry.config_source, entry.read_only) == ("77", 2, False)
@@ -213,17 +217,17 @@ def test_property_in_force_is_told_with_its_source(broker: BrokerHarness) -> Non
 @pytest.mark.parametrize("name", ["2", "-1", "x"])
 def test_broker_alters_no_other_broker(broker: BrokerHarness, name: str) -> None:
     request = incremental(BROKER, name, ("max.connections", SET, "5"))
-    assert asked(broker, request) == InvalidRequestError.errno
+    assert error_code_of(broker, request) == InvalidRequestError.errno
 
 
-# ---- What is told --------------------------------------------------------------------------------------
+# ---- Descriptions ------------------------------------------------------------------------------------------
 
 
 def test_documentation_comes_only_when_asked_for_and_then_for_every_key(broker: BrokerHarness) -> None:
     for kind, name in ((TOPIC, "t"), (BROKER, "1")):
         assert {entry.documentation for entry in described(broker, kind, name).values()} == {None}
-        told = described(broker, kind, name, include_documentation=True)
-        assert [key for key, entry in told.items() if not entry.documentation] == []
+        entries = described(broker, kind, name, include_documentation=True)
+        assert [key for key, entry in entries.items() if not entry.documentation] == []
 
 
 def test_every_key_of_a_topic_has_its_sentence() -> None:
@@ -240,7 +244,7 @@ def test_describe_configs_refuses_a_name_that_no_topic_can_have(broker: BrokerHa
 def test_resource_that_is_named_again_and_again_is_answered_once_with_all_that_is_asked_for(
     broker: BrokerHarness,
 ) -> None:
-    """45,000 times the same broker took 19 s, and may have made an answer of 600 MB."""
+    """A request that named the broker 45,000 times took 19 s, with a response of up to 600 MB."""
     make = DescribeConfigsRequest.DescribeConfigsResource
     keys = ["num.partitions", "log.dirs"]
     resources = [
@@ -254,7 +258,7 @@ def test_resource_that_is_named_again_and_again_is_answered_once_with_all_that_i
     assert len(result.configs) > 100
 
 
-# ---- Secrets and listeners -------------------------------------------------------------------------------
+# ---- Secrets and listeners ---------------------------------------------------------------------------------
 
 KEY = "listener.name.sasl_plaintext.ssl.key.password"
 
@@ -263,7 +267,7 @@ def test_secret_of_a_broker_is_told_to_nobody(tmp_path: Path) -> None:
     jaas = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
     given = {"users": {"alice": "canary"}, jaas: "x.PlainLoginModule required user_a=canary;"}
     broker = BrokerHarness(tmp_path, security_protocol="SASL_PLAINTEXT", **given)
-    assert asked(broker, incremental(BROKER, "1", (KEY, SET, "canary"))) == 0
+    assert error_code_of(broker, incremental(BROKER, "1", (KEY, SET, "canary"))) == 0
     (result,) = broker.ask(
         DescribeConfigsRequest(
             resources=[
@@ -286,11 +290,11 @@ def test_secret_of_a_broker_is_told_to_nobody(tmp_path: Path) -> None:
 
 def test_property_of_a_listener_is_changed_for_its_broker_alone(broker: BrokerHarness) -> None:
     name = "listener.name.plaintext.max.connections"
-    assert asked(broker, incremental(BROKER, "", (name, SET, "7"))) == InvalidRequestError.errno
-    assert asked(broker, incremental(BROKER, "1", (name, SET, "7"))) == 0
+    assert error_code_of(broker, incremental(BROKER, "", (name, SET, "7"))) == InvalidRequestError.errno
+    assert error_code_of(broker, incremental(BROKER, "1", (name, SET, "7"))) == 0
     assert broker.services.config.node_listeners[0].max_connections == 7
     assert described(broker, BROKER, "1")[name].value == "7"
-    assert asked(broker, incremental(BROKER, "1", (name, DELETE, None))) == 0
+    assert error_code_of(broker, incremental(BROKER, "1", (name, DELETE, None))) == 0
     assert broker.services.config.node_listeners[0].max_connections is None
 
 
@@ -307,10 +311,10 @@ def test_property_of_a_listener_is_changed_for_its_broker_alone(broker: BrokerHa
 def test_property_of_a_listener_that_may_not_change_is_refused(
     broker: BrokerHarness, name: str, value: str
 ) -> None:
-    assert asked(broker, incremental(BROKER, "1", (name, SET, value))) == InvalidRequestError.errno
+    assert error_code_of(broker, incremental(BROKER, "1", (name, SET, value))) == InvalidRequestError.errno
 
 
-# ---- Kept without effect -----------------------------------------------------------------------------------
+# ---- Properties without effect -----------------------------------------------------------------------------
 
 KERBEROS = "sasl.kerberos.min.time.before.relogin"
 THROTTLE = "leader.replication.throttled.rate"
@@ -320,14 +324,14 @@ THROTTLE = "leader.replication.throttled.rate"
 @pytest.mark.parametrize("node", ["", "1"])
 def test_property_that_has_no_effect_is_kept_over_a_restart(tmp_path: Path, name: str, node: str) -> None:
     broker = BrokerHarness(tmp_path)
-    assert asked(broker, incremental(BROKER, node, (name, SET, " 7 "))) == 0
+    assert error_code_of(broker, incremental(BROKER, node, (name, SET, " 7 "))) == 0
     for each in (broker, BrokerHarness(tmp_path)):
         entry = described(each, BROKER, node, include_documentation=True, include_synonyms=True)[name]
         assert (entry.value, entry.config_source) == ("7", 2 if node else 3)
         assert "has no effect on this broker" in entry.documentation
         assert not entry.read_only
         assert [(one.name, one.value) for one in entry.synonyms] == [(name, "7")]
-    assert asked(broker, incremental(BROKER, node, (name, DELETE, None))) == 0
+    assert error_code_of(broker, incremental(BROKER, node, (name, DELETE, None))) == 0
     assert name not in described(broker, BROKER, node)
 
 
@@ -335,8 +339,8 @@ def test_property_that_has_no_effect_is_kept_over_a_restart(tmp_path: Path, name
 def test_property_of_one_broker_that_has_no_effect_is_kept_for_it_alone(
     broker: BrokerHarness, name: str
 ) -> None:
-    assert asked(broker, legacy(BROKER, "", {name: "7"})) == InvalidRequestError.errno
-    assert asked(broker, legacy(BROKER, "1", {name: "7"})) == 0
+    assert error_code_of(broker, legacy(BROKER, "", {name: "7"})) == InvalidRequestError.errno
+    assert error_code_of(broker, legacy(BROKER, "1", {name: "7"})) == 0
     assert described(broker, BROKER, "1")[name].value == "7"
 
 
@@ -358,13 +362,13 @@ def test_property_of_one_broker_that_has_no_effect_is_kept_for_it_alone(
 def test_wrong_value_of_a_property_without_effect_is_refused(
     broker: BrokerHarness, name: str, value: str
 ) -> None:
-    assert asked(broker, incremental(BROKER, "1", (name, SET, value))) == InvalidRequestError.errno
+    assert error_code_of(broker, incremental(BROKER, "1", (name, SET, value))) == InvalidRequestError.errno
     assert name not in described(broker, BROKER, "1")
 
 
 def test_list_without_effect_is_appended_to(broker: BrokerHarness) -> None:
     for value in ("a.Reporter", "b.Reporter"):
-        assert asked(broker, incremental(BROKER, "1", ("metric.reporters", APPEND, value))) == 0
+        assert error_code_of(broker, incremental(BROKER, "1", ("metric.reporters", APPEND, value))) == 0
     assert described(broker, BROKER, "1")["metric.reporters"].value == "a.Reporter,b.Reporter"
 
 
@@ -372,11 +376,14 @@ def test_internal_size_of_segments_is_used_where_it_is_set(broker: BrokerHarness
     name = "internal.segment.bytes"
     assert name not in described(broker, TOPIC, "t")
     for value in ("13", "many"):
-        assert asked(broker, incremental(TOPIC, "t", (name, SET, value))) == InvalidConfigurationError.errno
+        assert (
+            error_code_of(broker, incremental(TOPIC, "t", (name, SET, value)))
+            == InvalidConfigurationError.errno
+        )
     changes = [(name, SET, "500"), ("segment.bytes", SET, "2000000")]
-    assert asked(broker, incremental(TOPIC, "t", *changes)) == 0
+    assert error_code_of(broker, incremental(TOPIC, "t", *changes)) == 0
     assert LogConfig.from_configs(broker.topics.get("t").configs).segment_bytes == 500
     assert described(broker, TOPIC, "t")[name].value == "500"
-    assert asked(broker, incremental(TOPIC, "t", (name, DELETE, None))) == 0
+    assert error_code_of(broker, incremental(TOPIC, "t", (name, DELETE, None))) == 0
     assert LogConfig.from_configs(broker.topics.get("t").configs).segment_bytes == 2_000_000
     assert name not in described(broker, TOPIC, "t")

@@ -1,4 +1,4 @@
-"""How many connections there may be: together, from one address, by one listener, and in a second."""
+"""Limits of connections: in total, per address, per listener and per second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Produce, Fetch, ListOffsets, OffsetForLeaderEpoch: records in, records out, and what waits."""
+"""Produce, Fetch, ListOffsets and OffsetForLeaderEpoch, and requests that wait."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_produce_waits_for_all_of_its_partitions(broker: BrokerHarness, acks: in
 
 @pytest.mark.parametrize("timeout_ms", [-1, 0, 500])
 def test_produce_with_acks_1_has_no_timeout(broker: BrokerHarness, timeout_ms: int) -> None:
-    """As in Kafka, where ``timeout_ms`` is for acks=all alone."""
+    """As in Kafka, ``timeout_ms`` applies only to acks=all."""
     broker.log("t").sync_at_once = False
     answer = produce(broker, batch(b"a"), acks=1, timeout_ms=timeout_ms)
     broker.clock.advance(3_600_000)

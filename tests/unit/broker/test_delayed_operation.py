@@ -1,4 +1,4 @@
-"""The purgatory: once and in time, and nothing of what is over is kept."""
+"""The purgatory: each operation completes exactly once and in time, and is then released."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafkacore.broker.purgatory.timer import Timer
 
 
 class Purgatory(DelayedOperationPurgatory):
-    """One with a timer of its own."""
+    """A purgatory with a timer of its own."""
 
     def __init__(self, timer: Timer | None = None) -> None:
         self.timer = Timer() if timer is None else timer
@@ -231,7 +231,7 @@ def test_fetch_answers_when_it_is_satisfied() -> None:
     )
 )
 def test_purgatory_does_what_a_list_of_operations_does(steps: list[tuple[str, int, set[int] | None]]) -> None:
-    """The oracle is a plain list that is searched from end to end at every step."""
+    """The oracle is a plain list that is searched completely at every step."""
     purgatory, now = Purgatory(), 0.0
     model: list[tuple[Operation, set[int]]] = []
     over: list[Operation] = []

@@ -1,4 +1,4 @@
-"""Log dirs, producers, partitions of topics page by page, reassignments, and the internal topics."""
+"""Requests that describe log dirs, producers, topic partitions and reassignments; internal topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broker configuration changed at run time: what may change, what it outlives, where values come from."""
+"""Broker configuration changed at run time: permitted changes, persistence, and sources of values."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def test_older_name_of_a_property_is_told_behind_it_and_never_alone(tmp_path: Pa
 
 def test_change_is_told_and_outlives_the_broker(tmp_path: Path) -> None:
     configs = opened(tmp_path)
-    told: list[int] = []
-    configs.on_changed = lambda config: told.append(config.max_connections)
+    notified: list[int] = []
+    configs.on_changed = lambda config: notified.append(config.max_connections)
     configs.replace(None, {"max.connections": "7"})
     configs.replace(NODE, {"message.max.bytes": " 2000 "})
     again = opened(tmp_path)
-    assert told == [7, 7]
+    assert notified == [7, 7]
     assert (again.current.max_connections, again.current.message_max_bytes) == (7, 2000)
     assert again.current.topic_defaults()["max.message.bytes"] == "2000"
     assert again.of(NODE) == {"message.max.bytes": "2000"}

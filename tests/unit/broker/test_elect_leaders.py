@@ -1,4 +1,4 @@
-"""ElectLeaders: who leads a partition afterwards, and what is said of those that stay as they are."""
+"""ElectLeaders: the new leaders, and the results for partitions that keep their leader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_NEEDED = ElectionNotNeededError.errno
 
 @pytest.fixture
 def broker(tmp_path: Path) -> BrokerHarness:
-    """Three nodes; t-0 is on 2 and 3, and prefers 2; t-1 is on 1."""
+    """Return a broker with three nodes. t-0 is on nodes 2 and 3 and prefers 2; t-1 is on node 1."""
     others = [BrokerNode(number, "127.0.0.1", 9092 + number) for number in (2, 3)]
     made = BrokerHarness(tmp_path, other_nodes=others)
     made.topics.create("t", 2, {})

@@ -1,10 +1,8 @@
-"""Every request that the broker serves, in every version: as it should be, cut, changed, and out of
-nowhere.
+"""Every request that the broker serves, in every version: valid, truncated, changed and random.
 
-What an API is comes from ``registry.HANDLERS``, so that a new one is tried as soon as it is served.
-Whatever is sent, there is an answer of that API or the connection is closed; nothing else is raised,
-nothing is logged as a surprise, no memory is taken for what the bytes only claim, and others are served
-as before.
+The APIs come from ``registry.HANDLERS``, so that a new one is tested as soon as it is served. The broker
+answers with a response of that API or closes the connection. It raises and logs no unexpected error,
+allocates no memory for sizes that a frame only claims, and continues to serve other clients.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from kafkacore.protocol.schema import APIS
 from kafkacore.protocol.schema.declaration import Field, Message
 
 DECLARATIONS = {api.key: api.messages[0] for api in APIS if api.versions}
-#: Those that Kafka has removed are test_removed_versions.py's.
+#: Versions that Kafka has removed are in test_removed_versions.py.
 VERSIONS = [
     (h, version)
     for h in HANDLERS
@@ -40,14 +38,14 @@ VERSIONS = [
 ]
 IDS = [f"{h.request_class.NAME}-v{version}" for h, version in VERSIONS]
 TOPIC_ID = UUID(int=77)
-#: What a hostile frame may make the broker allocate: some of Python's own, nothing by a count in the frame.
+#: Maximum bytes that the broker may allocate for a hostile frame. Counts in the frame must not matter.
 LARGEST_ALLOCATION = 512 * 1024
 MESSAGES = dose(6, 60)
 CHANGES = dose(40, 600)
 
 
 class LikelyMessages(RandomMessages):
-    """Random requests that often name what there is, so that they get behind the first check."""
+    """Random requests that often use existing names, so that they pass the first check."""
 
     def _value(self, field: Field) -> Any:
         chance = self.random
@@ -78,7 +76,7 @@ def random_messages(handler: ApiHandler, version: int, chance: random.Random, co
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInHand]:
-    # Bytes changed into "make a million partitions" are a wish, not an attack on the parser.
+    # A changed frame may be a valid request for a million partitions, which does not test the parser.
     folder = tmp_path_factory.mktemp("every-request")
     with broker_in_hand(folder, max_partitions=60, flush="os") as broker:
         yield broker
@@ -86,7 +84,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInHand]:
 
 
 def serves_others(broker: BrokerInHand) -> bool:
-    """Whether the next client is answered; topics that hostile requests have deleted come back."""
+    """Recreate topics that hostile requests have deleted. Return whether the next client is served."""
     catalog = broker.services.topics
     for name in ("t", "u"):
         if catalog.get(name) is None:
@@ -99,7 +97,7 @@ def serves_others(broker: BrokerInHand) -> bool:
 
 
 def check(broker: BrokerInHand, answers: list[Any], frame: bytes) -> None:
-    """An answer, if there is one, is one of that API and version."""
+    """Check that a response, if there is one, has the request's API and version."""
     assert len(answers) <= 1
     if answers and isinstance(answers[0], bytes):
         api_key, version, correlation_id = struct.unpack_from(">hhi", frame)
@@ -114,7 +112,7 @@ def check(broker: BrokerInHand, answers: list[Any], frame: bytes) -> None:
 
 
 def changed(frame: bytes, chance: random.Random) -> bytearray:
-    """The frame with some bits, bytes or lengths of it changed, not its API key."""
+    """Return the frame with some bits, bytes or lengths changed, but with the same API key."""
     found = bytearray(frame)
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         at = chance.randrange(2, len(found))
@@ -145,7 +143,7 @@ def test_no_request_of_any_version_surprises_the_broker(
             check(broker, broker.give(hostile), bytes(hostile))
         step = 1 if IS_FULL else max(len(frame) // 40, 1)
         for size in range(chance.randrange(step), len(frame), step):
-            # What is cut off may be optional at the most: nothing is.
+            # No request has optional bytes at its end, so each truncated one is invalid.
             assert broker.give(frame[:size]) == ["closed"], f"cut at {size} of {len(frame)}"
         check(broker, broker.give(frame + b"\0"), frame)
         broker.settle()

@@ -1,4 +1,4 @@
-"""Fetch and Produce: who leads, where logs part, and what clients of old versions are spared."""
+"""Fetch and Produce: leadership, diverging logs, and the features that old clients lack."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def broker(tmp_path: Path) -> BrokerHarness:
 
 
 def move_leader(broker: BrokerHarness) -> None:
-    """The other node leads from now on, in the next epoch."""
+    """Make the other node the leader, in the next epoch."""
     broker.cluster.move_leader(PARTITION, OTHER.node_id)
 
 
@@ -63,9 +63,9 @@ def answered(answer: Any) -> Any:
 def test_fetch_from_the_wrong_node_names_the_right_one(broker: BrokerHarness, version: int) -> None:
     move_leader(broker)
     answer = ask(broker, version)
-    told = answered(answer)
-    assert told.error_code == NotLeaderForPartitionError.errno
-    leader = (told.current_leader.leader_id, told.current_leader.leader_epoch)
+    got = answered(answer)
+    assert got.error_code == NotLeaderForPartitionError.errno
+    leader = (got.current_leader.leader_id, got.current_leader.leader_epoch)
     nodes = [(n.node_id, n.host, n.port, n.rack) for n in answer.message.node_endpoints]
     assert leader == ((2, 1) if version >= 16 else (-1, -1))
     assert nodes == ([OTHER[:4]] if version >= 16 else [])
@@ -77,9 +77,9 @@ def test_fetch_from_the_wrong_node_names_the_right_one(broker: BrokerHarness, ve
 )
 def test_fetch_in_an_old_epoch_names_the_leader_and_its_epoch(broker: BrokerHarness) -> None:
     broker.log("t").begin_epoch(3)
-    told = answered(ask(broker, current_leader_epoch=2))
-    assert told.error_code == FencedLeaderEpochError.errno
-    assert (told.current_leader.leader_id, told.current_leader.leader_epoch) == (broker.config.node_id, 3)
+    got = answered(ask(broker, current_leader_epoch=2))
+    assert got.error_code == FencedLeaderEpochError.errno
+    assert (got.current_leader.leader_id, got.current_leader.leader_epoch) == (broker.config.node_id, 3)
 
 
 @pytest.mark.kafka(
@@ -117,9 +117,9 @@ def test_produce_to_the_wrong_node_names_the_right_one(broker: BrokerHarness, ve
         topic_data=[ProduceRequest.TopicProduceData(**by_name, partition_data=[data])],
     )
     response = broker.ask(request, version)
-    told = response.responses[0].partition_responses[0]
-    assert told.error_code == NotLeaderForPartitionError.errno
-    leader = (told.current_leader.leader_id, told.current_leader.leader_epoch)
+    got = response.responses[0].partition_responses[0]
+    assert got.error_code == NotLeaderForPartitionError.errno
+    leader = (got.current_leader.leader_id, got.current_leader.leader_epoch)
     assert leader == ((2, 1) if version >= 10 else (-1, -1))
     assert [n.port for n in response.node_endpoints] == ([OTHER.port] if version >= 10 else [])
 
@@ -136,15 +136,15 @@ def test_client_that_has_read_what_is_no_longer_there_is_told_where_the_logs_par
     log.begin_epoch(4)
     broker.replica_manager.append(PARTITION, memoryview(batch(b"c")), broker.config.node_id)
     for epoch, offset, parts_at in ((0, 3, (0, 2)), (2, 2, (0, 2)), (4, 9, (4, 3))):
-        told = answered(ask(broker, last_fetched_epoch=epoch, fetch_offset=offset, wait_ms=5000))
-        assert told.error_code == 0
-        assert (told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == parts_at
-        assert not told.records
-        assert told.high_watermark == 3
+        got = answered(ask(broker, last_fetched_epoch=epoch, fetch_offset=offset, wait_ms=5000))
+        assert got.error_code == 0
+        assert (got.diverging_epoch.epoch, got.diverging_epoch.end_offset) == parts_at
+        assert not got.records
+        assert got.high_watermark == 3
     for epoch, offset in ((0, 1), (0, 2), (4, 2)):
-        told = answered(ask(broker, last_fetched_epoch=epoch, fetch_offset=offset))
-        assert told.diverging_epoch.epoch == -1
-        assert told.records
+        got = answered(ask(broker, last_fetched_epoch=epoch, fetch_offset=offset))
+        assert got.diverging_epoch.epoch == -1
+        assert got.records
 
 
 def test_epoch_that_the_log_does_not_know_is_out_of_range(broker: BrokerHarness) -> None:
@@ -170,8 +170,8 @@ def test_refusal_names_the_partition_as_people_write_it(
 def test_start_of_the_log_comes_before_where_it_parts(broker: BrokerHarness) -> None:
     broker.log("t").begin_epoch(1)
     broker.log("t").delete_records(1)
-    told = answered(ask(broker, last_fetched_epoch=0, fetch_offset=0))
-    assert told.error_code == OffsetOutOfRangeError.errno
+    got = answered(ask(broker, last_fetched_epoch=0, fetch_offset=0))
+    assert got.error_code == OffsetOutOfRangeError.errno
 
 
 def test_client_that_does_not_know_of_failed_disks_looks_for_another_leader(broker: BrokerHarness) -> None:

@@ -1,4 +1,4 @@
-"""Fetch sessions: what a client need not be told again, who makes way for whom, and what costs nothing."""
+"""Fetch sessions: incremental responses, eviction of sessions, and the cost of idle partitions."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_stopped_node_begins_again_without_sessions(broker: BrokerHarness) -> No
     broker.cluster.stop_node(broker.config.node_id)
     broker.cluster.start_node(broker.config.node_id)
     assert client.fetch().error_code == FetchSessionIdNotFoundError.errno
-    append(broker, 0, b"nobody is told")
+    append(broker, 0, b"no session to notify")
     broker.settle()
 
 
@@ -328,7 +328,7 @@ def test_what_happened_before_a_fetch_is_in_its_answer(broker: BrokerHarness) ->
     client = a_client(broker)
     client.fetch()
     append(broker, 0, b"a")
-    # Nobody has looked at the event yet.
+    # The event has not been processed yet.
     assert client.send(max_wait_ms=500).count == 1
 
 
@@ -402,7 +402,7 @@ def test_log_that_loses_its_beginning_is_told_of_in_turn(broker: BrokerHarness) 
 
 
 class Cache:
-    """A manager, and sessions begun as a full fetch begins them."""
+    """A fetch manager, and sessions created as by a full fetch."""
 
     def __init__(self, broker: BrokerHarness, slots: int) -> None:
         self.clock = broker.clock
@@ -487,7 +487,7 @@ def test_more_partitions_than_are_remembered_get_no_session_and_take_nobodys(
     cache.clock.advance(70_000)
     cache.use(second, 1)
     cache.clock.advance(50_001)
-    assert cache.begin(51) == 0, "the one that is used stays"
+    assert cache.begin(51) == 0, "a session in use is not evicted"
     assert not cache.has(first)
     assert cache.begin(50) > 0
     assert cache.has(second)
@@ -505,7 +505,7 @@ def test_session_that_grows_beyond_what_is_remembered_is_over(
     clients[0].fetch()
     assert broker.fetch_sessions.partition_count == 4
     clients[0].want("t", 1, 1)
-    assert not clients[0].fetch().error_code, "what is there already may change"
+    assert not clients[0].fetch().error_code, "the offset of a known partition may change"
     clients[0].want("t", 2, 0)
     assert clients[0].fetch().error_code == FetchSessionIdNotFoundError.errno
     assert broker.fetch_sessions.partition_count == 2
@@ -520,7 +520,7 @@ def test_no_slots_mean_no_sessions(tmp_path: Path) -> None:
         assert len(client.last) == 3
 
 
-# ---- Whatever happens ----------------------------------------------------------------------------------
+# ---- Random operations ---------------------------------------------------------------------------------
 
 PARTITIONS = st.integers(0, 2)
 STEPS = st.lists(
@@ -531,7 +531,7 @@ STEPS = st.lists(
         st.tuples(st.just("delete_records"), PARTITIONS, st.integers(0, 4)),
         st.tuples(st.just("new_topic"), st.just(0), st.just(0)),
         st.tuples(st.just("want"), PARTITIONS, st.integers(0, 6)),
-        st.tuples(st.just("go_on"), PARTITIONS, st.just(0)),
+        st.tuples(st.just("seek_to_end"), PARTITIONS, st.just(0)),
         st.tuples(st.just("forget"), PARTITIONS, st.just(0)),
         st.tuples(st.just("fetch"), st.just(0), st.just(0)),
         st.tuples(st.just("wait"), st.just(0), st.integers(1, 300)),
@@ -541,8 +541,8 @@ STEPS = st.lists(
 )
 
 
-class Life:
-    """A client with a session, and what goes on in its broker; each step is a method."""
+class Simulation:
+    """A client with a session, and its broker. Each step is a method."""
 
     def __init__(self, tmp_path: Path, *, by_id: bool) -> None:
         self.broker = a_broker(tmp_path)
@@ -576,7 +576,7 @@ class Life:
         self.end_wait()
         self.client.want("t", partition, offset)
 
-    def go_on(self, partition: int, _: int) -> None:
+    def seek_to_end(self, partition: int, _: int) -> None:
         self.want(partition, self.broker.log("t", partition).log_end_offset)
 
     def forget(self, partition: int, _: int) -> None:
@@ -610,9 +610,9 @@ class Life:
 def test_client_of_a_session_knows_what_one_without_is_told(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]], by_id: bool
 ) -> None:
-    life = Life(tmp_path_factory.mktemp("broker"), by_id=by_id)
+    simulation = Simulation(tmp_path_factory.mktemp("broker"), by_id=by_id)
     for step, partition, number in [*steps, ("fetch", 0, 0)]:
-        getattr(life, step)(partition, number)
+        getattr(simulation, step)(partition, number)
 
 
 def assert_knows_all(client: FetchClient) -> None:
@@ -620,13 +620,13 @@ def assert_knows_all(client: FetchClient) -> None:
     other.epoch, other.wanted = FINAL, client.wanted
     other.fetch()
     assert set(other.view) == set(client.wanted)
-    for key, told in other.view.items():
+    for key, expected in other.view.items():
         if key in client.last:
             known = client.view[key]
             if known.error == InconsistentTopicIdError.errno:
-                # Only a session can know that the id was another topic's of the same name.
+                # Only a session can know that the id belonged to another topic of the same name.
                 known = known._replace(error=UnknownTopicIdError.errno)
-            assert known == told
+            assert known == expected
         else:
-            assert (told.error, told.values) == (0, ())
-            assert client.view[key][:3] == told[:3]
+            assert (expected.error, expected.values) == (0, ())
+            assert client.view[key][:3] == expected[:3]

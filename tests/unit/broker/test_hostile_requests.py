@@ -1,4 +1,4 @@
-"""Requests cut short and with bytes changed: answered, refused or hung up on, and nothing else."""
+"""Truncated and changed requests: the broker answers, rejects the request or closes the connection."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
 from kafkacore.wire import Writer
 
-#: What a hostile frame may make the broker allocate: some of Python's own, nothing by a count in the frame.
+#: Maximum bytes that the broker may allocate for a hostile frame. Counts in the frame must not matter.
 LARGEST_ALLOCATION = 512 * 1024
 
 
 def samples(broker: BrokerHarness) -> list[Any]:
-    """One request of each API; those with lists have something in them."""
+    """Return one request of each API, with elements in its lists."""
     topic_id = broker.log_manager.topic_states["t"].topic_id
     filled = [
         ProduceRequest(
@@ -79,7 +79,7 @@ def samples(broker: BrokerHarness) -> list[Any]:
 
 @pytest.fixture
 def hostile(tmp_path: Any) -> BrokerHarness:
-    # Bytes changed into "make a million partitions" are a wish, not an attack on the parser.
+    # A changed frame may be a valid request for a million partitions, which does not test the parser.
     broker = BrokerHarness(tmp_path, max_partitions=100)
     broker.topics.create("t", 1, {})
     return broker
@@ -91,7 +91,7 @@ def encoded(message: Any) -> bytes:
 
 
 def handle(broker: BrokerHarness, payload: bytes) -> None:
-    """Whatever is not an answer and not one of the two ways to hang up fails the test."""
+    """Handle a request. Ignore the two errors that close the connection; any other one fails the test."""
     try:
         broker.apis.handle(broker.context, memoryview(payload), lambda *_: None)
     except (KafkaProtocolError, CloseConnectionError):
@@ -166,7 +166,7 @@ def test_request_of_very_many_names_is_refused_before_they_are_read(hostile: Bro
 
 
 def test_request_of_very_many_tagged_fields_is_refused_before_they_are_read(hostile: BrokerHarness) -> None:
-    # A hundred megabytes of them took the network thread, and so everybody, eight seconds.
+    # A hundred megabytes of them once blocked the network thread, and so every client, for eight seconds.
     writer = Writer()
     for number in range(MAX_ELEMENTS + 1):
         writer.write_unsigned_varint(1000 + number)

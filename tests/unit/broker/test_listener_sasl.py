@@ -1,4 +1,4 @@
-"""SASL of a listener: what a mechanism lacks is said, before anything is started for it."""
+"""SASL of a listener: missing settings of a mechanism are reported before it starts."""
 
 from __future__ import annotations
 
@@ -78,5 +78,5 @@ def test_listener_that_nobody_can_log_in_at_says_so(
     caplog: pytest.LogCaptureFixture, mechanism: str, properties: dict[str, str], is_warned: bool
 ) -> None:
     sasl(mechanism, **properties).warn_without_users()
-    said = "listener SASL_PLAINTEXT: no client can log in, because no user is configured"
-    assert (said in caplog.text) is is_warned
+    message = "listener SASL_PLAINTEXT: no client can log in, because no user is configured"
+    assert (message in caplog.text) is is_warned

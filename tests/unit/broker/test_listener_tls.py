@@ -1,4 +1,4 @@
-"""TLS of a listener: what its properties mean, files that change, and files that cannot be used."""
+"""TLS of a listener: the meaning of its properties, changed files, and unusable files."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def refusal(**given: Any) -> str:
     return str(refused.value)
 
 
-def shaken(
+def handshake(
     context: ssl.SSLContext, client: Identity | None = None, folder: Path | None = None, **limits: Any
 ) -> tuple[ssl.SSLObject, ssl.SSLObject]:
-    """A client that trusts the authority, and the server, after a handshake in memory."""
+    """Return a client and a server after a TLS handshake in memory. The client trusts the authority."""
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     theirs.load_verify_locations(cadata=AUTHORITY.pem.decode())
     for name, value in limits.items():
@@ -64,7 +64,7 @@ def shown_name(client: ssl.SSLObject) -> str:
     return dict(part[0] for part in certificate["subject"])["commonName"]  # type: ignore[misc, index]
 
 
-# ---- What the properties mean ----------------------------------------------------------------------------
+# ---- Meaning of the properties ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("password", [None, "secret"])
@@ -72,7 +72,7 @@ def test_key_store_is_one_pem_file_with_key_and_certificates(tmp_path: Path, pas
     given = {"ssl_keystore_location": SERVER.write(tmp_path, "server", password).both}
     if password is not None:
         given["ssl_key_password"] = Secret(password)  # type: ignore[assignment]
-    assert shown_name(shaken(server_context(settings(**given)))[0]) == "server"
+    assert shown_name(handshake(server_context(settings(**given)))[0]) == "server"
 
 
 @pytest.mark.parametrize("between", [" ", "\n", "\r\n"], ids=["a blank", "lines", "lines of DOS"])
@@ -83,7 +83,7 @@ def test_key_store_may_be_the_text_itself_on_one_line_or_several(between: str) -
             ssl_keystore_certificate_chain=SERVER.certificate_pem.decode().replace("\n", between),
         )
     )
-    assert shown_name(shaken(context)[0]) == "server"
+    assert shown_name(handshake(context)[0]) == "server"
 
 
 def test_key_store_may_be_a_pkcs12(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_key_store_may_be_a_pkcs12(tmp_path: Path) -> None:
     context = server_context(
         settings(ssl_keystore_location=str(path), ssl_keystore_password=Secret("secret"))
     )
-    assert shown_name(shaken(context)[0]) == "server"
+    assert shown_name(handshake(context)[0]) == "server"
     words = refusal(ssl_keystore_location=str(path), ssl_keystore_password=Secret("canary"))
     assert "ssl.keystore.password is wrong" in words
     assert "canary" not in words
@@ -107,14 +107,14 @@ def test_client_that_shows_no_certificate_is_refused_where_one_is_required(tmp_p
     }
     required = server_context(settings(**given, ssl_client_auth="required"))
     with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
-        shaken(required)
+        handshake(required)
     alice = AUTHORITY.issue("alice", ())
-    assert shaken(required, alice, tmp_path)[1].getpeercert(True)
+    assert handshake(required, alice, tmp_path)[1].getpeercert(True)
     requested = server_context(settings(**given, ssl_client_auth="requested"))
-    assert shaken(requested)[1].getpeercert(True) is None
+    assert handshake(requested)[1].getpeercert(True) is None
     stranger = Authority().issue("alice", ())
     with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
-        shaken(requested, stranger, tmp_path)
+        handshake(requested, stranger, tmp_path)
 
 
 def test_versions_and_ciphers_are_those_that_are_given(tmp_path: Path) -> None:
@@ -125,13 +125,13 @@ def test_versions_and_ciphers_are_those_that_are_given(tmp_path: Path) -> None:
             ssl_cipher_suites="TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256",
         )
     )
-    client, _ = shaken(context)
+    client, _ = handshake(context)
     assert (client.version(), client.cipher()[0]) == ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")  # type: ignore[index]
     with pytest.raises(ssl.SSLError):
-        shaken(context, minimum_version=ssl.TLSVersion.TLSv1_3)
+        handshake(context, minimum_version=ssl.TLSVersion.TLSv1_3)
 
 
-# ---- What cannot be used ---------------------------------------------------------------------------------
+# ---- Unusable files --------------------------------------------------------------------------------------
 
 
 def test_file_that_cannot_be_used_is_named_with_what_to_do(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_file_that_cannot_be_used_is_named_with_what_to_do(tmp_path: Path) -> No
     )
 
 
-# ---- Files that change -----------------------------------------------------------------------------------
+# ---- Changed files ---------------------------------------------------------------------------------------
 
 
 def test_file_that_has_changed_is_read_for_the_next_connection(tmp_path: Path) -> None:
@@ -173,9 +173,9 @@ def test_file_that_has_changed_is_read_for_the_next_connection(tmp_path: Path) -
     tls = ListenerTls(settings(ssl_keystore_location=path), clock)
     first = tls.context()
     AUTHORITY.issue("renewed").write(tmp_path, "server")
-    assert tls.context() is first, "it is looked once a second"
+    assert tls.context() is first, "the file is checked once a second"
     clock.advance(1_000)
-    assert shown_name(shaken(tls.context())[0]) == "renewed"
+    assert shown_name(handshake(tls.context())[0]) == "renewed"
 
 
 def test_file_that_has_become_unusable_changes_nothing(
@@ -188,7 +188,7 @@ def test_file_that_has_become_unusable_changes_nothing(
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
             clock.advance(1_000)
-            assert shown_name(shaken(tls.context())[0]) == "server"
+            assert shown_name(handshake(tls.context())[0]) == "server"
     (record,) = caplog.records
     assert f"keeping the previous certificates: ssl.keystore.location={path}" in record.getMessage()
 
@@ -197,6 +197,6 @@ def test_properties_are_changed_for_the_next_connection_or_not_at_all(tmp_path: 
     tls = ListenerTls(settings(ssl_keystore_location=SERVER.write(tmp_path, "server").both), VirtualClock())
     with pytest.raises(KafkaConfigurationError):
         tls.change(settings(ssl_keystore_location="/nowhere.pem"))
-    assert shown_name(shaken(tls.context())[0]) == "server"
+    assert shown_name(handshake(tls.context())[0]) == "server"
     tls.change(settings(ssl_keystore_location=AUTHORITY.issue("changed").write(tmp_path, "changed").both))
-    assert shown_name(shaken(tls.context())[0]) == "changed"
+    assert shown_name(handshake(tls.context())[0]) == "changed"

@@ -1,4 +1,4 @@
-"""Listeners as they are configured: names, protocols, addresses, properties, and what is refused."""
+"""Configuration of listeners: names, protocols, addresses, properties, and invalid values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def listener(name: str, **properties: Any) -> Listener:
     return next(each for each in config(**properties).node_listeners if each.name == name)
 
 
-# ---- Where and what --------------------------------------------------------------------------------------
+# ---- Addresses and protocols -----------------------------------------------------------------------------
 
 
 def test_each_listener_has_its_own_address_protocol_and_advertised_address() -> None:
@@ -104,7 +104,7 @@ def test_passwords_do_not_go_over_plaintext_unless_that_is_said() -> None:
     assert listener("SASL_PLAINTEXT", **said).mechanisms == ("PLAIN",)
 
 
-# ---- Who may connect -------------------------------------------------------------------------------------
+# ---- Access and client authentication --------------------------------------------------------------------
 
 OPEN = {"advertised.host": "kafka.example", "self.made.certificate": "true"}
 
@@ -135,7 +135,7 @@ def test_listener_that_asks_nobody_lets_no_other_machine_in(properties: dict[str
 
 
 def test_client_auth_without_a_prefix_is_for_ssl_listeners_alone() -> None:
-    """As in Kafka (ChannelBuilders); with the prefix of a listener it is for either."""
+    """As in Kafka's ChannelBuilders. With a listener prefix, the property applies to SSL and SASL_SSL."""
     given = {
         "listeners": "SSL://127.0.0.1:1,SASL_SSL://127.0.0.1:2,MINE://127.0.0.1:3",
         "listener.security.protocol.map": "MINE:SASL_SSL",
@@ -146,25 +146,25 @@ def test_client_auth_without_a_prefix_is_for_ssl_listeners_alone() -> None:
     }
     found = {each.name: each.settings["ssl.client.auth"] for each in config(**given).node_listeners}
     assert found == {"SSL": "required", "SASL_SSL": "none", "MINE": "requested"}
-    # No trust store is needed for what asks for no certificates.
+    # Only the listener that requests certificates needs a trust store.
     del given["ssl.truststore.location"]
     assert "listener SSL (SSL) requests client certificates" in refusal(**given)
 
 
 @pytest.mark.parametrize(
-    ("properties", "is_told"),
+    ("properties", "is_reported"),
     [
         ({"security.protocol": "SASL_SSL"}, True),
         ({"listeners": "A://:1", "listener.security.protocol.map": "A:SASL_SSL"}, True),
         ({"security.protocol": "SSL"}, False),
     ],
 )
-def test_client_auth_that_has_no_effect_is_told(properties: dict[str, str], is_told: bool) -> None:
+def test_client_auth_that_has_no_effect_is_told(properties: dict[str, str], is_reported: bool) -> None:
     notes = resolve([("file", {"data.dir": "/k", "ssl.client.auth": "required", **properties})]).notes
-    assert any("ssl.client.auth has no effect on SASL_SSL listeners" in n for n in notes) is is_told
+    assert any("ssl.client.auth has no effect on SASL_SSL listeners" in n for n in notes) is is_reported
 
 
-# ---- What is refused -------------------------------------------------------------------------------------
+# ---- Invalid configurations ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The broker's log lines: one a record, whatever is in it, and not too many of a kind."""
+"""The broker's log messages: one line for each record, whatever it contains, and a limit for each kind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_line_has_time_level_thread_and_message(stream: io.StringIO) -> None:
 
 def test_level_says_from_which_on_and_other_libraries_say_nothing(stream: io.StringIO) -> None:
     logger.debug("too little")
-    logging.getLogger("somebody.else").error("not ours")
+    logging.getLogger("another.library").error("not ours")
     assert stream.getvalue() == ""
 
 

@@ -1,6 +1,6 @@
-"""Names as long as a field can be: whoever asks for them is answered, with a sentence that fits.
+"""Names of the maximum length: the broker answers every request, and error messages fit.
 
-The requests are those of the matrix of rights, in every version that the broker speaks.
+The requests are those of the authorization matrix, in every version that the broker supports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.describe_client_quotas import DescribeClientQuotasRequest
 
 SERVED = {h.request_class.NAME: h for h in HANDLERS}
-#: As many bytes as a field of text can have. Each character is written out as four in a sentence.
+#: A string with the maximum length of a string field. Error messages escape each of its characters.
 LONGEST = "\n" * 32_767
 NAMES = Names(LONGEST, UUID(int=4711), LONGEST)
 TURNS = 20
@@ -37,7 +37,7 @@ def quota(kind: str, key: str) -> Any:
 
 
 def requests() -> list[Any]:
-    """Of every API that takes a name."""
+    """Return requests of every API that takes a name."""
     asked = [q.ask(NAMES) for q in (*QUESTIONS, *QUESTIONS_ABOUT_NOTHING, *QUESTIONS_ABOUT_TRANSACTIONS)]
     entry = {"resource_type": 2, "resource_pattern_type": 3, "operation": 3, "permission_type": 3}
     named = dict.fromkeys(("resource_name", "principal", "host"), LONGEST)
@@ -52,7 +52,7 @@ def requests() -> list[Any]:
 
 
 def frames() -> list[tuple[type[Any], int, bytes]]:
-    """Those requests in each version that can say them."""
+    """Return those requests in each version that can represent them."""
     found = []
     for message in requests():
         handler = SERVED[message.NAME]
@@ -74,10 +74,10 @@ def test_whoever_asks_for_the_longest_names_is_answered(tmp_path: Path, is_refus
         broker.services.authorizer = Granted() if is_refused else None
         for kind, version, frame in asked:
             if kind.NAME == "JoinGroupRequest" and version < 4 and not is_refused:
-                # It waits for others; that one is let in is in test_group_handlers.py.
+                # The request waits for other members. test_group_handlers.py tests a join that succeeds.
                 continue
             answer = answer_of(broker, frame)
-            # In these versions no topic can be named by its id.
+            # These versions do not support topic ids.
             if (kind.NAME, version) not in (("MetadataRequest", 10), ("MetadataRequest", 11)):
                 assert answer != "closed", (kind.NAME, version)
             if answer != "closed":

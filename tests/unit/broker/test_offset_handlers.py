@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete, FindCoordinator: every version, above the socket."""
+"""OffsetCommit, OffsetFetch, OffsetDelete and FindCoordinator in every version, without a socket."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOBODY = UUID(int=7)
 
 @pytest.fixture
 def served(broker: BrokerHarness) -> BrokerHarness:
-    """With a topic ``t`` of three partitions, and the offsets' topic."""
+    """Return the broker with a topic ``t`` of three partitions and the topic of the offsets."""
     broker.topics.create("t", 3, {})
     find(broker, "g")
     return broker
@@ -71,7 +71,7 @@ def commit_request(broker: BrokerHarness, version: int, offsets: dict[int, int],
 
 
 def committed(broker: BrokerHarness, version: int, offsets: dict[int, int], **fields: Any) -> dict[int, int]:
-    """Partition → error code."""
+    """Commit offsets and return the error code of each partition."""
     response = broker.ask(commit_request(broker, version, offsets, **fields), version)
     (topic,) = response.topics
     assert (topic.topic_id == topic_id(broker)) if version >= 10 else (topic.name == "t")
@@ -99,7 +99,7 @@ def fetch_request(
 
 
 def fetched(broker: BrokerHarness, version: int, partitions: list[int] | None, group: str = "g") -> Any:
-    """Partition → (offset, epoch, note, code), or the group's error code."""
+    """Return the offset, epoch, metadata and code of each partition, or the group's error code."""
     response = broker.ask(fetch_request(broker, version, partitions, group), version)
     if version >= 8:
         (response,) = response.groups
@@ -179,16 +179,16 @@ def test_member_nobody_knows_cannot_commit_to_an_empty_group(served: BrokerHarne
     committed(served, 9, {0: 1})
     codes = committed(served, 9, {0: 2}, member_id="m", generation_id_or_member_epoch=3)
     assert codes == {0: UnknownMemberIdError.errno}
-    # An administrator has no generation.
+    # An administrator commits without a member id or generation.
     assert committed(served, 9, {0: 2}) == {0: 0}
 
 
 def test_several_groups_are_answered_each_with_its_own(served: BrokerHarness) -> None:
     committed(served, 9, {0: 1})
     committed(served, 9, {0: 2}, group_id="h")
-    answer = served.ask(fetch_request(served, 9, [0], "g", "h", "nobody"), 9)
+    answer = served.ask(fetch_request(served, 9, [0], "g", "h", "unknown"), 9)
     found = {group.group_id: group.topics[0].partitions[0].committed_offset for group in answer.groups}
-    assert found == {"g": 1, "h": 2, "nobody": -1}
+    assert found == {"g": 1, "h": 2, "unknown": -1}
     assert served.ask(OffsetFetchRequest(groups=[]), 9).groups == []
 
 
@@ -207,7 +207,7 @@ def test_topic_id_that_nobody_has_is_refused_and_another_topics_offset_not_shown
     )
     delete_topic(served.topics, "t")
     served.topics.create("t", 3, {})
-    # The offsets of the old topic are removed a little later.
+    # The offsets of the deleted topic are hidden before they are removed.
     assert fetched(served, 10, [0]) == {0: (-1, -1, "", 0)}
     assert fetched(served, 10, None) == {}
 

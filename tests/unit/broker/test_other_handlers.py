@@ -1,4 +1,4 @@
-"""ApiVersions, FindCoordinator, InitProducerId, DescribeCluster; and requests that no handler gets to see."""
+"""ApiVersions, FindCoordinator, InitProducerId and DescribeCluster; requests rejected before any handler."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_api_versions_lists_what_is_served(broker: BrokerHarness, version: int) 
     expected = {h.request_class.API_KEY: (h.min_version, h.max_version) for h in HANDLERS}
     assert expected.pop(0) == (3, 13)
     assert served == expected
-    # As Apache Kafka 4 announces it (KAFKA-18659); requests below version 3 end the connection.
+    # Apache Kafka 4 announces version 0, too (KAFKA-18659), but closes the connection below version 3.
     assert produce == (0, 13)
     assert served[18] == (0, 4)
     assert served[1] == (0, 18)
@@ -54,7 +54,7 @@ def test_api_versions_lists_what_is_served(broker: BrokerHarness, version: int) 
 
 @pytest.mark.parametrize("handler", HANDLERS, ids=lambda h: h.request_class.NAME)
 def test_every_advertised_version_is_one_that_the_protocol_has(handler: Any) -> None:
-    # What Kafka has removed is read and written by functions of the handler's own.
+    # A handler with its own decoder also supports versions that Kafka has removed.
     least = handler.request_class.MIN_VERSION if handler.decode is None else 0
     assert handler.min_version >= least
     assert handler.max_version <= handler.request_class.MAX_VERSION
@@ -112,7 +112,7 @@ def test_this_node_coordinates_every_group(broker: BrokerHarness, version: int) 
     ]
 
 
-#: What librdkafka reports as fatal; it asks in version 2.
+#: Errors that librdkafka reports as fatal. It sends version 2.
 FATAL_TO_LIBRDKAFKA = (TransactionalIdAuthorizationFailedError.errno, ClusterAuthorizationFailedError.errno)
 
 

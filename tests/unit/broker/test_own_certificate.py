@@ -1,4 +1,4 @@
-"""The certificate that a broker makes for itself: what it is for, how long it lasts, who can read it."""
+"""The broker's self-signed certificate: names, lifetime and file permissions."""
 
 from __future__ import annotations
 

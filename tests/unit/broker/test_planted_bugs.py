@@ -1,4 +1,4 @@
-"""Bugs planted in the broker and its disk: the judge of ``test_power_states.py`` must see each (goal G13)."""
+"""Bugs planted in the broker and its disk. The checks of ``test_power_states.py`` must find all (G13)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kafkacore.broker.storage.identity import KeptMetadata
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
 from kafkacore.testing.disk import SimulatedDisk
 
-#: A bug that is not seen in so many runs of five losses of power is not seen.
+#: Maximum number of runs, with five power losses each, until a bug must be found.
 MOST_RUNS = 160
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """In place of what would have kept a promise."""
+    """Do nothing, in place of a call that keeps a guarantee."""
 
 
 def forget_block(manager: ProducerIdManager) -> int:
@@ -33,7 +33,7 @@ def forget_block(manager: ProducerIdManager) -> int:
 
 
 class ForgetfulBatches(ProducerBatches):
-    """Takes each batch for a new one."""
+    """The batches of a producer, which takes every batch for a new one."""
 
     check = nothing
 
@@ -59,19 +59,19 @@ def pass_over_crcs(segment: LogSegment, *args: Any, check_crcs: bool = False, **
 
 PLANTED: dict[str, tuple[type | Any, str, Callable[..., Any]]] = {
     "records are not synced": (SimulatedDisk, "fdatasync", nothing),
-    "names are not synced": (SimulatedDisk, "fsync_dir", nothing),
-    "a batch that is sent again is not known": (producer_state, "ProducerBatches", ForgetfulBatches),
+    "file names are not synced": (SimulatedDisk, "fsync_dir", nothing),
+    "a repeated batch is not recognized": (producer_state, "ProducerBatches", ForgetfulBatches),
     "checkpoints are not written": (LogManager, "checkpoint", nothing),
-    "every end is taken for a clean one": (checkpoints, "take_clean_shutdown", lambda *_: True),
-    "producer ids are not written down": (ProducerIdManager, "next_producer_id", forget_block),
+    "every shutdown is taken for a clean one": (checkpoints, "take_clean_shutdown", lambda *_: True),
+    "producer ids are not persisted": (ProducerIdManager, "next_producer_id", forget_block),
     "a batch is acknowledged before it is synced": (produce._Pending, "outcome", lambda _: 0),
     "a commit is acknowledged before it is synced": (PendingAppends, "_wait", lambda *args: args[2](0)),
-    "a checkpoint says more than is synced": (LogManager, "checkpoint", checkpoint_what_is_not_synced),
-    "changed rights are answered before their end is marked": (EndOffsetCheckpoint, "set", nothing),
-    "a start does not look at CRCs": (LogSegment, "headers", pass_over_crcs),
+    "a checkpoint is ahead of the synced data": (LogManager, "checkpoint", checkpoint_what_is_not_synced),
+    "changed ACLs are acknowledged before the end offset is written": (EndOffsetCheckpoint, "set", nothing),
+    "recovery does not check CRCs": (LogSegment, "headers", pass_over_crcs),
 }
-#: Seen in segments of many sectors, which each fourth seed has, and there in one of twenty runs.
-IN_LARGE_SEGMENTS = {"a start does not look at CRCs"}
+#: Bugs that need segments of many sectors, as each fourth seed has. One in twenty of those runs finds them.
+IN_LARGE_SEGMENTS = {"recovery does not check CRCs"}
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -79,7 +79,7 @@ def test_planted_bug_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, na
     place, attribute, planted = PLANTED[name]
     monkeypatch.setattr(place, attribute, planted)
     if place is EndOffsetCheckpoint:
-        # The first change is noted besides, which makes the name of its file as durable as the mark does.
+        # The first change also writes another file, which would make the log's name durable, too.
         monkeypatch.setattr(KeptMetadata, "set", nothing)
     seeds = range(3, 8 * MOST_RUNS, 4) if name in IN_LARGE_SEGMENTS else range(MOST_RUNS)
     for seed in seeds:
@@ -92,4 +92,4 @@ def test_planted_bug_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, na
             run.abandon()
         if findings:
             return
-    pytest.fail(f"{name}, and nobody has noticed")
+    pytest.fail(f"no run has found the planted bug: {name}")

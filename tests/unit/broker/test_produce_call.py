@@ -1,4 +1,4 @@
-"""The hand-written Produce against the generated messages: the same fields in, the same bytes out."""
+"""The hand-written Produce codec, compared with the generated messages."""
 
 from __future__ import annotations
 

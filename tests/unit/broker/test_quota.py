@@ -1,4 +1,4 @@
-"""Quotas: Kafka's own figures, what a client over its quota is told, and that nobody else waits for it."""
+"""Quotas: the figures of Kafka's tests, the throttle time of clients, and no delay for other clients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_spike_pauses_for_as_long_as_kafka_says() -> None:
     quota = a_quota()
     for second in range(10):
         assert quota.record_and_get_throttle_ms("c", 400, second * 1000) == 0
-    # 400 * 10 + 2300 over 10.5 seconds is 600 a second: (600 - 500) / 500 * 10.5.
+    # 400 * 10 + 2300 in 10.5 s are 600 per second, so the pause is (600 - 500) / 500 * 10.5 s.
     assert quota.record_and_get_throttle_ms("c", 2300, 10_500) == 2100
     now = 12_600
     for _ in range(10):
@@ -66,7 +66,7 @@ def test_request_time_pauses_for_as_long_as_kafka_says_and_never_longer_than_a_s
     "ClientQuotaManagerTest.testSetAndRemoveUserClientQuota",
 )
 def test_most_precise_quota_of_user_and_client_applies() -> None:
-    """The order of ClientQuotaManager; "" is the default. Removing a quota leaves the next one to apply."""
+    """The order is that of ClientQuotaManager; "" is the default. Without a quota, the next one applies."""
     users = [(user, client) for user in ("alice", "") for client in ("c", "", None)]
     order = [*users, (None, "c"), (None, "")]
     quota = a_quota(default=1000)
@@ -109,7 +109,7 @@ def test_client_has_its_own_limit_or_the_default_or_none() -> None:
     "ClientQuotaManagerTest.testExpireQuotaSensors",
 )
 def test_clients_whose_last_sample_is_over_are_forgotten() -> None:
-    """A client has a name of its own for each request, of 32 KiB, and none of them is kept for long."""
+    """A client may send a new id of 32 KiB with each request, so ids must be dropped soon."""
     quota = a_quota()
     window_ms = 11 * 1000.0
     for number in range(100):
@@ -122,7 +122,7 @@ def test_clients_whose_last_sample_is_over_are_forgotten() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 1000)), max_size=40))
 def test_rate_is_what_the_samples_say(steps: list[tuple[int, int]]) -> None:
-    """The oracle keeps every sample and counts anew each time."""
+    """The oracle keeps every sample and recounts them at each step."""
     rate, now = WindowedRate(11, 1000), 0.0
     samples: list[tuple[float, int]] = []
     for wait, amount in steps:
@@ -201,7 +201,7 @@ def test_consumer_over_its_quota_gets_nothing_until_the_pause_is_over(tmp_path: 
     client.want("t", 0, 0)
     first = client.fetch()
     key = client.key("t", 0)
-    # No more at once than would have to be throttled whatever was before.
+    # A response has at most the bytes that the quota allows in a whole window.
     assert (first.throttle_time_ms, len(client.view[key].values)) == (0, 2)
     session_id = first.session_id
     client.want("t", 0, 2)
@@ -214,7 +214,7 @@ def test_consumer_over_its_quota_gets_nothing_until_the_pause_is_over(tmp_path: 
     while throttle_ms := client.fetch().throttle_time_ms:
         paused_ms += throttle_ms
         broker.clock.advance(throttle_ms)
-    # What counts against it is gone with the window.
+    # The recorded bytes expire with the window.
     assert paused_ms <= 13_000
     assert len(client.view[key].values) == 2
 
@@ -224,7 +224,7 @@ def test_full_fetch_that_is_throttled_begins_no_session(tmp_path: Path) -> None:
     broker.replica_manager.append(TopicPartition("t", 0), memoryview(batch(b"x" * 20_000)), 1)
     client = FetchClient(broker)
     client.want("t", 0, 0)
-    # One batch comes whole, and this one is over every limit; Kafka has its consumer wait for ever, too.
+    # A batch is never split, and this one exceeds the whole window. Kafka, too, throttles it forever.
     response = client.fetch()
     assert response.throttle_time_ms > 0
     assert response.session_id == 0
@@ -243,7 +243,7 @@ def test_time_of_the_thread_is_counted_for_every_request(
 
     monkeypatch.setitem(broker.apis._handlers, MetadataRequest.API_KEY, handler._replace(handle=slow))
     first = broker.send(MetadataRequest(topics=[]), 12)
-    # 15 % of a second in a window of 10 is 1.5 a second.
+    # 15 % of one second in a window of ten are 1.5 % per second.
     assert first.message.throttle_time_ms == 1000
     assert first.request is not None
     assert first.request.throttle_ms == 1000

@@ -1,4 +1,4 @@
-"""Fetch 0 to 3 and ListOffsets 0: clients of Kafka 0.8 to 0.10 read what is written today."""
+"""Fetch 0 to 3 and ListOffsets 0: clients of Kafka 0.8 to 0.10 can read records written today."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def append(broker: BrokerHarness, records: bytes, partition: int = 0) -> None:
 
 
 def frame(api_key: int, version: int, message: Any) -> bytes:
-    """A request with the header that all versions before flexible ones have."""
+    """Return a request with the header of the versions before flexible ones."""
     writer = Writer()
     writer.write_int16(api_key)
     writer.write_int16(version)
@@ -126,13 +126,16 @@ def test_old_client_gets_from_the_first_record_to_the_last(broker: BrokerHarness
     while len(values) < count:
         data = fetched(broker, version, request((0, len(values)), max_bytes=300))[0]
         records = [record for record in whole_records(data) if record[0] >= len(values)]
-        assert records, "it came no further"
+        assert records, "the client made no progress"
         values += [value for _, value in records]
     assert values == [b"%d" % number for number in range(count)]
 
 
 def whole_records(data: Any) -> list[tuple[int, bytes]]:
-    """Offsets and values of plain messages; the last may be cut, by which old clients know of their limit."""
+    """Return offsets and values of plain messages.
+
+    The last message may be truncated, which shows an old client that its size limit was reached.
+    """
     content, found, at = bytes(data.records), [], 0
     while len(content) - at >= 12:
         offset, size = struct.unpack_from(">qi", content, at)

@@ -1,4 +1,4 @@
-"""Kafka's ``server.properties``: its syntax, its names, and what of it this broker cannot have."""
+"""Kafka's ``server.properties``: syntax, names, and settings that this broker does not support."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafkacore.broker.config.config_keys import BROKER_KEYS, ResolvedProperties,
 from kafkacore.broker.config.properties_file import parse_properties, read_properties
 from kafkacore.errors import KafkaConfigurationError
 
-#: What is set in the file that comes with Apache Kafka 4.3.
+#: Settings of the file that Apache Kafka 4.3 ships.
 STOCK = """
 process.roles=broker,controller
 node.id=1
@@ -55,7 +55,7 @@ def refusal(**properties: object) -> str:
     return str(refused.value)
 
 
-# ---- The syntax ------------------------------------------------------------------------------------------
+# ---- Syntax ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         read_properties(tmp_path / "bytes")
 
 
-# ---- The names -------------------------------------------------------------------------------------------
+# ---- Names -----------------------------------------------------------------------------------------------
 
 
 def test_stock_file_of_apache_kafka_is_understood() -> None:

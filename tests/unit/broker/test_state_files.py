@@ -1,4 +1,4 @@
-"""What the broker keeps beside the logs: producer ids that never repeat, a cluster id that stays."""
+"""State files besides the logs: producer ids never repeat, and the cluster id is stable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kafkacore.testing import VirtualClock
 def test_producer_ids_never_repeat_over_crashes(tmp_path: Path) -> None:
     given: list[int] = []
     for count in (1, 3, BLOCK_SIZE, BLOCK_SIZE + 1, 2):
-        manager = ProducerIdManager(tmp_path, Disk())  # every life ends without a goodbye
+        manager = ProducerIdManager(tmp_path, Disk())  # The previous one was not closed.
         given += [manager.next_producer_id() for _ in range(count)]
     assert given == sorted(set(given))
     assert given[0] == 0
@@ -52,7 +52,7 @@ def test_id_is_not_given_out_when_its_block_cannot_be_written(
     "text",
     [
         *("", "{", "[]", '{"next_block_start": -1}', '{"next_block_start": "7"}', "{}"),
-        # Found by fuzzing: an id that no message can say, and a RecursionError.
+        # Found by fuzzing: an id that does not fit into a message, and a RecursionError.
         *('{"next_block_start": 9223372036854775000}', '{"next_block_start": ' + "[" * 100_000),
     ],
 )
@@ -116,7 +116,10 @@ def test_checkpoint_that_is_none_takes_little_memory(tmp_path: Path, line: bytes
 
 @contextlib.contextmanager
 def little_memory_for(path: Path) -> Iterator[None]:
-    """The file's bytes, its text, a line and what is behind its blanks."""
+    """Check that memory stays below five times the file size.
+
+    That allows for its bytes, its text, a line, and the line without leading blanks.
+    """
     tracemalloc.start()
     try:
         yield

@@ -1,4 +1,4 @@
-"""The timing wheel: every task once and in its millisecond, whatever is added, moved and called off."""
+"""The timing wheel: each task runs once and in its millisecond, whatever is added, moved or cancelled."""
 
 from __future__ import annotations
 
@@ -216,6 +216,6 @@ def test_wheel_does_what_a_list_does(start: int, steps: list[tuple[str, float, i
         wait, earliest = timer.time_to_next_ms(now), model.earliest_ms()
         assert (wait is None) == (earliest is None)
         if wait is not None and earliest is not None:
-            # Rounded up to the millisecond, and never later.
+            # The wait is rounded up to the next millisecond, but not further.
             assert 0 <= wait <= max(earliest - now + 1, 0)
             assert len(timer._queue) <= SLOTS_OF_A_WHEEL * len(timer._wheels)

@@ -1,4 +1,4 @@
-"""Metadata, CreateTopics, DeleteTopics, CreatePartitions, DescribeConfigs: what a client hears of topics."""
+"""Metadata, CreateTopics, DeleteTopics, CreatePartitions and DescribeConfigs."""
 
 from __future__ import annotations
 

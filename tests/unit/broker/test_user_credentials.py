@@ -1,4 +1,4 @@
-"""Users of the configuration and of the log: which of them a mechanism is told."""
+"""Users from the configuration and from the metadata log: which of them a mechanism uses."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def test_what_the_log_has_comes_before_the_configuration() -> None:
     users = UserCredentials({"alice": Secret("old")}, {"bob": Secret("plain")}, lambda: log)
     assert users.scram(MECHANISM, "alice") == log.kept["alice"]
     assert users.scram("SCRAM-SHA-512", "alice") is not None
-    assert users.plain_password("alice") is None, "a password that was replaced"
+    assert users.plain_password("alice") is None, "the log has replaced the password"
     log.kept.clear()
     assert users.scram(MECHANISM, "alice") is not None
     log.deleted |= {"alice", "bob"}
     assert (users.scram(MECHANISM, "alice"), users.plain_password("alice")) == (None, None)
-    assert users.plain_password("bob") == Secret("plain"), "a login module's users are nobody else's"
+    assert users.plain_password("bob") == Secret("plain"), "the log does not affect users of a login module"
 
 
 def test_there_are_users_only_where_one_has_a_way_in() -> None:
@@ -119,7 +119,7 @@ def test_usual_iterations_are_those_of_most_users() -> None:
     records, _ = users.alter([Deletion("a", ScramMechanism.SCRAM_SHA_256)])
     for record in records:
         users.remove(record)
-    assert users.usual_iterations(MECHANISM) == 4096, "of equally many, the smallest"
+    assert users.usual_iterations(MECHANISM) == 4096, "the smallest of equally frequent values"
     assert UserCredentials({}, {}, lambda: users).usual_iterations(MECHANISM) == 4096
     assert UserCredentials({}, {}).usual_iterations(MECHANISM) == 4096
 
@@ -144,7 +144,7 @@ def plain_guess(server: SaslServerMechanism, user: str) -> None:
 
 @pytest.mark.parametrize("guess", [scram_guess, plain_guess])
 def test_guess_costs_the_same_calls_for_every_name(guess: Callable[[SaslServerMechanism, str], None]) -> None:
-    """Unknown users were answered 17 microseconds later, which is how long it took to make their decoy."""
+    """Answers for unknown users once came 17 microseconds later, the time to make their decoy credential."""
     log = scram_users(
         upsertion("logged-", 4096),
         upsertion("replace", 4096),

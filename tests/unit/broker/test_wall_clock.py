@@ -1,4 +1,4 @@
-"""The machine's clock jumps: what waits, waits for as long as it was asked to, and nobody is thrown out."""
+"""Jumps of the wall clock: requests wait exactly as long as asked, and no member is removed early."""
 
 from __future__ import annotations
 

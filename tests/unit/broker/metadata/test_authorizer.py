@@ -1,4 +1,4 @@
-"""Who may do what: Kafka's rules of entries, patterns, hosts, implied operations and super users."""
+"""Kafka's authorization rules: entries, patterns, hosts, implied operations and super users."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_names_are_literal_prefixes_or_all() -> None:
     assert may([acl("orders", pattern=PREFIXED)], name="orders")
     assert not may([acl("orders-", pattern=PREFIXED)], name="orders")
     assert not may([acl("or")], name="orders")
-    # A prefix of one asterisk is a prefix, and no wildcard.
+    # In a prefixed pattern, an asterisk is an ordinary character.
     assert not may([acl("*", pattern=PREFIXED)], name="orders")
 
 
@@ -125,7 +125,7 @@ def test_host_with_a_colon_that_is_no_address_is_itself() -> None:
 @pytest.mark.parametrize("operation", [READ, WRITE, ACLOperation.DELETE, ACLOperation.ALTER, ALL])
 def test_who_may_touch_a_resource_may_describe_it(operation: ACLOperation) -> None:
     assert may([acl(operation=operation)], DESCRIBE)
-    # Denied is what the entry says, and nothing more.
+    # Denying an operation does not deny DESCRIBE, although allowing it allows DESCRIBE.
     denied = [acl(operation=DESCRIBE), acl(operation=operation, permission=DENY)]
     assert may(denied, DESCRIBE) is (operation is not ALL)
 
@@ -206,8 +206,8 @@ ACLS = st.builds(
 )
 
 
-def by_the_book(acls: list[Acl], operation: ACLOperation, name: str) -> bool:
-    """The rules over all entries one by one."""
+def allowed_by_rules(acls: list[Acl], operation: ACLOperation, name: str) -> bool:
+    """Return whether the rules allow an operation, by a search of all entries."""
     mine = [
         each
         for each in acls
@@ -223,7 +223,7 @@ def by_the_book(acls: list[Acl], operation: ACLOperation, name: str) -> bool:
 
 @given(st.lists(ACLS, max_size=6), st.sampled_from([READ, WRITE, DESCRIBE]), NAMES)
 def test_decision_is_that_of_the_book(acls: list[Acl], operation: ACLOperation, name: str) -> None:
-    assert may(acls, operation, name) is by_the_book(acls, operation, name)
+    assert may(acls, operation, name) is allowed_by_rules(acls, operation, name)
 
 
 @given(st.lists(ACLS, max_size=6), st.sampled_from([READ, WRITE, DESCRIBE]), NAMES)
@@ -232,8 +232,8 @@ def test_what_is_denied_is_so_by_an_entry_that_denies_or_for_want_of_one(
 ) -> None:
     denies = [each for each in acls if each.permission is DENY]
     why = StandardAuthorizer(store_of(acls)).why_denied(asker(), operation, TOPIC, name)
-    # Without what denies it, and with everything allowed, it is allowed.
-    is_denied = not by_the_book([*denies, acl("*", ALL)], operation, name)
+    # If everything is allowed, only an entry that denies the operation can refuse it.
+    is_denied = not allowed_by_rules([*denies, acl("*", ALL)], operation, name)
     assert why.startswith("an ACL denies ") if is_denied else why == "no ACL allows it"
 
 

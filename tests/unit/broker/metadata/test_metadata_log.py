@@ -1,4 +1,4 @@
-"""The metadata log: what is acknowledged is there after every end, what is damaged is told."""
+"""The metadata log: acknowledged changes survive every kind of stop, and damage is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def opened(path: Path, disk: Disk | None = None) -> MetadataLog:
 
 
 def loaded(path: Path, *, was_clean: bool = False) -> list[str]:
-    """Names of the users in the records."""
+    """Return the names of the users in the records."""
     records: list[Any] = list(opened(path).load(was_clean=was_clean))
     return [record.name for record in records]
 
@@ -48,8 +48,9 @@ def mark_of(path: Path) -> Path:
 
 
 def written(path: Path, *changes: list[MetadataRecord], is_answered: bool = True) -> list[int]:
-    """Where the file ended after each change; unless ``is_answered``, the broker has died before the last
-    one's answer.
+    """Append the changes and return the size of the file after each one.
+
+    Unless ``is_answered``, the broker crashed before it acknowledged the last change.
     """
     log = opened(path)
     ends, marks = [], [b""]
@@ -148,7 +149,7 @@ def test_damaged_mark_is_told_and_says_what_to_do(path: Path) -> None:
 def test_every_flipped_byte_is_told_and_nothing_is_cut(path: Path) -> None:
     ends = written(path, [gone("a")], [gone("b")], [gone("c")])
     whole = path.read_bytes()
-    # The leader epoch is the writer's to change, and so not under the checksum.
+    # The CRC does not cover the leader epoch.
     for at in (n for n in range(ends[2]) if n % ends[0] not in range(12, 16)):
         damaged = bytearray(whole)
         damaged[at] ^= 0x55
@@ -218,7 +219,7 @@ NEW_MARK = end_offset_checkpoint.FILE_NAME + ".tmp"
 
 
 def log_on(disk: SimulatedDisk, users: list[str] | None = None) -> MetadataLog:
-    """Of a disk that may have one; all records are read, and their users added."""
+    """Open the log on a disk, read all records, and add their users to ``users``."""
     log = opened(DATA / FILE_NAME, disk)
     records: list[Any] = list(log.load(was_clean=False))
     if users is not None:
@@ -233,7 +234,7 @@ def users_on(disk: SimulatedDisk) -> list[str]:
 
 
 def fail(disk: SimulatedDisk, verb: str, name: str, number: int = 1) -> None:
-    """Let the call of a verb on that file fail."""
+    """Let the disk fail call ``number`` of ``verb`` for the file ``name``."""
     left = [number]
 
     def fault(call: int, called: str, path: Path) -> BaseException | None:
@@ -262,7 +263,7 @@ def test_full_disk_refuses_a_change_and_leaves_no_half_of_it(
 ) -> None:
     log = log_on(disk)
     log.append([gone("a")])
-    # One that a crash has left is there to be truncated.
+    # A crash has left a temporary file, which the log truncates.
     disk.write_file(DATA / (NEW_MARK + "x"), b"old")
     disk.rename(DATA / (NEW_MARK + "x"), DATA / NEW_MARK)
     fail(disk, verb, name)
@@ -303,7 +304,7 @@ def test_what_a_start_has_obeyed_does_not_go_with_the_power(disk: SimulatedDisk)
     fail(disk, "fdatasync", FILE_NAME)
     with pytest.raises(OSError, match="No space"):
         log.append([gone("b")])
-    # Nobody was told of it, and it is there: the disk's own memory still has it.
+    # The change was not acknowledged, but the page cache still has it.
     killed = disk.kill_process()
     assert users_on(killed) == ["a", "b"]
     for seed in range(20):
@@ -350,7 +351,7 @@ def test_end_at_any_call_of_the_disk_leaves_all_that_was_answered(disk: Simulate
         for ended in (*ends, used.kill_process()):
             found = users_on(ended)
             assert found in possible
-            # A start that has obeyed it keeps it, whatever comes.
+            # The start has already made this state durable.
             assert users_on(ended.lose_power(VirtualClock(seed=calls))) == found
     assert answered == [*after, "d"]
     assert seen == {1, len(after)}

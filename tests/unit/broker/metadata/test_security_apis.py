@@ -1,4 +1,4 @@
-"""Access control entries, users and quotas by requests: what Kafka answers, and that it outlives a start."""
+"""Requests for ACLs, users and quotas: the responses match Kafka's, and changes survive a restart."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def quotas(broker: BrokerInHand, *components: tuple[str, int, str | None], stric
     ]
 
 
-# ---- Entries -------------------------------------------------------------------------------------------
+# ---- ACLs ----------------------------------------------------------------------------------------------
 
 
 def test_entries_are_made_once_told_deleted_and_there_after_a_start(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_user_of_the_configuration_who_was_deleted_does_not_come_back(
     for more in (users, {}, users):
         with broker_in_hand(tmp_path, **more) as broker:
             assert described_users(broker) == ({"bob": [SHA_512], "eve": both} if more else {})
-            # Much else, so that the log is written anew.
+            # Make many changes, so that the log is rewritten.
             for limit in range(1, 40):
                 assert alter_quota(broker, {"client-id": "c"}, producer_byte_rate=float(limit)) == 0
     assert "ignoring the password of user 'alice' in the configuration" in caplog.text
@@ -375,7 +375,7 @@ def test_most_precise_limit_is_obeyed_and_shared_by_whom_it_is_for(tmp_path: Pat
         for limit, (parts, shared) in enumerate(order, 1):
             assert alter_quota(broker, parts, producer_byte_rate=float(limit)) == 0
             assert quota._obeyed("c", "u") == (limit, shared)
-        # One default for all users is no limit of theirs together.
+        # A default for all users limits each user separately.
         assert quota._obeyed("d", "v") == (4.0, QuotaEntity("v", "d"))
 
 
@@ -388,11 +388,11 @@ def test_clients_of_a_user_share_the_user_s_limit(tmp_path: Path) -> None:
         assert quota.record_and_get_throttle_ms("two", 900, 1, "v") == 0
 
 
-# ---- A log that is gone --------------------------------------------------------------------------------
+# ---- Missing metadata log ------------------------------------------------------------------------------
 
 
 def secured(folder: Path) -> None:
-    """A folder in which access control entries were kept."""
+    """Create a data folder with a stored ACL."""
     with broker_in_hand(folder, **GUARDED) as broker:
         assert create(broker, creation(permission_type=2)) == [0]
 
@@ -416,7 +416,7 @@ def test_broker_whose_metadata_log_is_gone_does_not_start_as_a_new_one(tmp_path:
         ):
             pass
     assert not (tmp_path / FILE_NAME).exists()
-    # What it says is to be done.
+    # Follow the advice of the error message.
     left = [line for line in lines_of(tmp_path) if not line.startswith(identity.METADATA_KEY)]
     (tmp_path / identity.FILE_NAME).write_text("".join(f"{line}\n" for line in left))
     with broker_in_hand(tmp_path, **GUARDED) as broker:

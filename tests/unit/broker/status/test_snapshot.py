@@ -1,4 +1,4 @@
-"""What a look at the broker comes to: bounded, monotone, and with groups that are no consumers."""
+"""Snapshots of the broker's status: bounded size, monotone totals, and groups of other protocol types."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_totals_never_shrink_when_a_topic_goes() -> None:
     assert grown.totals == [160, 5, 9]
     grown.look({A: (150, 14, 9)}, False)
     assert grown.totals == [160, 5, 9]
-    # Another topic of the same name has another id, and is new.
+    # A topic with the same name and another id is a new topic.
     grown.look({A: (150, 14, 9), UUID(int=3): (7, 2, 1)}, False)
     assert grown.totals == [167, 7, 10]
 
@@ -112,7 +112,7 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
     assert families["kafkacore_broker_info"].samples[0].labels["version"] == 'a"b\\c\nd'
 
 
-# ---- The last minutes --------------------------------------------------------------------------------------
+# ---- History -----------------------------------------------------------------------------------------------
 
 
 def counts(at_ms: float, bytes_in: int) -> Counts:
@@ -143,7 +143,7 @@ def test_sample_that_takes_long_is_taken_less_often() -> None:
     history.add(counts(2_000.0, 0), 1.0)
     assert history.due_ms == 4_000.0
     history.add(counts(4_000.0, 0), 50.0)
-    assert history.due_ms == 14_000.0, "a half per cent of the time"
+    assert history.due_ms == 14_000.0, "sampling takes at most 0.5 % of the time"
 
 
 def test_rates_are_relative_to_a_sample_that_is_old_enough() -> None:
@@ -155,7 +155,7 @@ def test_rates_are_relative_to_a_sample_that_is_old_enough() -> None:
 
 
 def test_first_look_has_rates_and_a_history(tmp_path: Path) -> None:
-    """They began at zero with every page that was opened."""
+    """Both once started at zero whenever the page was opened."""
     clock = VirtualClock()
     config = BrokerConfig(data_dir=tmp_path, num_partitions=1)
     with LogManager(tmp_path, clock=clock, background=False) as manager:
@@ -172,7 +172,7 @@ def test_first_look_has_rates_and_a_history(tmp_path: Path) -> None:
             clock.advance(INTERVAL_MS)
             log.append(batch([b"a"], 1_000_000), now_ms=1_000_000)
             assert collector.sample() == clock.monotonic_ms() + INTERVAL_MS
-            assert collector.sample() == clock.monotonic_ms() + INTERVAL_MS, "none is due"
+            assert collector.sample() == clock.monotonic_ms() + INTERVAL_MS, "no sample is due"
         clock.advance(1_000)
         log.append(batch([b"a"], 1_000_000), now_ms=1_000_000)
         found = collector.snapshot()
