@@ -37,7 +37,7 @@ CONFIG = {
 TRIMMED, START = TopicPartition("a", 0), 9
 PARTITIONS = [TopicPartition(topic, partition) for topic in "ab" for partition in (0, 1)]
 #: Outcomes that damage to a file may have, besides "ok". Kafka's text files have no checksum, so a damaged
-#: log start offset may be valid.
+#: log start offset may look valid.
 ALLOWED = {
     "topics.json": {"refused"},
     "producer-ids.json": {"refused"},

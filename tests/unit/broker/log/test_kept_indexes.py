@@ -46,8 +46,8 @@ def killed(seed: int = 0, checked: int = 60, behind: int = 30) -> SimulatedDisk:
     return disk.kill_process()
 
 
-def walked(disk: SimulatedDisk) -> SimulatedDisk:
-    """Return a copy of the disk after a start that does not trust any index."""
+def rebuilt(disk: SimulatedDisk) -> SimulatedDisk:
+    """Return a copy of the disk after a start that rebuilt all indexes."""
     disk = disk.copy()
     disk.unlink(Path("/data") / BOOT_FILE)
     open_manager(disk, **CONFIG)
@@ -65,7 +65,7 @@ def count_reads(disk: SimulatedDisk) -> int:
 @pytest.mark.parametrize("seed", range(20))
 def test_kept_indexes_are_those_that_a_walk_builds(seed: int) -> None:
     disk = killed(seed, checked=random.Random(seed).randrange(1, 80))
-    expected = walked(disk)
+    expected = rebuilt(disk)
     log = the_log(open_manager(disk, **CONFIG))
     for path in (FIRST, INDEX, TIME_INDEX):
         assert disk.read_file(path) == expected.read_file(path)
@@ -95,7 +95,7 @@ def test_indexes_are_built_anew_after_a_loss_of_power() -> None:
     fill(log, random.Random(0), 60)
     log.flush()
     manager.checkpoint()
-    expected = walked(disk)
+    expected = rebuilt(disk)
     for seed in range(20):
         lost = disk.copy().lose_power(VirtualClock(seed=seed))
         open_manager(lost, **CONFIG)
@@ -107,7 +107,7 @@ def test_indexes_are_built_anew_after_a_loss_of_power() -> None:
 @pytest.mark.parametrize("how", ["emptied", "cut", "cut within an entry", "zeroed", "exchanged", "removed"])
 def test_damaged_index_is_built_anew_after_a_kill(path: Path, how: str) -> None:
     disk = killed()
-    expected = walked(disk)
+    expected = rebuilt(disk)
     data, size = disk.read_file(path), 8 if path == INDEX else 12
     if how == "removed":
         disk.unlink(path)
@@ -150,7 +150,7 @@ def test_kill_at_any_call_leaves_indexes_that_can_be_gone_on_with(seed: int) -> 
             disk = disk.kill_process()
         disk.fault = lambda call, verb, path: None
         disk = disk.kill_process()
-        expected = walked(disk)
+        expected = rebuilt(disk)
         open_manager(disk, **CONFIG)
         for path in (FIRST, INDEX, TIME_INDEX):
             assert disk.read_file(path) == expected.read_file(path)

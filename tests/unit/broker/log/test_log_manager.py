@@ -280,20 +280,20 @@ def test_flusher_thread_syncs_tells_and_ends(tmp_path: Path) -> None:
     assert "kafka-log-flusher" not in {thread.name for thread in threading.enumerate()}
 
 
-class MeetingDisk(HeldDisk):
-    """A held disk on which each sync of a log waits for the others to begin, once :attr:`met` is set."""
+class BarrierDisk(HeldDisk):
+    """A held disk on which each sync of a log waits for the others to begin, once :attr:`barrier` is set."""
 
-    met: threading.Barrier | None = None
+    barrier: threading.Barrier | None = None
 
     def fdatasync(self, fd: int) -> None:
-        met = self.met if os.readlink(f"/proc/self/fd/{fd}").endswith(".log") else None
+        barrier = self.barrier if os.readlink(f"/proc/self/fd/{fd}").endswith(".log") else None
         super().fdatasync(fd)
-        if met is not None:
-            met.wait(BUDGET_S)
+        if barrier is not None:
+            barrier.wait(BUDGET_S)
 
 
 def test_logs_of_one_round_are_synced_at_the_same_time(tmp_path: Path) -> None:
-    disk, safe = MeetingDisk(), threading.Semaphore(0)
+    disk, safe = BarrierDisk(), threading.Semaphore(0)
     with LogManager(tmp_path / "data", clock=BlockingClock(), disk=disk) as manager:
         manager.create_topic("t", 1 + SYNC_THREADS, TOPIC_ID, {})
         first, *others = (manager.logs()[TopicPartition("t", index)] for index in range(1 + SYNC_THREADS))
@@ -304,12 +304,12 @@ def test_logs_of_one_round_are_synced_at_the_same_time(tmp_path: Path) -> None:
         for log in others:
             log.append(batch([b"b"]), now_ms=NOW_MS)
         assert [log.high_watermark for log in (first, *others)] == [0] * (1 + SYNC_THREADS)
-        disk.met = threading.Barrier(SYNC_THREADS)
+        disk.barrier = threading.Barrier(SYNC_THREADS)
         disk.may_go.set()
         for _ in (first, *others):
-            assert safe.acquire(timeout=BUDGET_S), "they do not meet"
+            assert safe.acquire(timeout=BUDGET_S), "the syncs do not overlap"
         assert [log.high_watermark for log in (first, *others)] == [1] * (1 + SYNC_THREADS)
-        disk.met = None
+        disk.barrier = None
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-log")]
 
 

@@ -46,8 +46,8 @@ def fill(manager: LogManager, batches: int, seed: int = 0) -> UnifiedLog:
     return log
 
 
-def through(log: UnifiedLog, max_bytes: int) -> tuple[bytes, int]:
-    """Read the whole log by reads of ``max_bytes``. Return the bytes and the number of slices."""
+def read_in_steps(log: UnifiedLog, max_bytes: int) -> tuple[bytes, int]:
+    """Read the whole log with reads of up to ``max_bytes``. Return the bytes and the number of slices."""
     offset, found, slices = log.log_start_offset, b"", 0
     while offset < log.high_watermark:
         data = log.read(offset, max_bytes, may_slice=True)
@@ -74,7 +74,7 @@ def test_slices_have_the_bytes_of_the_segments_whatever_the_limit(
     whole = b"".join(path.read_bytes() for path in sorted((tmp_path / "flights-0").glob("*.log")))
     for max_bytes in (8_100, MIN_SLICE_SIZE + 2 * BATCH, 70_000, 1 << 20):
         for _ in range(2):
-            found, slices = through(log, max_bytes)
+            found, slices = read_in_steps(log, max_bytes)
             assert found == whole
         assert slices or max_bytes < 1 << 20
         assert not slices or max_bytes > MIN_SLICE_SIZE
@@ -97,7 +97,7 @@ def test_consumer_at_the_end_gets_slices_without_a_look_into_the_file(tmp_path: 
 def test_reader_that_follows_another_looks_only_for_where_to_stop(tmp_path: Path) -> None:
     disk = WatchedDisk()
     log = fill(open_manager(tmp_path, disk), 300)
-    through(log, 100_000)
+    read_in_steps(log, 100_000)
     disk.read_bytes = 0
     found = log.read(0, 100_000, may_slice=True)
     assert isinstance(found.records, FileSlice)
@@ -112,13 +112,13 @@ def test_nothing_beyond_the_high_watermark_is_sliced(tmp_path: Path) -> None:
     log.read(0, 1 << 20)
     for _ in range(30):
         log.append(batch([bytes(BATCH)]), now_ms=NOW_MS)
-    found, _ = through(log, 1 << 20)
+    found, _ = read_in_steps(log, 1 << 20)
     assert read_batch_headers(found)[-1].next_offset == safe == log.high_watermark
 
 
 def test_limit_below_the_high_watermark_is_kept(tmp_path: Path) -> None:
     log = fill(open_manager(tmp_path), 60)
-    through(log, 1 << 20)
+    read_in_steps(log, 1 << 20)
     found = log.read(0, 1 << 20, max_offset=40, may_slice=True)
     assert read_batch_headers(bytes(found.records))[-1].next_offset == found.next_offset == 40
 
@@ -129,13 +129,13 @@ def test_first_batch_that_is_larger_than_the_limit_is_given_once_asked_for(tmp_p
     for _ in range(4):
         log.append(batch([bytes(100_000)]), now_ms=NOW_MS)
     manager.flush_dirty()
-    through(log, 1 << 20)
+    read_in_steps(log, 1 << 20)
     assert log.read(0, 50_000, min_one_message=False, may_slice=True).next_offset == 0
     assert log.read(0, 50_000, may_slice=True).next_offset == 1
 
 
 def slice_of(log: UnifiedLog) -> tuple[FileSlice, bytes]:
-    through(log, 1 << 20)
+    read_in_steps(log, 1 << 20)
     found = log.read(log.log_start_offset, 1 << 20, may_slice=True).records
     assert isinstance(found, FileSlice)
     return found, bytes(found)
@@ -181,7 +181,7 @@ def test_what_was_there_at_the_start_is_looked_at_once_before_it_is_sliced(tmp_p
     manager.close()
     manager = open_manager(tmp_path)
     log = fill(manager, 0)
-    assert [through(log, 80_000)[1] > 0 for _ in range(2)] == [False, True]
+    assert [read_in_steps(log, 80_000)[1] > 0 for _ in range(2)] == [False, True]
 
 
 def test_damage_that_was_there_at_the_start_is_not_sliced(tmp_path: Path) -> None:
@@ -226,10 +226,10 @@ def test_random_reads_of_many_consumers_are_those_of_a_list(tmp_path: Path) -> N
 )
 def test_index_that_is_damaged_while_the_log_is_open_misleads_no_reader(tmp_path: Path) -> None:
     log = fill(open_manager(tmp_path), 200)
-    whole, _ = through(log, 60_000)
+    whole, _ = read_in_steps(log, 60_000)
     index = tmp_path / "flights-0" / "00000000000000000000.index"
     index.write_bytes(os.urandom(index.stat().st_size))
-    assert through(log, 60_000)[0] == whole
+    assert read_in_steps(log, 60_000)[0] == whole
 
 
 def test_segments_remember_where_reads_ended_without_growing(tmp_path: Path) -> None:
