@@ -1,4 +1,4 @@
-"""With acks=1, other clients see at once what their own producers have been told, as on Apache Kafka."""
+"""With acks=1, other clients read a record as soon as it is acknowledged, as on Apache Kafka."""
 
 from __future__ import annotations
 

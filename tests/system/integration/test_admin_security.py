@@ -1,5 +1,6 @@
-"""Access control, users and quotas by the admin client: Apache Kafka with its authorizer is the judge,
-kafka-python's own admin client beside ours, and our broker answers the same.
+"""Manage ACLs, users and quotas with the admin clients: ours and kafka-python's.
+
+Apache Kafka with its authorizer is the reference, and our broker gives the same responses.
 """
 
 import kafka.admin as theirs
@@ -56,7 +57,7 @@ def our_guarded_broker():
 
 @pytest.fixture(params=["Apache Kafka", "ours"])
 def cluster(request):
-    """The settings of a client."""
+    """Return the client settings of each cluster in turn."""
     if request.param == "ours":
         return request.getfixturevalue("our_guarded_broker")
     return request.getfixturevalue("secure_kafka").settings("PLAINTEXT")
@@ -76,12 +77,12 @@ def their_admin(cluster):
 
 
 def becomes(wanted, ask):
-    """What is asked has this answer, once the broker has seen what its controller has done."""
+    """Wait for a response: the broker learns of a change after its controller."""
     eventually(lambda: ask() == wanted, lambda: f"{ask()} instead of {wanted}")
 
 
 def plain(acl):
-    """An entry of either library, by its values."""
+    """Return the fields of an ACL entry of either library."""
     pattern = acl.resource_pattern
     return (
         acl.principal,
@@ -113,14 +114,14 @@ def test_entries_are_made_found_by_filters_and_deleted(admin, their_admin):
     )
     told, _ = their_admin.describe_acls(mine)
     assert sorted(map(plain, told)) == sorted(map(plain, found))
-    # What has an effect on this topic, by whatever pattern.
+    # All entries that apply to this topic, by any pattern.
     matching = ResourcePatternFilter(ResourceType.TOPIC, "orders", ACLResourcePatternType.MATCH)
     affecting = ACLFilter("User:zoe", None, ACLOperation.ANY, ACLPermissionType.ANY, matching)
     assert set(admin.describe_acls(affecting)[0]) == {read, write}
     ((asked, gone, error),) = admin.delete_acls([affecting])
     assert (asked, set(gone), error) == (affecting, {read, write}, NoError)
     becomes({never, tokens}, lambda: set(admin.describe_acls(everything("User:zoe"))[0]))
-    ((_, gone, _), (_, none, _)) = admin.delete_acls([everything("User:zoe"), everything("User:nobody")])
+    ((_, gone, _), (_, none, _)) = admin.delete_acls([everything("User:zoe"), everything("User:unknown")])
     assert (set(gone), none) == ({never, tokens}, [])
 
 
@@ -179,22 +180,22 @@ def test_users_get_passwords_and_lose_them(admin, their_admin):
 
 def test_what_a_user_cannot_have_is_told_of_that_user_alone(admin):
     weak = UserScramCredentialUpsertion("dora", "SCRAM-SHA-256", "secret", iterations=16)
-    nobody = UserScramCredentialDeletion("nobody", "SCRAM-SHA-256")
+    unknown = UserScramCredentialDeletion("unknown", "SCRAM-SHA-256")
     told = admin.alter_user_scram_credentials(
-        [weak, nobody, UserScramCredentialUpsertion("emil", "SCRAM-SHA-512", "secret")]
+        [weak, unknown, UserScramCredentialUpsertion("emil", "SCRAM-SHA-512", "secret")]
     )
     assert "iterations" in told["dora"].lower()
-    assert told["nobody"]
+    assert told["unknown"]
     assert told["emil"] is None
     with pytest.raises(UnacceptableCredentialError, match="iterations"):
         admin.alter_user_scram_credentials([weak], raise_errors=True)
     with pytest.raises(ResourceNotFoundError):
-        admin.alter_user_scram_credentials([nobody], raise_errors=True)
+        admin.alter_user_scram_credentials([unknown], raise_errors=True)
     strong = [{"mechanism": ScramMechanism.SCRAM_SHA_512, "iterations": 4096}]
     becomes(strong, lambda: admin.describe_user_scram_credentials(["emil"])["emil"]["credential_infos"])
-    described = admin.describe_user_scram_credentials(["nobody", "emil"])
-    assert described["nobody"]["error"]
-    assert described["nobody"]["credential_infos"] == []
+    described = admin.describe_user_scram_credentials(["unknown", "emil"])
+    assert described["unknown"]["error"]
+    assert described["unknown"]["credential_infos"] == []
     assert described["emil"]["error"] is None
     admin.alter_user_scram_credentials([UserScramCredentialDeletion("emil", 2)], raise_errors=True)
 
@@ -208,7 +209,7 @@ def test_wrong_kind_of_noun_is_refused_before_anything_is_asked(admin, their_adm
 
 
 def test_quotas_are_set_described_and_removed(admin):
-    """Quotas of other tests, which share the cluster, are left out of what is described."""
+    """Ignore the quotas of other tests on the shared cluster."""
     alice, both, default = (
         {"user": "alice"},
         {"user": "alice", "client-id": "report"},
@@ -222,7 +223,7 @@ def test_quotas_are_set_described_and_removed(admin):
             ClientQuotaAlteration(default, {"producer_byte_rate": 7.0}),
         ]
     )
-    # In the broker's order, not in ours.
+    # The broker answers in an order of its own.
     assert sorted(done, key=repr) == sorted(
         ({"entity": each, "error": None} for each in (alice, both, default)), key=repr
     )

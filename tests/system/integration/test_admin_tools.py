@@ -1,4 +1,4 @@
-"""Kafka's tools for administrators print the same of our broker as of Apache Kafka, but for names."""
+"""Kafka's admin tools print the same for our broker as for Apache Kafka, except for names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tools() -> Iterator[JavaTools]:
 
 @pytest.fixture(scope="module")
 def configured_alike() -> Iterator[EmbeddedBroker]:
-    """Our broker, told what Apache Kafka is told in these tests."""
+    """Start our broker with the settings that Apache Kafka has in these tests."""
     with EmbeddedBroker(log_retention_ms=-1, message_max_bytes=4194304) as broker:
         yield broker
 
@@ -142,7 +142,7 @@ def test_transactions_tool_describes_the_producers_of_a_partition(
     asked = ("describe-producers", "--topic", "tool-producers", "--partition", "0")
     theirs, ours = (printed.out.splitlines() for printed in brokers.both(TRANSACTIONS, *asked))
     assert ours[0].split() == theirs[0].split()
-    # Everything but the producer's number.
+    # All columns except the producer id.
     assert [line.split()[1:] for line in ours[1:]] == [line.split()[1:] for line in theirs[1:]]
     assert len(ours) == 2
 

@@ -1,4 +1,4 @@
-"""The judge itself: Apache Kafka starts, survives, and says why when it cannot start."""
+"""Apache Kafka, the reference of other tests, starts, survives, and reports why it cannot start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our broker announces in ApiVersions, compared with Apache Kafka."""
+"""The ApiVersions response of our broker, compared with that of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ INVALID_UPDATE_VERSION, BROKER_ID_NOT_REGISTERED = 95, 102
 
 
 def exchange(servers: str, request: bytes) -> bytes:
-    """One request to the broker, one answer back, on a connection of their own."""
+    """Send one request to the broker on a new connection, and return the response."""
     with Line(servers) as line:
         line.say_bytes(request)
         return line.hear_bytes()
 
 
 def request_of_unknown_version() -> bytes:
-    # Request header v2: key, version, correlation id, client id, tagged fields; then a body of a later time.
+    # Request header v2 (key, version, correlation id, client id, tagged fields), then a body of a future
+    # version.
     return struct.pack(">hhih", API_VERSIONS, 127, 4711, 4) + b"test" + b"\x00" + b"\xde\xad\xbe\xef"
 
 
 def v0_answer(payload: bytes) -> tuple[int, int, dict[int, tuple[int, int]]]:
-    """Correlation id, error code and version ranges of a v0-shaped answer that ends where it should."""
+    """Return correlation id, error code and version ranges of a v0 response, after a check of its length."""
     correlation_id, error, count = struct.unpack_from(">ihi", payload)
     ranges = list(struct.iter_unpack(">hhh", payload[10:]))
     assert len(ranges) == count
@@ -69,17 +70,17 @@ def test_connection_is_usable_after_an_unknown_version(our_broker: EmbeddedBroke
     assert [(correlation_id, error) for correlation_id, error, _ in answers] == [(4711, 35), (4712, 0)]
 
 
-# ---- What is announced -------------------------------------------------------------------------------------
+# ---- Announced versions ------------------------------------------------------------------------------------
 
 Range = tuple[int, int]
 
 _TRANSACTIONS = "transactions are not served"
-_QUORUM = "there is no controller quorum"
+_QUORUM = "the broker runs without a controller quorum"
 _SHARE_AND_STREAMS = "share groups and streams groups are not served"
 _TOKENS = "delegation tokens are not served"
 _OLD_CLIENTS = "clients of Kafka 0.8 to 0.10 can read (docs/guides/operating.md)"
 
-#: API → the range of Apache Kafka, ours (``None``: not announced), and why they differ.
+#: API → version range of Apache Kafka, our range (``None``: not announced), and why they differ.
 DIFFERENCES: dict[ApiKey, tuple[Range, Range | None, str]] = {
     ApiKey.FETCH: ((4, 18), (0, 18), _OLD_CLIENTS),
     ApiKey.LIST_OFFSETS: ((1, 11), (0, 11), _OLD_CLIENTS),
@@ -144,7 +145,7 @@ def test_announced_ranges_are_apache_kafkas_but_for_known_reasons(
     assert found == {key.name: DIFFERENCES[key][:2] for key in sorted(DIFFERENCES)}
 
 
-#: Features of Apache Kafka whose level is 0 on our broker, which does not announce them, and why.
+#: Features of Apache Kafka that our broker does not announce, which means level 0, and why.
 FEATURES_NOT_HERE = {
     "eligible.leader.replicas.version": "nothing is replicated",
     "group.version": "the group protocol of KIP-848 is not served",
@@ -170,7 +171,7 @@ def test_announced_features_are_apache_kafkas_but_for_known_reasons(
     ]
 
 
-#: Updates of features: level and kind, and the code of both brokers.
+#: Updates of features: level, kind, and the error code of both brokers.
 UPDATES = [
     ("metadata.version", 30, 1, 0),
     ("metadata.version", 30, 2, 0),
@@ -228,7 +229,7 @@ def test_unregistration_of_an_unknown_broker_is_answered_alike(
 def test_announced_produce_below_version_3_ends_the_connection(
     our_broker: EmbeddedBroker, apache_kafka: ApacheKafka, version: int
 ) -> None:
-    # acks=1, a time limit of a second, no topics.
+    # acks=1, a timeout of a second, no topics.
     request = struct.pack(">hhihhii", ApiKey.PRODUCE, version, 1, -1, 1, 1000, 0)
     for servers in (apache_kafka.bootstrap_servers, our_broker.bootstrap_servers):
         with pytest.raises(AssertionError, match="closed the connection"):

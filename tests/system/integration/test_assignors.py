@@ -1,7 +1,7 @@
-"""Thousands of random groups: our assignors give what Java's give, and the blobs on the way are Java's.
+"""In thousands of random groups, our assignors give the assignments and the metadata of Java's.
 
-One JVM (``java/Assignors.java``) judges them all. In a group of clients of several languages any may be the
-leader, and a leader that distributes otherwise moves partitions for nothing.
+One JVM (``java/Assignors.java``) computes the expected results. In a group of clients of several languages,
+any client may be the leader. A leader that assigns differently would move partitions without need.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ GROUPS_PER_ASSIGNOR = dose(in_ci=500, in_full=10_000)
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
-    """Asks the Java program one question."""
+    """Start the Java program, and yield a function that asks it one question."""
     errors: Path = tmp_path_factory.mktemp("assignors") / "errors"
     with (
         errors.open("wb") as stderr,
@@ -70,7 +70,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
 
 
 def random_groups(name: str) -> Iterator[tuple[int, Group]]:
-    """Single rebalances, and some histories of groups, with their seeds."""
+    """Yield single rebalances and some sequences of rebalances, each with its seed."""
     (assignor,) = assignors_for(name)
     for seed in range(GROUPS_PER_ASSIGNOR):
         chance = Random(f"{name} {seed}")

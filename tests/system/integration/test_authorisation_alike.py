@@ -1,9 +1,9 @@
-"""The questions of the authorisation matrix to Apache Kafka with its StandardAuthorizer, and to our broker.
+"""The authorisation matrix on Apache Kafka with its StandardAuthorizer, and on our broker.
 
-The same requests from the same user with the same rights: whoever is refused gets the same answer, field by
-field but for the sentence; whoever is let through gets the same error codes, names and bits. Topics and
-groups are named after the rights to them, so that those are given once; rights to the cluster are given and
-taken.
+Both get the same requests from the same user with the same ACLs. A denied request gets the same response,
+apart from the error message. An allowed request gets the same error codes, names and authorized operations.
+Topics and groups are named after the operations allowed on them, so that these ACLs are created once. ACLs on
+the cluster are created and removed by each test.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from kafkacore.structs import ACLOperation, ResourceType
 
 SERVED = {h.request_class.NAME.removesuffix("Request") for h in HANDLERS}
 ASKED = [question for question in QUESTIONS if question.api in SERVED]
-#: Before, an id can be said and is refused.
+#: First version with topic ids that are accepted. Earlier versions have the field but reject it.
 FIRST_BY_ID = {"Metadata: by id": 12}
 TRANSACTIONS = list(QUESTIONS_ABOUT_TRANSACTIONS)
 NOTHING = "authorised-nothing"
 
 
 class Case(NamedTuple):
-    """A question, and the rights to a topic and a group that whoever asks has."""
+    """A question, and the operations that its user may do on a topic and a group."""
 
     question: Question | Listing | Field
     grants: tuple[Grant, ...]
@@ -85,14 +85,14 @@ def refused_cases() -> Iterator[tuple[str, Case]]:
 
 
 def allowed_cases() -> Iterator[tuple[str, Case]]:
-    """Each has its own topic and group, because it may change them."""
+    """Yield the allowed cases, each with its own topic and group because the request may change them."""
     for question in ASKED:
         if all(any(grant.resource_type != CLUSTER for grant in need.any_of) for need in question.needs):
             name = "allowed-" + re.sub(r"\W+", "-", question.title)
             yield question.title, Case(question, literal(question.needs), name, name)
 
 
-def told_cases() -> Iterator[tuple[str, Case]]:
+def described_cases() -> Iterator[tuple[str, Case]]:
     for listing in LISTINGS:
         name = f"listed-{listing.api}-{listing.version}"
         yield listing.title, Case(listing, (*listing.besides, listing.one), name, name)
@@ -105,7 +105,7 @@ def told_cases() -> Iterator[tuple[str, Case]]:
 
 
 OF_A_TOPIC = [field for field in FIELDS if field.resource_type == TOPIC]
-REFUSED, ALLOWED, TOLD = dict(refused_cases()), dict(allowed_cases()), dict(told_cases())
+REFUSED, ALLOWED, DESCRIBED = dict(refused_cases()), dict(allowed_cases()), dict(described_cases())
 
 
 class Sides(NamedTuple):
@@ -129,23 +129,23 @@ def sides(secure_kafka: SecureKafka, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def sides_of_the_allowed(sides: Sides) -> Sides:
-    """A right to write to any topic is one to be an idempotent producer: so these are given later."""
-    sides.make([*ALLOWED.values(), *TOLD.values()])
+    """Create the ACLs of the allowed cases late: WRITE on any topic also allows an idempotent producer."""
+    sides.make([*ALLOWED.values(), *DESCRIBED.values()])
     return sides
 
 
-#: Of an answer: what says in words what a code says, and who has answered.
+#: Fields that differ between brokers: the text of an error, and which broker has answered.
 OF_THE_BROKER = {"error_message", "brokers", "cluster_id"}
 
 
 def without_sentences(value: Any, ids: dict[str, str]) -> Any:
-    """An answer as plain values."""
+    """Return a response as plain values, without the fields that differ between brokers."""
     if isinstance(value, list):
         return [without_sentences(each, ids) for each in value]
     if hasattr(type(value), "__slots__") and hasattr(type(value), "encode"):
         slots = [slot for slot in type(value).__slots__ if slot not in OF_THE_BROKER]
         found = {slot: without_sentences(getattr(value, slot), ids) for slot in slots}
-        # A session's number is by chance.
+        # The session id is random.
         return found | {"session_id": bool(value.session_id)} if "session_id" in found else found
     return ids.get(str(value), value)
 
@@ -159,7 +159,7 @@ def ask(side: Side, question: Question | Listing | Field, case: Case) -> Any:
 
 
 def answer_with(codes: Collection[int], ask: Callable[..., Any], *args: Any) -> Any:
-    """The first answer with these error codes, or the last one without."""
+    """Return the first response with these error codes, or the last one without."""
     return asked_until(partial(ask, *args), lambda answer: codes_of(answer) == codes)
 
 
@@ -178,7 +178,7 @@ def test_who_has_not_the_right_is_answered_as_by_apache_kafka(sides: Sides, titl
 
 
 def expected(case: Case, title: str) -> int:
-    """The code of the need that the case is without."""
+    """Return the error code of the need that this case lacks."""
     assert isinstance(case.question, Question)
     return next(
         need.code
@@ -202,7 +202,7 @@ def test_who_has_no_right_at_all_is_answered_as_by_apache_kafka_in_every_version
 
 
 def versions_of(question: Question, message: Any) -> list[int]:
-    """Those that can say what the message says: of a question by name, none that asks by id."""
+    """Return the versions that can encode the message, without those by topic id for a question by name."""
     handler = next(h for h in HANDLERS if h.request_class is type(message))
     first = max(handler.min_version, message.MIN_VERSION, FIRST_BY_ID.get(question.title, 0))
     last = handler.max_version if question.version is None else question.version
@@ -233,9 +233,9 @@ def test_who_has_the_right_is_let_through_as_by_apache_kafka(sides_of_the_allowe
     assert codes_of(ours) == codes_of(theirs) == codes
 
 
-@pytest.mark.parametrize("title", TOLD)
+@pytest.mark.parametrize("title", DESCRIBED)
 def test_who_may_describe_some_is_told_as_by_apache_kafka(sides_of_the_allowed: Sides, title: str) -> None:
-    case = TOLD[title]
+    case = DESCRIBED[title]
     theirs, ours = [ask(side, case.question, case) for side in sides_of_the_allowed]
     if isinstance(case.question, Field):
         assert case.question.bits(ours) == case.question.bits(theirs)
@@ -278,9 +278,9 @@ def test_operations_on_a_topic_that_is_not_there_are_told_as_by_apache_kafka(
 
 
 CLUSTER_OPERATIONS = sorted(SUPPORTED_OPERATIONS[CLUSTER])
-#: Apache Kafka looks whether it is one, and tells who is none that another broker leads (6).
+#: Apache Kafka checks the replica, and answers NOT_LEADER_OR_FOLLOWER (6) if it is not one.
 AS_A_FOLLOWER, NO_REPLICA = "Fetch: as a follower", {6}
-#: What rights to the cluster are tried on.
+#: For questions about permissions on the cluster.
 ON_NOTHING = Case(ASKED[0], (), NOTHING, NOTHING)
 
 
@@ -295,29 +295,29 @@ def test_a_right_to_the_cluster_lets_through_as_by_apache_kafka(
         side.grant(given)
     try:
         for question in questions:
-            theirs, ours = [codes_of(let_through(side, question)) for side in sides_of_the_allowed]
+            theirs, ours = [codes_of(ask_until_allowed(side, question)) for side in sides_of_the_allowed]
             assert ours == question.codes, question.title
             is_follower = question.title == AS_A_FOLLOWER
             assert theirs == (NO_REPLICA if is_follower else question.codes), question.title
         for field in FIELDS:
             if field.resource_type == CLUSTER:
-                theirs, ours = [told(side, field, operation) for side in sides_of_the_allowed]
+                theirs, ours = [granted_bits(side, field, operation) for side in sides_of_the_allowed]
                 assert ours == theirs, field.title
     finally:
         for side in sides_of_the_allowed:
             side.revoke(given)
     for question in questions:
-        # Who may write to some topic may be an idempotent producer.
+        # A user who may write to any topic may use an idempotent producer.
         if question.api != "InitProducerId":
             refused = asked_until(partial(ask_harmlessly, sides_of_the_allowed.theirs, question), is_refused)
             assert is_refused(refused), question.title
 
 
-def let_through(side: Side, question: Question) -> Any:
+def ask_until_allowed(side: Side, question: Question) -> Any:
     return asked_until(partial(ask_harmlessly, side, question), lambda answer: not is_refused(answer))
 
 
-def told(side: Side, field: Field, operation: ACLOperation) -> int:
+def granted_bits(side: Side, field: Field, operation: ACLOperation) -> int:
     bits: int = asked_until(
         lambda: field.bits(ask(side, field, ON_NOTHING)), lambda bits: bool(bits & 1 << operation)
     )
@@ -325,7 +325,7 @@ def told(side: Side, field: Field, operation: ACLOperation) -> int:
 
 
 def ask_harmlessly(side: Side, question: Question) -> Any:
-    """Of a topic that others ask for, too: nothing is changed where that can be asked."""
+    """Ask with validate_only where possible, because other questions use the same topic."""
     message = question.ask(side.names(NOTHING, NOTHING))
     if hasattr(message, "validate_only"):
         message.validate_only = True

@@ -1,4 +1,4 @@
-"""Batches that no client would send, by raw requests to both brokers: who refuses what, in which words."""
+"""Malformed batches in raw requests: both brokers reject the same ones, with the same messages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from kafkacore.wire import crc32c
 
 NOW_MS = SYSTEM_CLOCK.wall_ms()
 HOUR_MS = 3_600_000
-#: Of a record of this moment, whenever in a long run it is sent: more than the hour that brokers allow.
+#: Added to a timestamp that must be rejected: brokers allow an hour, and a test run may be long.
 AHEAD_MS = 24 * HOUR_MS
-#: Versions that name topics.
+#: The last versions that name topics instead of using ids.
 PRODUCE_VERSION, FETCH_VERSION, CREATE_VERSION = 9, 12, 7
 INVALID_RECORD = 87
 
@@ -40,7 +40,7 @@ TOPICS: dict[str, dict[str, str]] = {
 def records(
     *keys: bytes | None, late_ms: int = 0, codec: Compression = Compression.NONE, size: int = 5, **close: Any
 ) -> bytes:
-    """A batch of a record for each key; the last is late."""
+    """Return a batch with a record for each key; the timestamp of the last is shifted by ``late_ms``."""
     builder = RecordBatchBuilder(1 << 20, codec)
     for index, key in enumerate(keys):
         builder.append(NOW_MS + (late_ms if index == len(keys) - 1 else 0), key, b"v" * size)
@@ -48,7 +48,7 @@ def records(
 
 
 def patched(data: bytes, *changes: tuple[int, str, int]) -> bytes:
-    """A batch with some fields changed and its CRC right."""
+    """Return a batch with some fields changed and a correct CRC."""
     changed = bytearray(data)
     for position, form, value in changes:
         struct.pack_into(form, changed, position, value)
@@ -95,7 +95,7 @@ CASES: dict[str, tuple[str, bytes]] = {
 
 
 class RawBroker:
-    """A broker asked by messages, one connection each."""
+    """A broker that receives raw requests, each on a connection of its own."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._servers = bootstrap_servers
@@ -111,7 +111,7 @@ class RawBroker:
         ]
         made = self.ask(make(topics=topics, timeout_ms=30_000), CREATE_VERSION)
         assert {topic.error_code for topic in made.topics} <= {0, 36}
-        # A topic is made before its leader knows that it leads.
+        # A topic exists before its leader knows that it leads.
         eventually(lambda: all(not self._fetched(name, 0).error_code for name in TOPICS))
 
     def ask(self, message: Any, version: int) -> Any:
@@ -139,7 +139,7 @@ class RawBroker:
 
 
 def words(answer: Any) -> tuple[Any, ...]:
-    """Errors of the records without the limits of time, and the sentence about all of them."""
+    """Return the records' errors without their time limits, and the message for all of them."""
     errors = [(one.batch_index, one.batch_index_error_message) for one in answer.record_errors]
     return [(index, message.split(" within ")[0]) for index, message in errors], answer.error_message
 
@@ -169,12 +169,12 @@ def test_batch_is_taken_or_refused_alike(brokers: tuple[RawBroker, RawBroker], c
     assert ours.error_code == theirs.error_code
     assert (ours.log_append_time_ms >= 0) == (theirs.log_append_time_ms >= 0)
     if case == "append time before the broker":
-        # Theirs prints the record as their class does.
+        # Apache Kafka's message includes the record in Java's form.
         assert [index for index, _ in words(ours)[0]] == [index for index, _ in words(theirs)[0]] == [0]
     elif theirs.record_errors:
         assert words(ours) == words(theirs)
     if theirs.error_code:
-        # Theirs says nothing else about a batch as a whole; ours says what is wrong with it.
+        # Apache Kafka has no other message for a whole batch; ours describes the error.
         assert ours.error_message
         assert ours.base_offset == theirs.base_offset == -1
         return

@@ -1,6 +1,4 @@
-"""Our producer before Apache Kafka, with the fault proxy between: every byte of a request and of its response
-is cut once.
-"""
+"""Our producer sends to Apache Kafka through a proxy that cuts each request and response at every byte."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MODES = {"produce", "consume", "arrow-consume", "roundtrip"}
 
 @pytest.mark.timeout(300)
 def test_java_client_is_measured_in_every_mode_and_loses_nothing(apache_kafka, capsys, monkeypatch):
-    # A dozen JVMs for 2,000 records each.
+    # The test starts a dozen JVMs with 2,000 records each.
     monkeypatch.setattr(java, "JVM_OPTIONS", (*java.JVM_OPTIONS, *SHORT_LIVED))
     # fmt: off
     status = main([

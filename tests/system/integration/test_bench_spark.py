@@ -1,4 +1,4 @@
-"""``kafkacore bench spark`` with both sides on Apache Kafka: they read the same, and the table shows them."""
+"""``kafkacore bench spark`` on Apache Kafka: both sides read the same rows, and the table shows both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_both_sides_are_measured_side_by_side(apache_kafka: ApacheKafka, tmp_pat
     command = [sys.executable, "-m", "kafkacore.cli.main", "bench", "spark", "--rows", "json"]
     command += ["--bootstrap", apache_kafka.bootstrap_servers, "--records", "2000", "--rounds", "1"]
     command += ["--spark-kafka-jars", f"{spark_kafka_jars()}/*", "--output", str(target)]
-    # Of a run this short, the compiler of a JVM for days would take the larger part.
+    # In such a short run, the optimizing compiler would use most of the processor time.
     environment = {**os.environ, "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM}
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, timeout=7 * BUDGET_S, check=False
@@ -46,7 +46,7 @@ def test_both_sides_are_measured_side_by_side(apache_kafka: ApacheKafka, tmp_pat
 
 
 def assert_page_shows(result: dict[str, object], folder: Path) -> None:
-    """The table of docs/measured/spark.md can be made of it."""
+    """Check that the table of docs/measured/spark.md can be made from these results."""
     whole = {
         "date": "2026-01-01",
         "commit": "abc",

@@ -1,4 +1,4 @@
-"""Secrets in a broker's own settings, looked for wherever the broker writes or answers."""
+"""Search for the secrets of a broker's settings in all that the broker writes or sends."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from kafkacore.errors import AuthenticationFailedError, KafkaConfigurationError
 
 __all__ = ["everything_logged"]
 STORE_PASSWORD, KEY_PASSWORD = "store-5ecret-zq7", "key-5ecret-zq7"
-#: Of a user that is made while the broker runs, and one that nobody has.
+#: The password of a user that is created while the broker runs, and a wrong password.
 NEW_PASSWORD, WRONG_PASSWORD = "new-5ecret-zq7", "hunter2-zq7"
 SECRETS = (*PASSWORDS.values(), STORE_PASSWORD, KEY_PASSWORD, NEW_PASSWORD, WRONG_PASSWORD)
 PAGES = ("", "status.json", "metrics", "healthz")
 
 
 class SecretListeners(SecureListeners):
-    """Three of them have key stores of their own: a PKCS12, a key as text, an encrypted key as text.
+    """Listeners of which three have key stores: a PKCS12 file, a PEM key and an encrypted PEM key.
 
     Attributes
     ----------
     lines:
-        Those that the keys are written in, without the one at either end.
+        The lines of the PEM keys, without the first and the last.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -85,7 +85,7 @@ class SecretListeners(SecureListeners):
 
 
 def used(secure: SecureListeners) -> Iterator[str]:
-    """What clients see: each mechanism right and wrong, each key store, a new user, the configuration."""
+    """Use each mechanism, key store and setting as clients do, and yield all that clients see."""
     for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         with KafkaProducer(**secure.settings("SASL_SSL", mechanism)) as producer:
             producer.send("canaries", b"v").get(timeout=BUDGET_S)
@@ -112,7 +112,7 @@ def refused(settings: dict[str, Any]) -> Iterator[str]:
 
 
 def described(secure: SecureListeners) -> str:
-    """All of the broker's configuration as a client is told it; its secrets are there, and have no value."""
+    """Return all configuration of the broker as clients see it, and check that secrets have no value."""
     with contextlib.closing(TheirAdminClient(**secure.settings("PLAINTEXT"))) as admin:
         answer = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1")], config_filter="all")
     [[(_, entries)]] = [list(found.items()) for found in answer.values()]
@@ -132,7 +132,7 @@ def pages(status_url: str) -> Iterator[str]:
 
 
 def written_in(folder: Path) -> Iterator[str]:
-    """Of files that are there all the while: a running broker replaces some of them."""
+    """Yield the contents of files; a running broker may replace some of them meanwhile."""
     for place, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
@@ -140,18 +140,18 @@ def written_in(folder: Path) -> Iterator[str]:
 
 
 def told_to(process: str) -> Iterator[str]:
-    """Arguments and environment of a process and of what it has started, as its user's programs see them."""
+    """Yield arguments and environment of a process and its children, as other programs see them."""
     for name in ("cmdline", "environ"):
         yield Path(f"/proc/{process}/{name}").read_bytes().decode("latin-1")
     for task in Path(f"/proc/{process}/task").iterdir():
-        # A thread ends while one looks, and so does a child.
+        # Threads and child processes may end meanwhile.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for child in (task / "children").read_text().split():
                 yield from told_to(child)
 
 
 def test_no_broker_shows_the_secrets_that_it_is_given(tmp_path, everything_logged, capfd):
-    """As a process of its own, whose log is in its folder."""
+    """Run the broker as a process; its log is in its folder."""
     secure = SecretListeners(tmp_path)
     seen: list[str] = []
     with SecureBroker(tmp_path, secure, status_port=0) as broker:
@@ -165,14 +165,14 @@ def test_no_broker_shows_the_secrets_that_it_is_given(tmp_path, everything_logge
     assert (tmp_path / "data" / "broker.log").stat().st_size > 0
     in_files += written_in(tmp_path / "data")
     assert any("canaries" in text for text in in_files)
-    assert any("carol" in text for text in in_files), "a user that was made is kept"
+    assert any("carol" in text for text in in_files), "the created user is not stored"
     secrets = (*SECRETS, *secure.lines)
     assert_without(secrets, iter([*seen, *told, *in_files, *capfd.readouterr()]))
     assert_without(secrets, logged(everything_logged))
 
 
 def test_no_broker_logs_the_secrets_that_it_is_given_at_any_level(tmp_path, everything_logged):
-    """In this process: all that its loggers say, and all of its objects."""
+    """Run the broker in this process, to search all log records and all of its objects."""
     secure = SecretListeners(tmp_path)
     given: dict[str, Any] = secure.properties()
     given |= {f"sasl.user.{name}": password for name, password in PASSWORDS.items()}

@@ -1,4 +1,4 @@
-"""What Apache Kafka refuses, our broker refuses by the same error; what it takes, ours takes."""
+"""Our broker accepts what Apache Kafka accepts, and rejects what it rejects, with the same error."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from peers.samples import T0
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-#: Bytes of a batch of one record with neither key nor headers, and a value that needs 4 bytes for its length.
+#: Bytes of a batch with one record without key and headers, whose value needs a length of 4 bytes.
 OVERHEAD = 61 + 11
 LIMIT = 1_048_588
 
 
-class Judged:
-    """Runs the same on both brokers, each with the Java client."""
+class SameOnBoth:
+    """Both brokers, on each of which the Java client runs the same."""
 
     def __init__(self, theirs: ApacheKafka, ours: EmbeddedBroker, peer: JavaPeer) -> None:
         self._servers = (theirs.bootstrap_servers, ours.bootstrap_servers)
         self.peer = peer
 
     def outcomes(self, attempt: Callable[[str], object]) -> list[object]:
-        """What ``attempt`` gave on Apache Kafka and on ours: its result, or the last Kafka error it named."""
+        """Return the result of ``attempt`` on both brokers, or the last Kafka error in its output."""
         return [self._outcome(attempt, servers) for servers in self._servers]
 
     @staticmethod
@@ -39,48 +39,52 @@ class Judged:
 
 
 @pytest.fixture
-def judged(apache_kafka: ApacheKafka, our_broker: EmbeddedBroker, java_peer: JavaPeer) -> Judged:
-    return Judged(apache_kafka, our_broker, java_peer)
+def same_on_both(apache_kafka: ApacheKafka, our_broker: EmbeddedBroker, java_peer: JavaPeer) -> SameOnBoth:
+    return SameOnBoth(apache_kafka, our_broker, java_peer)
 
 
 @pytest.mark.parametrize(("over", "outcome"), [(0, [(0, 0)]), (1, "RecordTooLargeException")])
-def test_batch_may_be_as_large_as_max_message_bytes(judged: Judged, over: int, outcome: object) -> None:
+def test_batch_may_be_as_large_as_max_message_bytes(
+    same_on_both: SameOnBoth, over: int, outcome: object
+) -> None:
     topic = f"limit-{over}"
     client = {"max.request.size": "4000000", "batch.size": "1"}
 
     def attempt(servers: str) -> object:
-        judged.peer.create_topic(servers, topic, 1, {"max.message.bytes": str(LIMIT)})
-        return judged.peer.produce(
+        same_on_both.peer.create_topic(servers, topic, 1, {"max.message.bytes": str(LIMIT)})
+        return same_on_both.peer.produce(
             servers, topic, [Sample(b"x" * (LIMIT - OVERHEAD + over), None, 0, T0)], client
         )
 
-    assert judged.outcomes(attempt) == [outcome] * 2
+    assert same_on_both.outcomes(attempt) == [outcome] * 2
 
 
 @pytest.mark.parametrize(
     ("ahead_ms", "outcome"),
     [(3_500_000, [(0, 0)]), (3_700_000, "InvalidTimestampException"), (-30 * 86_400_000, [(0, 0)])],
 )
-def test_timestamp_may_be_an_hour_ahead(judged: Judged, ahead_ms: int, outcome: object) -> None:
+def test_timestamp_may_be_an_hour_ahead(same_on_both: SameOnBoth, ahead_ms: int, outcome: object) -> None:
     topic = f"ahead-{ahead_ms}"
 
     def attempt(servers: str) -> object:
-        judged.peer.create_topic(servers, topic)
+        same_on_both.peer.create_topic(servers, topic)
         sample = Sample(b"x", None, 0, SYSTEM_CLOCK.wall_ms() + ahead_ms)
-        return judged.peer.produce(servers, topic, [sample])
+        return same_on_both.peer.produce(servers, topic, [sample])
 
-    assert judged.outcomes(attempt) == [outcome] * 2
+    assert same_on_both.outcomes(attempt) == [outcome] * 2
 
 
-def test_log_append_time_takes_the_brokers_clock(judged: Judged) -> None:
+def test_log_append_time_takes_the_brokers_clock(same_on_both: SameOnBoth) -> None:
     def attempt(servers: str) -> object:
-        judged.peer.create_topic(servers, "the-brokers-clock", 1, {"message.timestamp.type": "LogAppendTime"})
+        same_on_both.peer.create_topic(
+            servers, "the-brokers-clock", 1, {"message.timestamp.type": "LogAppendTime"}
+        )
         before = SYSTEM_CLOCK.wall_ms()
-        judged.peer.produce(servers, "the-brokers-clock", [Sample(b"x", None, 0, T0)] * 3)
-        read = judged.peer.consume(servers, "the-brokers-clock", 3)
+        same_on_both.peer.produce(servers, "the-brokers-clock", [Sample(b"x", None, 0, T0)] * 3)
+        read = same_on_both.peer.consume(servers, "the-brokers-clock", 3)
         return [(one.timestamp_type, before <= one.timestamp <= SYSTEM_CLOCK.wall_ms()) for one in read]
 
-    assert judged.outcomes(attempt) == [[(1, True)] * 3] * 2
+    assert same_on_both.outcomes(attempt) == [[(1, True)] * 3] * 2
 
 
 @pytest.mark.parametrize(
@@ -97,32 +101,32 @@ def test_log_append_time_takes_the_brokers_clock(judged: Judged) -> None:
     ],
 )
 def test_topic_is_created_or_refused_alike(
-    judged: Judged, topic: str, partitions: int, config: dict[str, str], outcome: str | None
+    same_on_both: SameOnBoth, topic: str, partitions: int, config: dict[str, str], outcome: str | None
 ) -> None:
     def attempt(servers: str) -> object:
-        judged.peer.create_topic(servers, topic, partitions, config)
+        same_on_both.peer.create_topic(servers, topic, partitions, config)
         return None
 
-    assert judged.outcomes(attempt) == [outcome] * 2
+    assert same_on_both.outcomes(attempt) == [outcome] * 2
 
 
-def test_names_that_collide_or_exist_are_refused_alike(judged: Judged) -> None:
+def test_names_that_collide_or_exist_are_refused_alike(same_on_both: SameOnBoth) -> None:
     def attempt(servers: str) -> object:
-        judged.peer.create_topic(servers, "one.name")
-        judged.peer.create_topic(servers, "one_name")
+        same_on_both.peer.create_topic(servers, "one.name")
+        same_on_both.peer.create_topic(servers, "one_name")
         return None
 
     def again(servers: str) -> object:
-        judged.peer.create_topic(servers, "one.name")
+        same_on_both.peer.create_topic(servers, "one.name")
         return None
 
-    assert judged.outcomes(attempt) == ["InvalidTopicException"] * 2
-    assert judged.outcomes(again) == ["TopicExistsException"] * 2
+    assert same_on_both.outcomes(attempt) == ["InvalidTopicException"] * 2
+    assert same_on_both.outcomes(again) == ["TopicExistsException"] * 2
 
 
-def test_unknown_topic_cannot_be_deleted(judged: Judged) -> None:
+def test_unknown_topic_cannot_be_deleted(same_on_both: SameOnBoth) -> None:
     def attempt(servers: str) -> object:
-        judged.peer.delete_topic(servers, "was-never-there")
+        same_on_both.peer.delete_topic(servers, "was-never-there")
         return None
 
-    assert judged.outcomes(attempt) == ["UnknownTopicOrPartitionException"] * 2
+    assert same_on_both.outcomes(attempt) == ["UnknownTopicOrPartitionException"] * 2

@@ -1,4 +1,4 @@
-"""Members that are busy for many heartbeats, or for longer than max_poll_interval_ms, on Apache Kafka."""
+"""Members that miss polls for many heartbeats, or for longer than max_poll_interval_ms, on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUPPORT = PROJECT / "tests" / "support"
 
 
 class Events(ConsumerRebalanceListener):
-    """How often partitions have come and gone."""
+    """A listener that counts how often partitions were assigned or revoked."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -38,11 +38,11 @@ class Events(ConsumerRebalanceListener):
 
 
 class Busy:
-    """The process, and a second member of its group here that sees every rebalance."""
+    """A busy member in a process of its own, and a second member here that sees every rebalance."""
 
-    def __init__(self, servers: str, topic: str, said: Path) -> None:
-        self._said = said
-        with said.open("wb") as stderr:
+    def __init__(self, servers: str, topic: str, errors: Path) -> None:
+        self._errors = errors
+        with errors.open("wb") as stderr:
             self._start(servers, topic, stderr)
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -60,7 +60,7 @@ class Busy:
             | {"PYTHONPATH": os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])},
         )
 
-    def tell(self, step: str) -> None:
+    def send_step(self, step: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{step}\n".encode())
         self.process.stdin.flush()
@@ -70,17 +70,17 @@ class Busy:
         assert self.process.stdout is not None
         line = eventually(
             self.process.stdout.readline,
-            self._said.read_text,
+            self._errors.read_text,
             step=lambda: self.second.poll(timeout_ms=20),
             child=self.process,
         )
         return [int(each) for each in line.split()]
 
     def join(self) -> int:
-        """Both have one partition; the generation."""
+        """Wait until both members have one partition, and return the generation."""
 
         def generation() -> int:
-            self.tell("join")
+            self.send_step("join")
             partitions, generation_id, _ = self.answer()
             return generation_id if partitions == 1 and len(self.second.assignment()) == 1 else 0
 
@@ -108,9 +108,9 @@ def create_topic(kafka: ApacheKafka, topic: str) -> None:
 def test_members_that_compute_send_heartbeats_and_stay_in_their_groups(
     apache_kafka: ApacheKafka, closing: ExitStack, tmp_path: Path
 ) -> None:
-    """In C with the GIL, and in Python. Both at the same time, each with a witness of its own.
+    """One member computes in C while it holds the GIL, the other in Python; each is in a group of its own.
 
-    The members compute until enough heartbeats have been sent, and their sessions outlast the test.
+    The members compute until enough heartbeats have been sent. Their sessions are longer than the test.
     """
     busy: dict[str, Busy] = {}
     for how in ("c", "python"):
@@ -120,12 +120,12 @@ def test_members_that_compute_send_heartbeats_and_stay_in_their_groups(
     generations = {how: each.join() for how, each in busy.items()}
     seen = {how: each.events.count for how, each in busy.items()}
     for how, each in busy.items():
-        each.tell(how)
+        each.send_step(how)
     for how, each in busy.items():
         partitions, generation_id, beats = each.answer()
         assert beats >= BEATS, how
         assert (partitions, generation_id) == (1, generations[how]), how
-        # The group has not noticed anything, nor does it when the member polls again.
+        # The group has not rebalanced, and does not when the member polls again.
         assert each.join() == generations[how]
         assert each.events.count == seen[how]
 
@@ -157,7 +157,7 @@ def test_a_handler_longer_than_the_poll_interval_meets_a_rebalance_in_the_middle
     values: list[bytes] = []
 
     def handle_one_poll() -> bool:
-        """Return False if the machine let the poll interval pass before the handler began."""
+        """Return False if a slow machine let half of the poll interval pass before the handler began."""
         in_hand = eventually(lambda: slow.poll(timeout_ms=200))
         polled_ms = SYSTEM_CLOCK.monotonic_ms()
         values.extend(record.value for records in in_hand.values() for record in records)
@@ -165,7 +165,7 @@ def test_a_handler_longer_than_the_poll_interval_meets_a_rebalance_in_the_middle
         with slow.hold() as held:
             if SYSTEM_CLOCK.monotonic_ms() - polled_ms > poll_interval_ms / 2:
                 return False
-            # The handler: all its time goes to the other member, in this thread.
+            # While the handler runs, this thread polls the other member.
             end_ms = SYSTEM_CLOCK.monotonic_ms() + 1.25 * poll_interval_ms
             eventually(
                 lambda: (
@@ -183,7 +183,7 @@ def test_a_handler_longer_than_the_poll_interval_meets_a_rebalance_in_the_middle
         return True
 
     eventually(handle_one_poll)
-    # If the machine keeps ``slow`` from polling for another interval, some records are read twice.
+    # Some records are read twice if a slow machine lets ``slow`` miss the poll interval again.
     every = {b"%d" % number for number in range(20)}
     eventually(
         lambda: every <= set(values),

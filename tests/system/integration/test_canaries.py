@@ -1,4 +1,4 @@
-"""Secrets that are planted in every setting that may hold one, and looked for wherever one is written."""
+"""Secrets planted in every setting that may hold one do not appear in errors, logs, reprs or objects."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kafkacore.errors import KafkaError
 from kafkacore.security import Secret
 from kafkacore.security.settings import SECRET_SETTINGS
 
-#: Nothing else is spelled so.
+#: A string that occurs nowhere else.
 MARK = "hunter2-zq7"
 CLIENTS = (KafkaProducer, KafkaConsumer, KafkaAdminClient)
 
 
 @pytest.fixture
 def everything_logged(caplog) -> Iterator[Any]:
-    """Of all loggers, those of libraries too, at the lowest level that there is."""
+    """Capture the log records of all loggers, including those of libraries, at every level."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith("kafkacore")]
     former = {name: logging.getLogger(name).level for name in names}
     for name in names:
@@ -40,7 +40,7 @@ def everything_logged(caplog) -> Iterator[Any]:
 
 
 def shown_of(value: object) -> Iterator[str]:
-    """All ways in which something is written down."""
+    """Yield the value in every form in which it may be printed."""
     yield repr(value)
     yield str(value)
     yield f"{value}"
@@ -51,9 +51,9 @@ def shown_of(value: object) -> Iterator[str]:
 
 
 def living() -> Iterator[str]:
-    """Every object of ours that there is just now, as a debugger or a crash report shows it.
+    """Yield the printed form of every live object of ours, as a crash report would contain it.
 
-    Other tests' and other threads' too: what is not made to its end may have nothing but an error to show.
+    This includes objects of other tests and threads. A half-constructed object may raise an error instead.
     """
     for each in gc.get_objects():
         if str(type(each).__module__).startswith("kafkacore"):
@@ -95,7 +95,7 @@ def test_no_client_shows_the_secret_that_it_is_given(client, name, our_broker, e
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("name", sorted(SECRET_SETTINGS))
 def test_no_refusal_shows_the_secret(client, name):
-    """A wrong type, a mechanism that wants something else, a key that is none."""
+    """Check the errors for a wrong type, a mechanism that needs another setting, and an invalid key."""
     for wrong in (
         {name: [MARK]},
         {name: {"password": MARK}},
@@ -108,7 +108,7 @@ def test_no_refusal_shows_the_secret(client, name):
 
 
 def _refusal(client, wrong) -> str:
-    """What it says; nothing where it takes what is wrong for another time."""
+    """Return the error message, or "" if the client accepts the setting."""
     try:
         client(bootstrap_servers="127.0.0.1:1", bootstrap_timeout_ms=100, **wrong).close()
     except (KafkaError, ValueError, TypeError) as error:
@@ -117,7 +117,7 @@ def _refusal(client, wrong) -> str:
 
 
 def test_no_session_leaves_a_password_behind(secure_kafka, everything_logged, capfd):
-    """By SCRAM and in clear text inside TLS, wrong and right; a user's new password too."""
+    """Check SCRAM, and PLAIN inside TLS, with right and wrong passwords, and a user's new password."""
     topic = f"canaries-{uuid.uuid4().hex[:8]}"
     new = "new-zq7-password"
     seen: list[str] = []
@@ -150,6 +150,6 @@ def test_no_session_leaves_a_password_behind(secure_kafka, everything_logged, ca
     secrets = (PASSWORDS["alice"], MARK, new, salted)
     assert_without(secrets, iter([*seen, out, err]))
     assert_without(secrets, logged(everything_logged))
-    # There is something to be searched.
+    # The search below needs log records.
     assert any(record.levelno == logging.DEBUG for record in everything_logged.records)
     assert len(seen) > 1_000

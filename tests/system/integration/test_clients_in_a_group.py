@@ -1,7 +1,7 @@
-"""Each client alone in a group on our broker, which leaves and comes back; and a group with a member of each:
-aiokafka, confluent, kafka-python, Java's and ours.
+"""Clients in a group on our broker: aiokafka, confluent, kafka-python, Java's and ours.
 
-They join one after the other, share the partitions, read all of it once, commit and leave.
+Each client is alone in a group, leaves and rejoins. Then a group has one member of each: they join one after
+the other, share the partitions, read all records once, commit and leave.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 10
 TOPIC = "each-client"
-#: Nobody is missed here, however long a machine lets a member wait for its turn.
+#: Long enough that no session expires while a slow machine makes a member wait for its turn.
 SESSION_TIMEOUT_MS = 30_000
 EACH = ("kafkacore", "java", "confluent", "kafka-python")
 
 
 class AioMember:
-    """aiokafka's consumer in a thread of its own, until it is told to leave."""
+    """aiokafka's consumer in a thread of its own."""
 
     def __init__(self, servers: str, group_id: str) -> None:
         self.owned: set[int] = set()

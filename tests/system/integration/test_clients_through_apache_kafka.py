@@ -1,7 +1,7 @@
 """Our producer and consumer and the Java client through Apache Kafka, in both directions.
 
-The other Python clients are crossed with the Java one as well: they show that the harness tells the truth,
-so that a difference found with ours is ours.
+The other Python clients are combined with the Java client as well. This validates the test code, so that a
+difference found with our client is a fault of our client.
 """
 
 from __future__ import annotations

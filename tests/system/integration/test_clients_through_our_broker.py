@@ -1,6 +1,6 @@
-"""Every client's producer against every client's consumer, through our broker.
+"""Every client's consumer reads what every client's producer has written to our broker.
 
-Each producer writes one topic, all five codecs into the same log; each consumer then reads all of it.
+Each producer writes one topic, with all five codecs in one log; each consumer then reads the whole topic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PARTITIONS = 3
 
 
 class Writings:
-    """What each producer wrote, written when first asked for."""
+    """The topics of the producers, each written on first use."""
 
     def __init__(self, broker: EmbeddedBroker, peer: JavaPeer) -> None:
         self.servers = broker.bootstrap_servers
@@ -25,7 +25,7 @@ class Writings:
         self._done: dict[str, list[Received]] = {}
 
     def of(self, writer: str) -> tuple[str, list[Received]]:
-        """Topic that ``writer`` wrote, and how its records have to be read."""
+        """Return the topic that ``writer`` wrote, and the records that a consumer must read."""
         topic = f"written-by-{writer}"
         if writer not in self._done:
             self._peer.create_topic(self.servers, topic, PARTITIONS)

@@ -1,4 +1,4 @@
-"""Clients with Kerberos tickets and signed tokens, before Apache Kafka and before our broker."""
+"""Clients with Kerberos tickets and signed tokens, on Apache Kafka and on our broker."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_keytab_of_ones_own_is_used(listener: TicketedListener, topic: str) -> N
 def test_client_credentials_renew_the_session_while_records_flow(
     listener: TicketedListener, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens live for some seconds, and so do the sessions of the broker."""
+    """Tokens, and with them the broker's sessions, last a few seconds."""
     with identity_provider(tmp_path) as provider:
         monkeypatch.setenv(ALLOWED_URLS, provider.address)
         settings: dict[str, Any] = {
@@ -122,7 +122,8 @@ def test_client_credentials_renew_the_session_while_records_flow(
             "sasl_oauthbearer_client_credentials_client_id": "me",
             "sasl_oauthbearer_client_credentials_client_secret": "secret",
             "sasl_oauthbearer_https_cafile": provider.cafile,
-            # Half of a token's life is left when it is shown, for Kafka renews no session within a second.
+            # A token has half of its lifetime left when the client uses it. Kafka rejects a renewal within
+            # one second.
             "sasl_login_refresh_window_factor": 0.5,
             "sasl_login_refresh_window_jitter": 0,
         }
@@ -139,7 +140,7 @@ def test_client_credentials_renew_the_session_while_records_flow(
             consumer.assign([TopicPartition(topic, 0)])
             sent, got = 0, 0
 
-            # Two tokens or more after the first for each of the two.
+            # Continue until each client has fetched at least two tokens after its first.
             def step() -> None:
                 nonlocal got, sent
                 producer.send(topic, b"%d" % sent).get(BUDGET_S)

@@ -1,7 +1,8 @@
-"""The same log compacted by Apache Kafka and by our broker's log: the same batches and records are left.
+"""Apache Kafka and our log compact the same log: the same batches and records are left.
 
-Apache Kafka writes a topic, its files are copied, and then both compact: it its own, we the copy. Records of
-all codecs, tombstones, idempotent producers, and transactions that were committed and aborted.
+Apache Kafka writes a topic and its files are copied. Then Apache Kafka compacts its files, and our log the
+copy. The records use all codecs, and include tombstones, idempotent producers, and committed and aborted
+transactions.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ FOLDER = f"{TOPIC}-0"
 RECORDS = 50_000
 BATCH = 40
 KEYS = 3_000
-#: A judge that is late must not be compacted a second time: that would take the tombstones, too.
+#: Longer than Apache Kafka needs for a compaction: a second one would remove the tombstones, too.
 DELETE_RETENTION_MS = 10_000
 CREATE_VERSION, ALTER_VERSION, PRODUCE_VERSION = 7, 1, 9
 TOPIC_RESOURCE, SET = 2, 0
-#: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER
+#: UNKNOWN_TOPIC_OR_PARTITION and NOT_LEADER_OR_FOLLOWER.
 NOT_LED_YET = (3, 6)
 
 CONFIG = {
-    # As small as Apache Kafka 4.3 lets them be.
+    # The smallest value that Apache Kafka 4.3 accepts.
     "segment.bytes": str(1 << 20),
     "min.cleanable.dirty.ratio": "0.0",
     "delete.retention.ms": str(DELETE_RETENTION_MS),
@@ -53,7 +54,7 @@ CONFIG = {
 
 
 class Batch(NamedTuple):
-    """What compaction decides of a batch."""
+    """The properties of a batch that compaction may change."""
 
     base_offset: int
     last_offset: int
@@ -67,7 +68,7 @@ class Batch(NamedTuple):
 
 
 def batches(folder: Path, end_offset: int) -> list[Batch]:
-    """All batches of a partition's files before an offset."""
+    """Return all batches before ``end_offset`` in a partition's files."""
     found = []
     for path in sorted(folder.glob("*.log")):
         for one in read_batches(path.read_bytes()):
@@ -90,7 +91,7 @@ def batches(folder: Path, end_offset: int) -> list[Batch]:
 
 
 def aborted(folder: Path) -> set[AbortedTransaction]:
-    """The aborted transactions that are still remembered."""
+    """Return the aborted transactions in the transaction indexes."""
     return {one for path in folder.glob("*.txnindex") for one in read_aborted(path.read_bytes())}
 
 
@@ -98,8 +99,8 @@ def active_base(folder: Path) -> int:
     return max(int(path.stem) for path in folder.glob("*.log"))
 
 
-class Judge:
-    """Apache Kafka with one topic, that compacts when it is told to."""
+class CompactingKafka:
+    """Apache Kafka with one topic that is compacted only on request."""
 
     def __init__(self, kafka: ApacheKafka) -> None:
         self.kafka = kafka
@@ -133,7 +134,7 @@ class Judge:
         return bytes(builder.close())
 
     def fill(self, records: int) -> None:
-        """Write ``records`` of no producer in particular, with transactions in between."""
+        """Write ``records`` without a producer id, with transactions in between."""
         make = ProduceRequest
         with Line(self.kafka.bootstrap_servers) as asked:
             for number in range(records // BATCH):
@@ -148,14 +149,14 @@ class Judge:
     def _write(self, asked: Line, request: ProduceRequest) -> None:
         def is_written() -> bool:
             error_code = asked.ask(request, PRODUCE_VERSION).responses[0].partition_responses[0].error_code
-            # A topic is made before its leader knows that it leads.
+            # A topic exists before its leader knows that it leads.
             assert error_code in {0, *NOT_LED_YET}
             return error_code == 0
 
         eventually(is_written)
 
     def _transactions(self) -> None:
-        """Of each kind: with records that later ones make old, and with keys of their own."""
+        """Write committed and aborted transactions, some with keys that are overwritten later."""
         name = uuid.uuid4().hex[:8]
         options: dict[str, Any] = {"bootstrap_servers": self.kafka.bootstrap_servers}
         with KafkaProducer(transactional_id=name, compression_type="lz4", **options) as producer:
@@ -170,13 +171,13 @@ class Judge:
             producer.send(TOPIC, key=b"key 1", value=b"of a producer that has a number")
 
     def copy(self, target: Path) -> int:
-        """Copy the topic's files; the offset before which they may be compacted."""
-        # What was compacted before goes a while later.
+        """Copy the topic's files, and return the offset before which they may be compacted."""
+        # Files that an earlier compaction replaced are deleted with a delay.
         shutil.copytree(self.folder, target / FOLDER, ignore=shutil.ignore_patterns("*.deleted"))
         return active_base(self.folder)
 
     def compact(self) -> None:
-        """Return when everything but the active segment has been compacted, once."""
+        """Compact everything but the active segment, once."""
         end = active_base(self.folder)
         self.set_policy("compact")
         path = self.kafka.segments_dir / "cleaner-offset-checkpoint"
@@ -188,7 +189,7 @@ class Judge:
 
 
 def compact_copy(data_dir: Path) -> None:
-    """The same by our log."""
+    """Compact the copy with our log."""
     config = {**CONFIG, "cleanup.policy": "compact"}
     with LogManager(data_dir, clock=SYSTEM_CLOCK, default_config=config, background=False) as manager:
         log = manager.log(TopicPartition(TOPIC, 0))
@@ -199,10 +200,10 @@ def compact_copy(data_dir: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CompactingKafka]:
     properties = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "100"}
     with ApacheKafka(tmp_path_factory.mktemp("kafka"), properties) as kafka:
-        yield Judge(kafka)
+        yield CompactingKafka(kafka)
 
 
 @pytest.mark.kafka(
@@ -221,31 +222,33 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     "LogCleanerTest.testLogCleanerRetainsLastSequenceEvenIfTransactionAborted",
     "LogCleanerTest.testCleaningWithKeysConflictingWithTxnMarkerKeys",
 )
-def test_both_leave_the_same_and_go_on_from_what_the_other_left(judge: Judge, tmp_path: Path) -> None:
+def test_both_leave_the_same_and_go_on_from_what_the_other_left(
+    kafka: CompactingKafka, tmp_path: Path
+) -> None:
     left: list[list[Batch]] = []
     compacted_ms = 0.0
     for turn, records in enumerate((RECORDS, RECORDS // 4)):
-        judge.fill(records)
+        kafka.fill(records)
         copy = tmp_path / f"copy {turn}"
-        end = judge.copy(copy)
+        end = kafka.copy(copy)
         whole = batches(copy / FOLDER, end)
-        # The delete horizons of the turn before are over, for both.
+        # The delete horizons of the previous turn have passed for both.
         over_ms = compacted_ms + DELETE_RETENTION_MS + 100 if turn else 0.0
         SYSTEM_CLOCK.sleep_ms(max(over_ms - SYSTEM_CLOCK.monotonic_ms(), 0.0))
-        judge.compact()
+        kafka.compact()
         compacted_ms = SYSTEM_CLOCK.monotonic_ms()
-        theirs = batches(judge.folder, end)
+        theirs = batches(kafka.folder, end)
         compact_copy(copy)
         ours = batches(copy / FOLDER, end)
         assert len(theirs) < len(whole)
         assert sum(len(one.records) for one in theirs) < sum(len(one.records) for one in whole) / 2
-        for mine, judged in zip(ours, theirs, strict=True):
-            assert mine == judged
-        assert aborted(copy / FOLDER) == aborted(judge.folder)
+        for our_batch, their_batch in zip(ours, theirs, strict=True):
+            assert our_batch == their_batch
+        assert aborted(copy / FOLDER) == aborted(kafka.folder)
         left.append(ours)
         check_dump(copy / FOLDER)
     first, second = left
-    # Everything that is decided by more than a key has come up.
+    # Every case that depends on more than the key has occurred.
     for kind in (first, second):
         assert any(one.has_delete_horizon for one in kind)
         assert any(one.is_control for one in kind)
@@ -257,7 +260,7 @@ def test_both_leave_the_same_and_go_on_from_what_the_other_left(judge: Judge, tm
 
 
 def check_dump(folder: Path) -> None:
-    """Kafka's DumpLogSegments reads what we left, and finds the indexes right."""
+    """Check that Kafka's DumpLogSegments reads our files and finds the indexes correct."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".log", ".index", ".timeindex"))
     said = run_java(
         "org.apache.kafka.tools.DumpLogSegments",

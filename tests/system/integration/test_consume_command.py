@@ -1,4 +1,4 @@
-"""``kafkacore consume --group``: members of a group at the command line."""
+"""``kafkacore consume --group`` runs members of a group at the command line."""
 
 import itertools
 import json
@@ -55,7 +55,7 @@ def test_interrupt_commits_what_was_printed_and_nothing_else(apache_kafka):
         # fmt: on
         assert process.stdout is not None
         printed = [json.loads(process.stdout.readline()) for _ in VALUES]
-        # When this one is shown, the poll that gave the others is over for certain.
+        # When this record is printed, the poll that returned the others is over.
         with KafkaProducer(bootstrap_servers=bootstrap) as producer:
             producer.send(topic, b"last", partition=0)
         last = json.loads(process.stdout.readline())

@@ -1,6 +1,6 @@
-"""Groups of our consumers on Apache Kafka 4.3.1 and on our broker: members come, go, die; static ones return.
+"""Groups of our consumers on Apache Kafka 4.3.1 and on our broker: members join, leave, die and return.
 
-All members are polled in turn by one thread; none of them ever waits for another one.
+All members are polled in turn by one thread, and none of them ever waits for another one.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from kafkacore.errors import FencedInstanceIdError
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 6
-#: Of members that are to be missed soon.
+#: Session timeout of members whose loss must be noticed soon.
 SHORT_SESSION_MS = 1500
-#: Heartbeats of a member that is away, as many as five sessions have by default.
+#: Heartbeats of a member that does not poll: as many as in five sessions of the default length.
 BEATS_AWAY = 15
 _names = itertools.count(1)
 
 
 class Member(ConsumerRebalanceListener):
-    """A consumer of the group, and what it has been told."""
+    """A consumer of the group, with the calls of its listener and the records that it has read."""
 
     def __init__(self, servers: str, topics: list[str], group_id: str, **settings: Any) -> None:
         settings = {
             "auto_offset_reset": "earliest",
             "heartbeat_interval_ms": 100,
-            # Longer than a test on the slowest machine: no session expires unless the test wants it to.
+            # Longer than a test on the slowest machine: no session expires unless the test needs it.
             "session_timeout_ms": int(5 * BUDGET_MS),
         } | settings
         self.consumer = KafkaConsumer(bootstrap_servers=servers, group_id=group_id, **settings)
@@ -62,7 +62,7 @@ class Member(ConsumerRebalanceListener):
 
     @property
     def beats(self) -> int:
-        """Heartbeats sent in this generation or an earlier one."""
+        """Number of heartbeats sent in this generation and earlier ones."""
         return self.consumer._engine.heartbeats._heartbeat.sent_count
 
     def poll(self) -> None:
@@ -70,7 +70,7 @@ class Member(ConsumerRebalanceListener):
             self.records += [(tp.partition, record.offset) for record in records]
 
     def die(self) -> None:
-        """As if its process were gone: nothing is said to the broker."""
+        """Stop as if the process had died, without a request to the broker."""
         thread = self.consumer._heartbeat_thread
         assert thread is not None
         thread.stop()
@@ -104,7 +104,7 @@ class Group:
         eventually(condition, lambda: [each.calls for each in self.members], step=step)
 
     def is_shared(self) -> bool:
-        """Whether every partition has one owner, and every member its share, in one generation."""
+        """Return whether each partition has one owner, and each member an equal share, in one generation."""
         shares = [each.partitions for each in self.members]
         return (
             sorted(itertools.chain(*shares)) == list(range(PARTITIONS))
@@ -141,7 +141,7 @@ def test_members_share_the_partitions_when_one_joins_one_leaves_and_one_dies(gro
     group.poll_until(group.is_shared)
     second, third = group.join(), group.join(session_timeout_ms=SHORT_SESSION_MS)
     group.poll_until(group.is_shared)
-    # Once, or for each of the two if one came later: all that it had is given up, and then it has its share.
+    # One or two rebalances: in each, the member gives up all of its partitions before it gets its new share.
     (_, had), *last = first.calls[-3:]
     assert last == [("revoked", had), ("assigned", first.partitions)]
     group.leave(second)
@@ -156,7 +156,7 @@ def test_members_share_the_partitions_when_one_joins_one_leaves_and_one_dies(gro
 
 
 def test_a_group_lives_on_while_its_members_are_away(group: Group) -> None:
-    """A member that is not polled sends heartbeats, and the broker answers that its generation lasts."""
+    """A member that is not polled sends heartbeats, and the broker confirms its generation."""
     first, away = group.join(), group.join()
     group.poll_until(group.is_shared)
     generation = first.generation
@@ -257,7 +257,7 @@ def test_a_member_that_closes_while_it_joins_waits_for_nobody_and_nobody_for_it(
     joining = group.join()
     group.poll_until(lambda: joining.generation == -1 and joining.consumer.group_metadata().member_id != "")
     joining.poll()
-    # The other one is not polled meanwhile: a close that waited for the rebalance would not return.
+    # The other member is not polled meanwhile: a close that waited for the rebalance would hang.
     group.leave(joining, timeout_ms=10 * BUDGET_MS)
     group.members.append(away)
     group.poll_until(group.is_shared)

@@ -1,9 +1,9 @@
-"""Our consumers in a group on a cluster of two brokers whose coordinator is killed, stands still and is shut
-down, while a producer writes and members may compute without letting go of the GIL.
+"""Our consumers on a cluster of two brokers whose coordinator is killed, paused and stopped.
 
-The second broker coordinates whenever it is there: it is the one to which everything happens. The offsets are
-on both, so that the first takes over, and gives back. No partition changes hands for that, and
-``model.group_history`` judges what the members report.
+Meanwhile a producer writes, and members may compute while they hold the GIL. The second broker is the
+coordinator whenever it runs, and the faults happen to it. The offsets topic is replicated, so that the first
+broker takes over and hands back. No partition may change its owner. ``model.group_history`` checks what the
+members report.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ PARTITIONS = 6
 FAULTS = dose(1, 30)
 OFFSETS = "__consumer_offsets"
 REQUEST_TIMEOUT_MS = 1_500
-#: Longer than the test: a member that loses its partitions has not looked after its membership.
+#: Longer than the test: a member that loses its partitions has failed to keep its membership.
 SESSION_TIMEOUT_MS = int(2 * BUDGET_MS)
-#: Of a group of which members are killed: longer than any of the outages.
+#: Session timeout of a group whose members are killed: longer than any of the outages.
 MORTAL_SESSION_MS = 25_000
 HEARTBEAT_INTERVAL_MS = 500
-#: In an order by chance, all before any comes again. A small dose has another test of one that stands still.
+#: In random order, each before any is repeated. Short runs omit "paused", which another test covers.
 WAYS = ["killed", "stopped", *dose([], ["paused"])]
 PROPERTIES = RESTARTS_SOON | {
     "leader.imbalance.check.interval.seconds": "1",
     "leader.imbalance.per.broker.percentage": "0",
     "offsets.topic.replication.factor": "2",
-    # A replica that is told of a new leader before that one is asks it again this soon.
+    # A replica may learn of a new leader before the leader itself does. It then retries after this time.
     "replica.fetch.backoff.ms": "100",
 }
 
 
 @dataclass
 class Cluster:
-    """Two brokers; the first is the controller too, the second the coordinator."""
+    """Two brokers: the first is also the controller, the second is the coordinator."""
 
     nodes: list[ApacheKafka]
 
@@ -60,7 +60,7 @@ class Cluster:
         return ",".join(node.bootstrap_servers for node in self.nodes)
 
     def create_topic(self, topic: str) -> None:
-        """Half of it is led by one, half by the other."""
+        """Create a topic of which each broker leads one half of the partitions."""
         self._create(
             NewTopic(topic, replica_assignments={n: [2 - n % 2, 1 + n % 2] for n in range(PARTITIONS)})
         )
@@ -74,7 +74,7 @@ class Cluster:
             admin.create_topics([topic])
 
     def await_return(self) -> None:
-        """Until the second broker coordinates again."""
+        """Wait until the second broker is the coordinator again."""
         with KafkaAdminClient(bootstrap_servers=self.nodes[0].bootstrap_servers) as admin:
             eventually(lambda: admin.describe_topics([OFFSETS])[0]["partitions"][0]["leader_id"] == 2)
 
@@ -94,7 +94,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @dataclass
 class Outages:
-    """What befalls the coordinator, and how long the group was without one."""
+    """The outages of the coordinator, and how long the members needed to commit again."""
 
     cluster: Cluster
     group: MixedGroup
@@ -104,7 +104,7 @@ class Outages:
     recoveries_ms: list[float] = field(default_factory=list)
 
     def one(self, how: str, is_busy: bool) -> None:
-        """An outage and its end; all commit in it, and after it."""
+        """Cause one outage and end it. All members must commit during it and after it."""
         node = self.cluster.nodes[1]
         members = list(self.group.members)
         if is_busy:
@@ -112,7 +112,7 @@ class Outages:
             busy.compute(self.chance.uniform(2.0, 4.0))
             members.remove(busy)
         if self.is_rebalancing:
-            # The one that goes may be thought there by the next coordinator, until its session ends.
+            # The next coordinator may count the member that leaves until its session expires.
             gone = self.chance.choice(members)
             self.chance.choice([self.group.leave, self.group.leave, self.group.kill])(gone)
             members.remove(gone)
@@ -122,7 +122,8 @@ class Outages:
         self.done.append(f"{how}, a member busy" if is_busy else how)
         if how == "paused":
             with paused(node.pid):
-                # One that has asked to join has no answer for as long as a rebalance may take, as with Java.
+                # A joining member may wait for its response as long as a rebalance may take, as with Java's
+                # client.
                 if not self.is_rebalancing:
                     self.await_commits(members, begun_ms)
                 left_ms = begun_ms + self.chance.uniform(1.5, 3.0) * REQUEST_TIMEOUT_MS
@@ -131,7 +132,7 @@ class Outages:
             node.kill() if how == "killed" else node.stop()
             self.await_commits(members, begun_ms)
             node.start()
-        # At times the next one comes while it is on its way back.
+        # Sometimes the next outage begins before the second broker is the coordinator again.
         if self.chance.random() < 0.7:
             self.cluster.await_return()
         else:
@@ -139,7 +140,7 @@ class Outages:
         self.await_commits(self.group.members, SYSTEM_CLOCK.monotonic_ms())
 
     def await_commits(self, members: list[Member], begun_ms: float) -> None:
-        """Until each has begun a commit since then and been told that it succeeded."""
+        """Wait until each member has begun a commit since then that succeeded."""
         for member in members:
             since = bisect.bisect(member.events, begun_ms * 1e6, key=lambda event: event.time_ns)
             place = next_place(member, "committed", next_place(member, "committing", since))
@@ -147,14 +148,16 @@ class Outages:
 
 
 def next_place(member: Member, kind: str, since: int) -> int:
-    """Of an event of this kind; waits for it."""
+    """Wait for an event of this kind, and return its position."""
     member.await_event(lambda event: event.kind == kind, since)
     return next(place for place, event in enumerate(member.events[since:], since) if event.kind == kind)
 
 
 def test_idle_member_misses_its_coordinator_within_a_request(cluster: Cluster) -> None:
-    """It sends heartbeats alone, and a broker that stands still keeps its connections. The next coordinator
-    is soon there, and begins the session anew: it could end before the member comes.
+    """Find a coordinator that is paused, whose connections stay open, by the timeout of a heartbeat.
+
+    The next coordinator soon takes over and starts a new session, which could expire before the member
+    arrives.
     """
     cluster.create_topic("idle")
     cluster.await_return()
@@ -164,7 +167,7 @@ def test_idle_member_misses_its_coordinator_within_a_request(cluster: Cluster) -
         group_id="idle",
         enable_auto_commit=False,
         request_timeout_ms=REQUEST_TIMEOUT_MS,
-        # Not missed by the end of its session, which is not to be waited for.
+        # Long, so that the session does not expire meanwhile.
         session_timeout_ms=int(10 * BUDGET_MS),
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
     ) as consumer:
@@ -185,7 +188,7 @@ def coordinator_of(consumer: KafkaConsumer) -> int | None:
 
 
 def poll_until(consumer: KafkaConsumer, is_it: Callable[[], bool]) -> float:
-    """The milliseconds that it took."""
+    """Poll until the condition holds, and return the milliseconds that it took."""
     begun_ms = SYSTEM_CLOCK.monotonic_ms()
     eventually(is_it, step=lambda: consumer.poll(timeout_ms=50))
     return SYSTEM_CLOCK.monotonic_ms() - begun_ms
@@ -213,7 +216,7 @@ def test_group_outlives_its_coordinators(cluster: Cluster, tmp_path: Path, is_re
             for number in range(FAULTS):
                 ways = ways or chance.sample(WAYS, len(WAYS))
                 outages.one(ways.pop(), is_busy=number % 3 == 0)
-            # Cooperative members may be told of an assignment that brings nothing.
+            # A cooperative member may get an assignment that adds no partitions.
             changed = [event for event in group.events() if event.time_ns > begun_ns and moves(event)]
         group.settle()
         history = GroupHistory()
@@ -235,5 +238,5 @@ def test_group_outlives_its_coordinators(cluster: Cluster, tmp_path: Path, is_re
 
 
 def moves(event: Event) -> bool:
-    """Whether partitions come or go by it."""
+    """Return whether the event adds or removes partitions."""
     return event.kind in {"assigned", "revoked", "lost"} and bool(event.what["partitions"])

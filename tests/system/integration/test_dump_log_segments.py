@@ -1,4 +1,4 @@
-"""Kafka's DumpLogSegments reads every file that our broker leaves, without complaint."""
+"""Kafka's DumpLogSegments reads every file that our broker writes, without complaint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMPLAINT = re.compile(
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory, java_peer: JavaPeer) -> dict[str, list[Path]]:
-    """Files of our broker by their kind, after all codecs, a crash, more of the same, and a clean stop."""
+    """Return files of our broker by kind, written with all codecs, a crash, more records and a clean stop."""
     folder = tmp_path_factory.mktemp("broker")
     with EmbeddedBroker(folder, log_retention_ms=-1) as broker:
         java_peer.create_topic(broker.bootstrap_servers, "dumped", 1, SMALL_SEGMENTS)
@@ -47,7 +47,7 @@ def fill(broker: EmbeddedBroker, peer: JavaPeer) -> None:
 
 
 def dump(files: list[Path], *options: str) -> str:
-    """What DumpLogSegments says of the files."""
+    """Return the output of DumpLogSegments for the files."""
     return run_java(DUMP, *options, "--files", ",".join(map(str, files))).decode()
 
 

@@ -1,7 +1,7 @@
-"""Exactly once, as Apache Kafka's own system tests show it: a topic is copied in transactions, copier and
-broker are SIGKILLed; read with read_committed, the copy equals the input, each record once and in order.
+"""Exactly once, checked as in Apache Kafka's own system tests, while copier and broker are killed.
 
-What judges the copy is shown to see a copier that is wrong.
+A topic is copied in transactions. Read with read_committed, the copy equals the input, each record once and
+in order. The checker is validated with a faulty copier.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from peers.java_peer import JavaPeer
 PARTITIONS = 2
 RECORDS = dose(6_000, 100_000)
 PER_TRANSACTION = 750
-#: With librdkafka what judges the copy is shown to be right itself.
+#: A copier with librdkafka validates the checker itself.
 CLIENTS = dose(["kafkacore"], ["kafkacore", "librdkafka"])
 
 
 @pytest.fixture(scope="module", params=[2, 1], ids=["version 2", "version 1"])
 def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
-    """One that may be killed, with transactions of this version."""
+    """Start Apache Kafka with this transaction version; tests may kill it."""
     folder = tmp_path_factory.mktemp("apache-kafka") / "data"
     with ApacheKafka(folder, RESTARTS_SOON, features={"transaction.version": request.param}) as kafka:
         yield kafka
@@ -54,7 +54,7 @@ def test_topic_is_copied_exactly_once_while_copier_and_broker_are_killed(
     )
     assert "\n".join(map(str, run.findings(by_java))) == ""
     assert sorted(by_ours, key=_place) == sorted(by_java, key=_place)
-    # Nobody but a kill ended the copier.
+    # The copier stopped only because it was killed.
     assert run.figures.copier_failures == 0, run.figures.reasons
     assert min(run.figures.copier_kills, run.figures.broker_kills) >= 1
 
@@ -63,7 +63,7 @@ def _place(record: object) -> tuple[int, int]:
     return record.partition, record.offset  # type: ignore[attr-defined]
 
 
-#: Where the copier kills itself, by which planted fault the copy is spoilt, and as what that is seen.
+#: Steps after which the copier kills itself; faults planted in it, and what the checker must find.
 DEATHS = ["begun", "sent", "offsets", "committed"]
 PLANTED = {
     "no-offsets": (["--die-in=3", "--die-after=committed"], Kind.DUPLICATE),
@@ -75,7 +75,7 @@ PLANTED = {
 def copied(
     kafka: ApacheKafka, java_peer: JavaPeer, name: str, client: str, fault: str, life: list[str]
 ) -> CopyRun:
-    """A small copy: a first life of the copier with ``life`` as its options, a second one if that died."""
+    """Make a small copy: run the copier with the options ``life``, and without them if that run died."""
     run = CopyRun(kafka, name, 2_000, PARTITIONS, client, "--per-transaction=300", f"--fault={fault}")
     run.make_topics(java_peer)
     if run.run_once(*life) != 0:
@@ -107,7 +107,7 @@ def test_aborted_transactions_are_copied_again_and_seen_once(
 
 
 @pytest.mark.behaviour("Reliability", "who judges the copy sees a copier that is wrong")
-# The checker reads records, not the protocol that wrote them: one version of transactions is enough for it.
+# The checker reads only records, so that one transaction version is enough.
 @pytest.mark.parametrize("kafka", [2], ids=["version 2"], indirect=True)
 @pytest.mark.parametrize("fault", PLANTED)
 def test_fault_planted_in_the_copier_is_seen(kafka: ApacheKafka, java_peer: JavaPeer, fault: str) -> None:

@@ -1,4 +1,4 @@
-"""Fetch sessions, limits and leader epochs: Apache Kafka and our broker answer the same to the same."""
+"""Apache Kafka and our broker give the same responses on Fetch sessions, limits and leader epochs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from kafkacore.record import read_batches
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 FIRST_BY_ID = 13
-NOBODY = UUID(int=4711)
+UNKNOWN_ID = UUID(int=4711)
 INITIAL, FINAL = 0, -1
 VALUE = b"x" * 100
-#: Versions that bring something; those between are the same.
+#: Versions that add something; the versions in between have the same content.
 VERSIONS = [4, 7, 9, 11, 12, 13, 16, 18]
 
 
 class Reader:
-    """One topic of three partitions on one broker, and Fetch requests of one version about it."""
+    """A topic of three partitions on one broker, and Fetch requests of one version for it."""
 
     def __init__(self, servers: str, version: int, asked: Line) -> None:
         self.servers, self.version, self._asked = servers, version, asked
@@ -60,7 +60,7 @@ class Reader:
         partition: dict[str, Any] | None = None,
         **more: Any,
     ) -> Any:
-        """Ask; what was answered, without what no two brokers have in common."""
+        """Send a Fetch request, and return the response without the fields that differ between brokers."""
         own_session = {} if self.version < 7 else {"session_id": self.session_id, "session_epoch": epoch}
         if session_id is not None:
             own_session["session_id"] = session_id
@@ -114,7 +114,7 @@ class Reader:
 
 
 def sessions(reader: Reader) -> list[Any]:
-    """A session's life."""
+    """Return the responses to all requests of a session."""
     said = [reader.fetch(INITIAL, (0, 1), (1, 0), (2, 1))]
     said.append(reader.fetch(1, (1, 1)))
     said.append(reader.fetch(2))
@@ -140,7 +140,7 @@ def sessions(reader: Reader) -> list[Any]:
 
 
 def one_by_one(reader: Reader) -> list[Any]:
-    """Limits, epochs, and what is not there; without a session."""
+    """Check limits, epochs and missing topics and partitions, without a session."""
     reader.write(0, 1, 2, count=3)
     whole = ((0, 0), (1, 2), (2, 4))
     said = [reader.fetch(FINAL, *whole, max_bytes=size) for size in (1, 200, 400, 1 << 20)]
@@ -148,8 +148,8 @@ def one_by_one(reader: Reader) -> list[Any]:
         said.append(reader.fetch(FINAL, *whole, partition={"partition_max_bytes": size}))
     said.append(reader.fetch(FINAL, *whole, isolation_level=1))
     said.append(reader.fetch(FINAL, (0, 5), (1, -1), (7, 0), (2, 0)))
-    said.append(reader.fetch(FINAL, (0, 0), topic=NOBODY))
-    said.append(reader.fetch(FINAL, (0, 0), topic="nobody"))
+    said.append(reader.fetch(FINAL, (0, 0), topic=UNKNOWN_ID))
+    said.append(reader.fetch(FINAL, (0, 0), topic="unknown"))
     said.append(reader.fetch(FINAL, (0, 0), (0, 3)))
     said.append(reader.fetch(FINAL))
     if reader.version >= 9:

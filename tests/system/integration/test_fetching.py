@@ -1,5 +1,6 @@
-"""What our consumer costs Apache Kafka, by what is sent and by the kernel's tables: fetch sessions of many
-partitions, sockets, topics that are made anew.
+"""The number of requests, sockets and sessions that our consumer uses on Apache Kafka.
+
+The tests cover fetch sessions of many partitions, and topics that are recreated.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.fetch import FetchRequest
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-#: Apache Kafka takes half a minute to make a thousand on a busy machine.
+#: Apache Kafka needs half a minute to create a thousand partitions on a busy machine.
 MANY = 1000
 
 
@@ -28,7 +29,7 @@ def new_topic(servers: str, partitions: int = 1, name: str = "") -> str:
     topic = name or f"fetching-{uuid.uuid4().hex[:8]}"
     with KafkaAdminClient(bootstrap_servers=servers) as admin:
         admin.create_topics([NewTopic(topic, partitions, 1)])
-    # Once every partition is led: whoever joined a group before would do so again.
+    # Wait until every partition has a leader: a group member that joined earlier would have to rejoin.
     with KafkaConsumer(bootstrap_servers=servers) as consumer:
         places = [TopicPartition(topic, number) for number in range(partitions)]
         assert len(consumer.end_offsets(places, timeout_ms=BUDGET_MS)) == partitions
@@ -36,7 +37,7 @@ def new_topic(servers: str, partitions: int = 1, name: str = "") -> str:
 
 
 def poll_until(consumer: KafkaConsumer, condition: Callable[[], bool]) -> list[Any]:
-    """Records until ``condition()``."""
+    """Poll until ``condition()`` holds, and return the records."""
     records: list[Any] = []
 
     def step() -> None:
@@ -48,7 +49,7 @@ def poll_until(consumer: KafkaConsumer, condition: Callable[[], bool]) -> list[A
 
 
 def fetches_of(consumer: KafkaConsumer, monkeypatch: pytest.MonkeyPatch) -> list[FetchRequest]:
-    """The Fetch requests that it sends from now on."""
+    """Return a list that collects the Fetch requests of the consumer from now on."""
     sent: list[FetchRequest] = []
     send = consumer._engine.client.send
 
@@ -62,7 +63,7 @@ def fetches_of(consumer: KafkaConsumer, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 def named(request: FetchRequest) -> list[tuple[int, int]]:
-    """Partition and offset of what a request names."""
+    """Return the partitions and offsets that a request contains."""
     return [(each.partition, each.fetch_offset) for topic in request.topics for each in topic.partitions]
 
 
@@ -99,7 +100,7 @@ def test_later_requests_of_many_partitions_name_only_the_one_that_changed(
 
 
 def sockets_to(port: int) -> int:
-    """How many of this process's sockets are connected to ``port``."""
+    """Return how many of this process's sockets are connected to ``port``."""
     inodes = set()
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
@@ -131,7 +132,7 @@ def test_one_broker_costs_a_group_member_two_sockets_and_none_before_they_are_ne
         assert sockets_to(port) == before + 2
         figures = consumer.metrics()["consumer-metrics"]
         assert figures["connection-count"] == 2
-        # One more: the address that was given, before the cluster was known.
+        # One more: the connection to the bootstrap server, before the cluster is known.
         assert figures["connection-creation-total"] <= 3
         of_group = consumer.metrics()["consumer-coordinator-metrics"]
         assert of_group["assigned-partitions"] == 2
@@ -174,7 +175,7 @@ def recreate(servers: str, topic: str) -> None:
 
 
 def values_of(consumer: KafkaConsumer, count: int) -> list[bytes]:
-    """The next ``count`` values."""
+    """Return the next ``count`` values."""
     values: list[bytes] = []
     eventually(
         lambda: len(values) >= count,
@@ -227,5 +228,5 @@ def test_consumer_may_begin_a_while_ago(request: pytest.FixtureRequest, broker: 
     with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="by_duration:PT90M") as consumer:
         consumer.assign([TopicPartition(name, 0) for name in (topic, empty, old)])
         assert values_of(consumer, 2) == [b"1 hours ago", b"0 hours ago"]
-        # Nothing in there is so young: they begin at their ends.
+        # They have no record within the duration, so that the consumer starts at their ends.
         assert [consumer.position(TopicPartition(name, 0)) for name in (empty, old)] == [0, 1]

@@ -1,5 +1,6 @@
-"""A byte that flips in a closed segment of our broker, which sends files without reading them, as Kafka does:
-the consumer refuses the batch, says where, and can go on behind it.
+"""The consumer rejects a batch with a flipped byte, names its offset, and can seek past it.
+
+The byte is in a closed segment of our broker, which sends files without reading them, as Kafka does.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HEADER, CRC, ATTRIBUTES, LAST_DELTA = 61, 17, 21, 23
 
 
 class Batch(NamedTuple):
-    """Where a batch lies in its file, and its offsets."""
+    """Position and size of a batch in its file, with its first and last offsets."""
 
     position: int
     size: int
@@ -43,7 +44,7 @@ def batches_of(file: Path) -> Iterator[Batch]:
 
 
 def flip(file: Path, position: int) -> None:
-    """One bit, in the file that the broker has open."""
+    """Flip one bit of the file that the broker has open."""
     with file.open("r+b") as stream:
         stream.seek(position)
         (byte,) = stream.read(1)
@@ -58,7 +59,7 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 
 def write(broker: EmbeddedBroker, topic: str, codec: str | None) -> None:
-    """Batches of ten records, whose values are their offsets."""
+    """Write batches of ten records, whose values are their offsets."""
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, compression_type=codec) as producer:
         for first in range(0, RECORDS, EACH):
             values = [b"%d " % number * 10 for number in range(first, first + EACH)]
@@ -67,7 +68,7 @@ def write(broker: EmbeddedBroker, topic: str, codec: str | None) -> None:
 
 
 def read(consumer: KafkaConsumer, found: list[int], end: int) -> None:
-    """Offsets, up to where nothing is left or something is wrong."""
+    """Collect the offsets of the records up to ``end``, or to the first error."""
 
     def step() -> None:
         for records in consumer.poll(timeout_ms=200).values():
@@ -87,7 +88,7 @@ def test_flipped_byte_is_refused_with_its_place_and_what_is_behind_it_can_be_rea
     java_peer.create_topic(broker.bootstrap_servers, topic, 1)
     write(broker, topic, codec)
     closed, *others = sorted(broker.data_dir.glob(f"{topic}-0/*.log"))
-    assert others, "the segment is not closed"
+    assert others, "the topic has no closed segment"
     batches = list(batches_of(closed))
     bad = batches[len(batches) // 2]
     flip(closed, bad.position + place % bad.size)

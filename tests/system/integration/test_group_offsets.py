@@ -1,6 +1,7 @@
-"""Offsets of groups on Apache Kafka 4.3.1 and on our broker: each client reads what the others commit, a
-restarted consumer goes on where the last one was; on Apache Kafka a transaction commits for a member of the
-group and for nobody else.
+"""Offsets of groups on Apache Kafka 4.3.1 and on our broker.
+
+Each client reads what the others commit, and a restarted consumer resumes where the last one stopped. On
+Apache Kafka, a transaction commits only for a current member of the group.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 RECORDS = 20
 _names = itertools.count(1)
-#: Partition → offset, note, leader epoch.
+#: Partition → offset, metadata, leader epoch.
 Offsets = dict[int, tuple[int, str, int]]
 
 
@@ -36,7 +37,7 @@ with_transactions = pytest.mark.parametrize("broker", ["apache_kafka"], indirect
 
 @pytest.fixture(params=["apache_kafka", "our_broker"])
 def broker(request: pytest.FixtureRequest) -> Broker:
-    """Each of the two; ours has no transactions."""
+    """Return each broker in turn; ours does not support transactions."""
     found: Broker = request.getfixturevalue(request.param)
     return found
 
@@ -60,7 +61,7 @@ def make_consumer(kafka: Broker, *topics: str, group_id: str, **settings: Any) -
 
 
 def read_all(consumer: KafkaConsumer, count: int) -> list[bytes]:
-    """Values of ``count`` records, which are all that there are."""
+    """Return the values of ``count`` records, after a check that there are no more."""
     found: list[bytes] = []
 
     def step() -> None:
@@ -117,8 +118,9 @@ class Java:
 
 
 class Confluent:
-    """librdkafka. Its notes end with a zero byte, and it reads past the end of those that do not, so notes
-    are not read; neither are leader epochs, which it does not show.
+    """librdkafka. Its tests ignore the metadata of commits, and leader epochs, which it does not return.
+
+    It ends metadata with a zero byte, and reads past the end of metadata without one.
     """
 
     def __init__(self, servers: str) -> None:
@@ -170,7 +172,7 @@ def test_each_client_reads_what_the_others_commit(broker: Broker, java_peer: Jav
     assert ours.committed("of-java", topic) == with_epoch
 
 
-# ---- Going on ----------------------------------------------------------------------------------------------
+# ---- Resuming ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour(
@@ -259,7 +261,7 @@ def test_offset_behind_an_open_transaction_is_waited_for(broker: Broker, topic: 
         producer.init_transactions()
         producer.begin_transaction()
         producer.send_offsets_to_transaction({place: OffsetAndMetadata(4)}, consumer.group_metadata())
-        # The first of them may not even have found the coordinator in its time.
+        # The first attempts may time out before they have found the coordinator.
         cause = ""
 
         def step() -> None:
@@ -336,7 +338,7 @@ def test_transaction_commits_for_a_member_and_not_for_one_who_was_thrown_out(
         assert (stale.group_id, stale.generation_id > 0, stale.member_id != "") == (group, True, True)
         consumer.unsubscribe()
         producer.begin_transaction()
-        producer.send(output, b"of one who has left")
+        producer.send(output, b"of a former member")
         with pytest.raises((CommitFailedError, UnknownMemberIdError)):
             producer.send_offsets_to_transaction({places[0]: OffsetAndMetadata(1)}, stale)
         producer.abort_transaction()

@@ -1,6 +1,4 @@
-"""Our consumers in a group on Apache Kafka when a member stands still, is bounced, or many come and go at
-once.
-"""
+"""Our consumers on Apache Kafka when a member is paused or restarted, or when many come and go at once."""
 
 from __future__ import annotations
 
@@ -39,13 +37,13 @@ def test_member_that_stood_still_too_long_is_fenced(
     with made_group(apache_kafka, java_peer, tmp_path, f"stopped-{protocol}", protocol) as group:
         group.options = {"session_timeout_ms": SHORT_SESSION_MS}
         with group.writing():
-            # Between a record and its commit it works for so long that it is stopped there.
+            # The member works long between a record and its commit, so that it is probably paused there.
             stopped = group.join("kafkacore", work_s=0.4)
             other = group.join("kafkacore", session_timeout_ms=int(2 * BUDGET_MS))
             group.await_stable()
 
             def was_refused() -> bool:
-                """Whether it was stopped between a record and its commit, and the late commit was refused."""
+                """Return whether the pause fell between a record and its commit, which was rejected."""
                 before, after = stand_still(group, stopped, other)
                 if before[-1] == "committing":
                     return False
@@ -58,9 +56,10 @@ def test_member_that_stood_still_too_long_is_fenced(
 
 
 def stand_still(group: MixedGroup, stopped: Member, other: Member) -> tuple[list[str], list[str]]:
-    """Stop a member until the other one has all; the kinds of its events before and since.
+    """Pause a member until the other one owns all partitions.
 
-    A machine that is busy may stop it elsewhere than between a record and its commit.
+    Return the kinds of its events before and since. A busy machine may pause it at another point than between
+    a record and its commit.
     """
     stopped.await_event(lambda event: event.kind == "records", since=len(stopped.events))
     heard = len(other.events)
@@ -78,7 +77,7 @@ def test_static_member_bounced_within_its_session_causes_no_rebalance(
     apache_kafka: ApacheKafka, java_peer: JavaPeer, tmp_path: Path, how: str
 ) -> None:
     with made_group(apache_kafka, java_peer, tmp_path, f"bounced-{how}", "range") as group:
-        # However long the start of a process takes, the session does not end meanwhile.
+        # The session does not expire even if a process is slow to start.
         group.options = {"session_timeout_ms": int(10 * BUDGET_MS)}
         with group.writing():
             members = [group.join("kafkacore", instance=f"i{number}") for number in range(3)]

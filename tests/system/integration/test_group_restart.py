@@ -1,4 +1,4 @@
-"""A killed broker comes back with its groups: members go on in their generation, static ones as well."""
+"""A killed broker restarts with its groups: members, also static ones, keep their generation."""
 
 from __future__ import annotations
 

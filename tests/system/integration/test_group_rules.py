@@ -1,4 +1,4 @@
-"""Groups by raw requests to Apache Kafka and to our broker: both tell the same story, answer by answer."""
+"""Groups by raw requests to Apache Kafka and to our broker: all responses are the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BOTH = (("roundrobin", b"rr"), ("range", b"meta"))
 
 
 def stable(group: RawGroup, *names: str, instances: bool = False, version: int = 9) -> None:
-    """Members that have joined one after the other, and have an assignment each."""
+    """Return members that have joined one after the other, and have an assignment each."""
     for number, name in enumerate(names):
         before = names[:number]
         how = {"version": version}
@@ -57,7 +57,7 @@ def one_life(group: RawGroup) -> None:
 
 
 def refusals(group: RawGroup) -> None:
-    group.join("a", member_id="nobody")
+    group.join("a", member_id="unknown")
     group.join("a", session_ms=499)
     group.join("a", kind="")
     group.join("a", protocols=())
@@ -66,7 +66,7 @@ def refusals(group: RawGroup) -> None:
     group.join("b", protocols=(("other", b""),))
     group.join("a", protocols=(("other", b""),))
     group.sync("a", generation_id=9)
-    group.sync("nobody")
+    group.sync("unknown")
     group.sync("a", protocol_name="other")
     group.sync("a", protocol_type="other")
     group.sync("a", protocol_name=None)
@@ -74,13 +74,13 @@ def refusals(group: RawGroup) -> None:
     group.sync("a", group_id="")
     group.sync("a", group_id="no group of mine")
     group.beat("a", generation_id=9)
-    group.beat("nobody")
+    group.beat("unknown")
     group.beat("a", group_id="")
     group.beat("a", group_id="no group of mine")
     group.beat("a", group_instance_id="x")
-    group.leave(("nobody", None))
-    group.leave(("", "nobody"), ("", None))
-    group.leave(("nobody", None), version=2)
+    group.leave(("unknown", None))
+    group.leave(("", "unknown"), ("", None))
+    group.leave(("unknown", None), version=2)
     group.leave(("a", None), group_id="no group of mine")
     group.leave(("a", None), group_id="")
     group.delete("no group of mine", "no group of mine")
@@ -140,7 +140,7 @@ def static_members(group: RawGroup) -> None:
     group.join("a", instance_id="a", member_id="", version=8)
     group.join("b", instance_id="b", member_id="", version=5)
     group.describe()
-    group.leave((old, "b"), ("", "nobody"), ("", "a"))
+    group.leave((old, "b"), ("", "unknown"), ("", "a"))
     group.describe()
     group.beat("b", group_instance_id="b")
     group.leave(("", "b"))

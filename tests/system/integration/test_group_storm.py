@@ -1,4 +1,4 @@
-"""Twenty members that come at once, and half of them that go at once: the group settles, and soon."""
+"""A group becomes stable soon after twenty members join at once, and after half of them leave at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SESSION_TIMEOUT_MS = 30_000
 
 
 class Polled:
-    """A member that is polled by a thread of its own until it is told to go."""
+    """A member that is polled by a thread of its own."""
 
     def __init__(self, servers: str, group_id: str, strategy: str) -> None:
         self.consumer = KafkaConsumer(

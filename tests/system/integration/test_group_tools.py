@@ -1,4 +1,4 @@
-"""Kafka's tools for groups, and its producer and consumer that tell what they do, on both brokers."""
+"""Kafka's tools for groups, and its verifiable producer and consumer, on both brokers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def brokers(apache_kafka: ApacheKafka, our_groups: EmbeddedBroker, tools: JavaTo
 
 
 class Row(NamedTuple):
-    """Of what the tool prints of a group: a partition, its offsets, and whether it has an owner."""
+    """A line that the tool prints for a partition: its offsets, and whether it has an owner."""
 
     partition: int
     committed: str
@@ -44,15 +44,17 @@ class Row(NamedTuple):
 
 
 def rows(lines: list[str]) -> list[Row]:
-    """Of ``--describe``."""
+    """Parse the output of ``--describe``."""
     words = [line.split() for line in lines if line]
     assert words[0][:6] == ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
     return sorted(Row(int(row[2]), *row[3:6], is_owned=row[6] != "-") for row in words[1:])
 
 
 def groups_alike(brokers: BothBrokers, topic: str, java_peer: JavaPeer) -> tuple[str, str]:
-    """On both brokers a topic of two partitions with ten records each, and a group that has committed 4 and
-    7: how the tool is told of the group."""
+    """Create on both brokers a topic with a group, and return the tool's arguments for the group.
+
+    The topic has two partitions with ten records each. The group has committed the offsets 4 and 7.
+    """
     group = f"{topic}-group"
     for servers in brokers.servers:
         java_peer.create_topic(servers, topic, 2)
@@ -74,16 +76,16 @@ def test_groups_tool_lists_and_describes_a_group(brokers: BothBrokers, java_peer
     (state,) = (line.split() for line in brokers.same(GROUPS, "--describe", *name, "--state")[2:])
     assert (state[0], state[-2:]) == (name[1], ["Empty", "0"])
     assert len(brokers.same(GROUPS, "--describe", *name, "--members", "--verbose")) == 2
-    printed = brokers.both(GROUPS, "--describe", "--group", "nobody")
-    assert all("GroupIdNotFoundException: Group nobody not found." in one.out for one in printed)
+    printed = brokers.both(GROUPS, "--describe", "--group", "unknown")
+    assert all("GroupIdNotFoundException: Group unknown not found." in one.out for one in printed)
 
 
-#: One after the other: where to, and the offsets of both partitions then.
+#: In this order: the tool's argument, and the offsets of both partitions afterwards.
 RESETS = (
     ("--to-earliest", ["0", "0"]),
     ("--to-offset 99", ["10", "10"]),
     ("--shift-by -5", ["5", "5"]),
-    # T0 + 9 is the fifth record of partition 1; partition 0 goes on with T0 + 10.
+    # T0 + 9 is the fifth record of partition 1; the next one of partition 0 is T0 + 10.
     ("--to-datetime 2023-11-14T22:13:20.009", ["5", "4"]),
     ("--to-current", ["5", "4"]),
     ("--to-latest", ["10", "10"]),
@@ -116,20 +118,22 @@ def test_groups_tool_deletes_offsets_and_groups(brokers: BothBrokers, java_peer:
 
 
 def events(text: str, kind: str) -> list[dict[str, Any]]:
-    """What a verifiable client has told."""
+    """Return the events of one kind that a verifiable client has printed."""
     return [event for event in map(json.loads, text.splitlines()) if event["name"] == kind]
 
 
 def written_by_tool(servers: str, topic: str) -> list[dict[str, Any]]:
-    """Have 300 records written; what the producer told of them, but for the time. It tells in the background
-    and so cannot share a process with other tools."""
+    """Write 300 records, and return the events of the producer without their timestamps.
+
+    The tool prints from a background thread, so that it cannot share a process with other tools.
+    """
     options = ("--bootstrap-server", servers, "--topic", topic, "--max-messages", "300", "--acks", "-1")
     told = events(run_java(WRITER, *options).decode(), "producer_send_success")
     return [{key: value for key, value in event.items() if key != "timestamp"} for event in told]
 
 
 class RunningReader:
-    """A verifiable consumer as a process of its own."""
+    """A verifiable consumer in a process of its own."""
 
     def __init__(self, servers: str, topic: str) -> None:
         options = ("--bootstrap-server", servers, "--topic", topic, "--group-id", f"{topic}-group")
@@ -139,18 +143,18 @@ class RunningReader:
         self.said = ""
 
     def read_until_committed(self, offset: int) -> None:
-        """Until it has told that it has committed so far, which may take more than one commit."""
+        """Wait until the consumer has committed this offset, which may take more than one commit."""
         assert self._process.stdout is not None
         while not any(
             [place["offset"] for place in event["offsets"]] == [offset]
             for event in events(self.said, "offsets_committed")
         ):
             line = self._process.stdout.readline()
-            assert line, f"it ended, and told: {self.said}"
+            assert line, f"the consumer exited after this output: {self.said}"
             self.said += line.decode()
 
     def leave(self) -> None:
-        """By SIGTERM, as an operator ends it."""
+        """Stop the consumer with SIGTERM, as an operator would."""
         assert self._process.stdout is not None
         self._process.send_signal(signal.SIGTERM)
         self.said += self._process.stdout.read().decode()
@@ -218,7 +222,7 @@ def test_performance_tools_write_and_read(brokers: BothBrokers, java_peer: JavaP
 
 def test_java_consumer_of_the_new_protocol_fails_with_a_reason(brokers: BothBrokers) -> None:
     name = ("--topic", "new-protocol", "--group", "new-protocol")
-    # A consumer that waits instead of failing would end after the time-out, without that reason.
+    # A consumer that waited instead of failing would time out without this reason.
     protocol = ("--command-property", "group.protocol=consumer", "--timeout-ms", "60000")
     ours = brokers.servers[1]
     printed = brokers.run(ours, TOOLS + "consumer.ConsoleConsumer", *name, *protocol)

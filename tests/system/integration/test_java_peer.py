@@ -1,4 +1,4 @@
-"""The Java peer against Apache Kafka alone: what it reports is what it did, before it judges kafkacore."""
+"""The Java peer reports what it did, checked with Apache Kafka alone: other tests rely on it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_failed_command_says_why_and_the_next_one_works(
 ) -> None:
     with pytest.raises(JavaToolError, match="InvalidTopicException"):
         java_peer.create_topic(apache_kafka.bootstrap_servers, "no/such/name")
-    # Kafka's own test of the hash has it: UtilsTest.testMurmur2, "21" hashes to -973932308.
+    # From Kafka's UtilsTest.testMurmur2: "21" has the hash -973932308.
     assert java_peer.partitions_for_keys([b"21"], 1000) == [(-973932308 & 0x7FFFFFFF) % 1000]
 
 

@@ -1,4 +1,4 @@
-"""Apache Kafka's command-line tools against our broker, as an operator would run them."""
+"""Apache Kafka's command-line tools on our broker, as an operator would run them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
 def tool(broker: EmbeddedBroker, name: str, *args: str, stdin: bytes | None = None) -> list[str]:
-    """Run a tool against the broker; the lines that it printed."""
+    """Run a tool against the broker, and return the lines that it printed."""
     output = run_java(
         name, "--bootstrap-server", broker.bootstrap_servers, *args, stdin=stdin, timeout_s=2 * BUDGET_S
     )
@@ -27,13 +27,13 @@ def tool(broker: EmbeddedBroker, name: str, *args: str, stdin: bytes | None = No
 
 @pytest.fixture(scope="module")
 def tools() -> Iterator[JavaTools]:
-    """Tools that read no standard input, in one JVM."""
+    """Start a JVM for tools that do not read standard input."""
     with started_java_tools() as running:
         yield running
 
 
 def printed(tools: JavaTools, broker: EmbeddedBroker, name: str, *args: str) -> list[str]:
-    """Run a tool against the broker in the JVM of ``tools``; the lines that it printed."""
+    """Run a tool in the JVM of ``tools``, and return the lines that it printed."""
     done = tools.run(name, "--bootstrap-server", broker.bootstrap_servers, *args)
     assert done.status == 0, done
     return done.out.splitlines()

@@ -1,4 +1,4 @@
-"""A data folder that Apache Kafka has written, closed or killed: our broker goes on with it."""
+"""Our broker continues with the data folder of an Apache Kafka that was stopped or killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = 500
 
 
 class Folders(NamedTuple):
-    """Copies of Kafka's ``log.dirs``, and how many records each partition has there."""
+    """Copies of Kafka's ``log.dirs``, and the number of records in each partition there."""
 
     closed: Path
     killed: Path
@@ -31,7 +31,7 @@ class Folders(NamedTuple):
 
 
 def send(kafka: ApacheKafka, counts: dict[TopicPartition, int]) -> None:
-    """More records to each partition; their values are their offsets."""
+    """Send more records to each partition; their values are their offsets."""
     with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, compression_type="lz4") as producer:
         for tp in counts:
             for _ in range(LINES):
@@ -47,7 +47,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
         with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
             admin.create_topics([NewTopic(name, count, 1) for name, count in TOPICS.items()])
         send(kafka, counts)
-        # Each start begins a leader epoch.
+        # Each start begins a new leader epoch.
         kafka.restart()
         send(kafka, counts)
         kafka.stop()
@@ -85,7 +85,7 @@ def test_folder_of_apache_kafka_is_served_with_all_its_topics_and_records(folder
         with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
             for tp, count in counts.items():
                 assert producer.send(tp.topic, b"next", partition=tp.partition).get(BUDGET_S).offset == count
-    # What Kafka's controller knows is no topic, and nothing of ours.
+    # The topic of Kafka's controller is ignored, and its files stay unchanged.
     after = {path.name: path.read_bytes() for path in (folder / "__cluster_metadata-0").iterdir()}
     assert after == metadata_log
 

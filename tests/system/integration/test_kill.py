@@ -1,7 +1,7 @@
-"""SIGKILL of our broker in the middle of producing, 20 times: what was acknowledged is there, in order.
+"""SIGKILL of our broker during writes: each acknowledged record is there, in order.
 
-The ledger is what the producers' callbacks said. Two producers write at the same time: ours, which is not
-idempotent and may repeat a batch that it sent again, and librdkafka's idempotent one, which may not.
+The producers' callbacks record what was acknowledged. Two producers write at the same time: ours without
+idempotence, which may write a batch twice when it retries, and librdkafka's idempotent one, which may not.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 KILLS = 12
 PARTITIONS = 4
 SEED = 20_260_101
-#: At most so many records are acknowledged to each producer between a start of the broker and its end.
+#: Maximum records acknowledged to each producer between a start of the broker and its kill.
 ACKS_PER_LIFE = 200
 
 
 class Ledger:
-    """What one producer sent, and what it was told: number of a record → (partition, offset)."""
+    """The acknowledged records of one producer: number of a record → (partition, offset)."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -45,17 +45,17 @@ class Ledger:
 
 
 def value_of(number: int) -> bytes:
-    """The record of that number; some are large, so that a kill meets a half-written batch."""
+    """Return the value of a record; some are large, so that a kill can leave a half-written batch."""
     return b"%d " % number + b"x" * (20_000 if number % 97 == 0 else number % 200)
 
 
 def write_with_kafkacore(servers: str, topic: str, ledger: Ledger) -> None:
-    """Produce until told to stop; then wait for every answer."""
+    """Produce until ``ledger.stop`` is set, then wait for every response."""
     producer = kafkacore.KafkaProducer(
         bootstrap_servers=servers,
         acks="all",
         linger_ms=2,
-        # Without idempotence, one request at a time keeps the order through a retry.
+        # Without idempotence, only one request in flight keeps the order when a batch is retried.
         max_in_flight_requests_per_connection=1,
         retry_backoff_ms=20,
         reconnect_backoff_ms=20,
@@ -82,7 +82,7 @@ def write_with_kafkacore(servers: str, topic: str, ledger: Ledger) -> None:
 
 
 def write_with_librdkafka(servers: str, topic: str, ledger: Ledger) -> None:
-    """The same with an idempotent producer."""
+    """Produce with an idempotent producer until ``ledger.stop`` is set."""
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": servers,
@@ -120,7 +120,7 @@ def write_with_librdkafka(servers: str, topic: str, ledger: Ledger) -> None:
 
 
 def keep_crash(write: Callable[[str, str, Ledger], None], servers: str, topic: str, ledger: Ledger) -> None:
-    """Run ``write``; what it raises goes to the ledger, for the thread that waits for acknowledgements."""
+    """Run ``write``, and store its exception in the ledger for the thread that waits for acknowledgements."""
     try:
         write(servers, topic, ledger)
     except Exception as error:  # noqa: BLE001 - handed to the thread that waits
@@ -128,7 +128,7 @@ def keep_crash(write: Callable[[str, str, Ledger], None], servers: str, topic: s
 
 
 def kill_and_start(broker: EmbeddedBroker, ledgers: list[Ledger]) -> None:
-    """KILLS times: let each producer get some records acknowledged, then kill and start the broker."""
+    """KILLS times: wait until each producer has some acknowledgements, then kill and start the broker."""
     chance = random.Random(SEED)
     for life in range(KILLS):
         goals = [len(ledger.acknowledged) + chance.randint(1, ACKS_PER_LIFE) for ledger in ledgers]
@@ -176,7 +176,7 @@ class Run:
 
 
 def read_all(servers: str, topic: str) -> dict[int, list[Received]]:
-    """Every record of the topic, by partition."""
+    """Return every record of the topic, by partition."""
     consumer = kafkacore.KafkaConsumer(bootstrap_servers=servers)
     try:
         ends = consumer.end_offsets([kafkacore.TopicPartition(topic, number) for number in range(PARTITIONS)])
@@ -198,7 +198,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def numbers(records: list[Received]) -> list[int]:
-    """The records' numbers, after a check that their values are whole."""
+    """Return the records' numbers, after a check that their values are complete."""
     found = [int((record.value or b"").split()[0]) for record in records]
     assert [value_of(number) for number in found] == [record.value for record in records]
     return found
@@ -242,7 +242,7 @@ def test_idempotent_producer_wrote_each_record_once_and_in_order(run: Run) -> No
 def test_repeated_records_repeat_in_order(run: Run) -> None:
     for partition, records in run.logs["kafkacore"].items():
         written = numbers(records)
-        # A retry repeats what the log ended with; without the repeats, it is the order of sending.
+        # A retry repeats the end of the log. Without the repeats, the log has the order of sending.
         first = list(dict.fromkeys(written))
         assert first == list(range(partition, run.ledgers["kafkacore"].sent, PARTITIONS))
         assert sum(now <= before for before, now in pairwise(written)) <= 2 * KILLS

@@ -1,8 +1,8 @@
-"""Our idempotent producer while its broker is SIGKILLed and started again on its data: nothing that was
-acknowledged is lost, nothing is there twice, nothing changes places, each send is answered once.
+"""Our idempotent producer while its broker is SIGKILLed and restarted on its data.
 
-Read back by Kafka's Java consumer, judged by ``model.history``. A kill of the process alone takes nothing
-from the page cache, so that the promise can be kept by a single broker that does not fsync.
+No acknowledged record is lost, duplicated or reordered, and each send completes once. Kafka's Java consumer
+reads the topic, and ``model.history`` checks it. A kill of the process takes nothing from the page cache, so
+that a single broker without fsync can keep this guarantee.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from peers.java_peer import JavaPeer
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing import EmbeddedBroker, FaultProxy
 
-#: Apache Kafka needs some 2.5 s for a start, ours a fraction of one.
+#: Apache Kafka needs about 2.5 s for a start, ours a fraction of a second.
 KILLS = {"apache": dose(20, 50), "ours": dose(50, 200)}
-#: As many kills as fit.
+#: Time limit in seconds; fewer kills than KILLS may fit.
 KILLING_S = dose(8.0, 900.0)
-#: Whatever the machine: a run with fewer has shown nothing.
+#: A run with fewer kills shows nothing, however slow the machine is.
 LEAST_KILLS = dose(3, 50)
 SEGMENT_BYTES = 1 << 20
-#: So that a paused broker's requests end before it is killed.
+#: Short enough that requests to a paused broker time out before it is killed.
 SHORT_TIMEOUT_MS = 400
 
 Broker = ApacheKafka | EmbeddedBroker
@@ -40,7 +40,7 @@ Broker = ApacheKafka | EmbeddedBroker
 
 @pytest.fixture(params=["apache", "ours"])
 def killable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Broker]]:
-    """A broker of the test's own, and whose it is."""
+    """Start a broker for one test, and yield its name and the broker."""
     broker: Broker
     if request.param == "apache":
         properties = RESTARTS_SOON | {"log.segment.bytes": str(SEGMENT_BYTES)}
@@ -52,7 +52,7 @@ def killable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[s
 
 
 def log_by_java(java_peer: JavaPeer, servers: str, topic: str) -> list[LogRecord]:
-    """All records of the topic, as Kafka's own consumer reads them."""
+    """Return all records of the topic, read by Kafka's own consumer."""
     received = java_peer.consume(servers, topic, None, timeout_ms=dose(30_000, 120_000))
     return [LogRecord(each.partition, each.offset, each.value or b"") for each in received]
 
@@ -96,7 +96,7 @@ def test_idempotent_producer_keeps_its_word_through_kills_of_its_broker(
 
 @dataclass
 class PausedBeforeItIsKilled:
-    """A broker that stands still for longer than a request may take; its log may get what is sent again."""
+    """A broker that is paused longer than a request may take, so that it may receive retries."""
 
     broker: EmbeddedBroker
     chance: random.Random
@@ -110,7 +110,7 @@ class PausedBeforeItIsKilled:
             SYSTEM_CLOCK.sleep_ms(self.chance.uniform(0, 2.5 * SHORT_TIMEOUT_MS))
             if self.chance.random() < 0.5:
                 os.kill(self.broker.pid, signal.SIGKILL)
-        # The others were let go on, and had time for a part of what waited for them.
+        # If the broker was only paused, it now has time for some of the requests that arrived meanwhile.
         SYSTEM_CLOCK.sleep_ms(self.chance.uniform(0, 20))
         self.broker.kill()
 
@@ -120,7 +120,7 @@ class PausedBeforeItIsKilled:
 
 @dataclass
 class KilledBehindASlowLink:
-    """Requests and answers are on their way for longer, and in pieces, when the broker is killed."""
+    """A broker behind a proxy that delays and splits requests and responses."""
 
     broker: EmbeddedBroker
     chance: random.Random

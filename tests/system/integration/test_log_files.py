@@ -1,4 +1,7 @@
-"""Segment files of Apache Kafka, read without it: the rows that a consumer gets, what Kafka's tool says."""
+"""Segment files of Apache Kafka, read without a broker, give the rows that a consumer reads.
+
+Our dump of the files agrees with Kafka's own tool.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def new_topic(kafka: ApacheKafka, peer: JavaPeer, **configs: str) -> str:
 
 
 def consumed(kafka: ApacheKafka, topic: str, isolation: str = "read_uncommitted") -> list[dict[str, object]]:
-    """What our consumer gets of the topic, which is held against Java's elsewhere."""
+    """Return the rows that our consumer reads; other tests compare it with Java's."""
     place = TopicPartition(topic, 0)
     found = []
     with KafkaConsumer(
@@ -55,7 +58,7 @@ def consumed(kafka: ApacheKafka, topic: str, isolation: str = "read_uncommitted"
 
 
 def await_the_last_marker(kafka: ApacheKafka, topic: str) -> None:
-    """A commit is promised before its marker is in the log of every partition."""
+    """Wait for the marker in the log: a commit is acknowledged before all markers are written."""
     place = TopicPartition(topic, 0)
     isolations = ("read_uncommitted", "read_committed")
     with contextlib.ExitStack() as stack:
@@ -74,7 +77,7 @@ def read(kafka: ApacheKafka, topic: str, **options: object) -> list[dict[str, ob
 
 @pytest.fixture(scope="module")
 def topic(apache_kafka: ApacheKafka, java_peer: JavaPeer) -> str:
-    """All codecs, in small batches and large ones, over several segments."""
+    """Write all codecs, in small batches and large ones, over several segments."""
     name = new_topic(apache_kafka, java_peer)
     samples = edge_samples(1) + sized_samples((1, 1_000, 50_000, 300_000)) + edge_samples(1) * 20
     for codec in CODECS:
@@ -141,7 +144,7 @@ def test_transactions_are_read_as_a_consumer_reads_them(
         assert committed == consumed(apache_kafka, name, "read_committed")
         assert len(committed) == 1 + 8 * 3
         assert read(apache_kafka, name, maxBytesPerPartition=target) == consumed(apache_kafka, name)
-    # One that is open keeps back what comes behind it.
+    # An open transaction holds back the records after it.
     producers[0].begin_transaction()
     producers[0].send(name, b"open")
     producers[0].flush()
@@ -190,6 +193,6 @@ def read_alike(kafka: ApacheKafka, topic: str, isolation: str) -> bool:
 
 
 def state(kafka: ApacheKafka, topic: str) -> list[tuple[str, int, int]]:
-    """What tells whether files have been changed."""
+    """Return names, inodes and sizes of the files, which change when the cleaner works."""
     files = sorted(kafka.segments_dir.glob(f"{topic}-0/*.log"))
     return [(file.name, file.stat().st_ino, file.stat().st_size) for file in files]

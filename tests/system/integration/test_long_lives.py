@@ -1,7 +1,7 @@
-"""Clients of ours that live through what changes under them, on either broker.
+"""Our clients keep working while topics and brokers change, on either broker.
 
-A reader that goes on while Java writes, a topic that is deleted and made again, a reader of Arrow columns
-that has to stop at an exact offset, a broker that is killed.
+The tests cover a reader while Java writes, a topic that is deleted and recreated, a reader of Arrow columns
+that must stop at an exact offset, and a broker that is killed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 @pytest.fixture(params=["apache-kafka", "ours"])
 def servers(request: pytest.FixtureRequest) -> str:
-    """Each broker in turn."""
+    """Return the address of each broker in turn."""
     name = "apache_kafka" if request.param == "apache-kafka" else "our_broker"
     broker: ApacheKafka | EmbeddedBroker = request.getfixturevalue(name)
     return broker.bootstrap_servers
@@ -35,7 +35,7 @@ def test_consumer_follows_while_java_goes_on_writing(servers: str, java_peer: Ja
     try:
         consumer.assign(partitions)
         for turn in range(8):
-            # One partition at a time: the others stay in the fetch session without being named again.
+            # Write one partition at a time: the others stay in the fetch session without being sent again.
             samples = [Sample(b"%d %d" % (turn, number), None, turn % 3, T0) for number in range(20)]
             java_peer.produce(servers, "followed", samples)
             assert next_values(consumer, 20) == [sample.value for sample in samples]
@@ -45,7 +45,7 @@ def test_consumer_follows_while_java_goes_on_writing(servers: str, java_peer: Ja
 
 
 def next_values(consumer: KafkaConsumer, count: int) -> list[bytes | None]:
-    """Values of the next ``count`` records."""
+    """Return the values of the next ``count`` records."""
     values: list[bytes | None] = []
 
     def step() -> None:
@@ -62,7 +62,7 @@ def test_producer_goes_on_when_a_topic_was_made_again(servers: str, java_peer: J
         assert producer.send("again", b"first life").get(timeout=BUDGET_S).offset == 0
         java_peer.delete_topic(servers, "again")
         java_peer.create_topic(servers, "again")
-        # The producer still holds the id of the topic that is gone.
+        # The producer still has the id of the deleted topic.
         assert producer.send("again", b"second life").get(timeout=BUDGET_S).offset == 0
     assert [record.value for record in java_peer.consume(servers, "again", 1)] == [b"second life"]
 
@@ -127,7 +127,7 @@ def test_aborted_transactions_are_left_out_when_reading_committed(
     try:
         consumer.assign([TopicPartition("committed", 0)])
         assert next_values(consumer, 6) == [b"commit 0"] * 3 + [b"commit 3"] * 3
-        # Past the last marker, which is no record.
+        # After the last marker, which is not a record.
         assert consumer.position(TopicPartition("committed", 0)) == 16
     finally:
         consumer.close()

@@ -1,4 +1,4 @@
-"""Members of a group that end in every way there is: nothing of them stays, and the group hears of it."""
+"""However a member of a group ends, it leaves no threads or descriptors, and leaves its group."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError
 
-#: Much longer than a test waits: one that had left without a word would keep its partitions for so long.
+#: Much longer than a test waits: a member that does not send LeaveGroup keeps its partitions this long.
 SESSION_MS = int(10 * BUDGET_MS)
-#: A member that says what happens to it, and works until it is told to end.
+#: Program of a member that runs ``body``.
 MEMBER = """
 import sys
 from kafkacore import KafkaConsumer
@@ -56,7 +56,7 @@ def member(apache_kafka, topic: str, group: str, **settings: object) -> KafkaCon
 
 
 def read(consumer: KafkaConsumer, count: int) -> int:
-    """Poll until ``count`` records have come; how many have."""
+    """Poll until at least ``count`` records have arrived, and return their number."""
     got: list[int] = []
 
     def poll() -> None:
@@ -67,7 +67,7 @@ def read(consumer: KafkaConsumer, count: int) -> int:
 
 
 def held() -> tuple[int, int, int]:
-    """Descriptors, threads of Python, threads of the machine; without those of what is garbage."""
+    """Return the number of descriptors, Python threads and OS threads, after a garbage collection."""
     gc.collect()
     return (
         len(os.listdir("/proc/self/fd")),
@@ -77,8 +77,8 @@ def held() -> tuple[int, int, int]:
 
 
 def live(apache_kafka, topic: str, number: int) -> None:
-    """One life; every second one ends without a close."""
-    # Each in a group of its own: who left without a word keeps its partitions for a session.
+    """Run one member; every second one ends without a close."""
+    # Each member needs its own group: one that does not send LeaveGroup keeps its partitions for a session.
     consumer = member(apache_kafka, topic, f"lives-{number}")
     assert read(consumer, 1) > 0
     if number % 2:
@@ -97,7 +97,7 @@ def test_lives_leave_neither_descriptors_nor_threads(apache_kafka, topic):
     before = held()
     for number in range(lives):
         live(apache_kafka, topic, number)
-    # The thread of one that nobody closed ends by itself, and nobody waits for it.
+    # The thread of a member that was not closed exits by itself some time later.
     eventually(lambda: not any(map(operator.gt, held(), before)), lambda: (held(), before))
 
 
@@ -142,7 +142,7 @@ def heartbeats_of(consumer: KafkaConsumer) -> float:
 
 @pytest.mark.kafka("KafkaConsumerTest.testCloseInterrupt")
 def test_interrupted_member_closes_at_any_moment(apache_kafka, topic, tmp_path):
-    """Ctrl-C while it joins, reads or commits: it leaves, and the next one need not wait for its session."""
+    """On Ctrl-C at any moment, a member leaves: the next one need not wait for its session."""
     body = (
         "print('begun', flush=True)\n"
         "try:\n"
@@ -160,7 +160,7 @@ def test_interrupted_member_closes_at_any_moment(apache_kafka, topic, tmp_path):
 
 
 def interrupt(apache_kafka, topic: str, body: str, after_ms: float, errors: Path) -> None:
-    """Have a member live for ``after_ms``, and end by SIGINT."""
+    """Run a member for ``after_ms``, then stop it with SIGINT."""
     # fmt: off
     with errors.open("w") as written, subprocess.Popen(
         [sys.executable, "-c", MEMBER.format(body=body, session_ms=SESSION_MS),

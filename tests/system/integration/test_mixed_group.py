@@ -1,8 +1,8 @@
-"""One group of our consumers, Java's, confluent's, kafka-python's and aiokafka's on Apache Kafka and on our
-broker, under joins, leaves and SIGKILLs: every partition has one owner at a time, nothing is skipped, repeats
-begin at the last commit.
+"""A group of our consumers and those of Java, confluent, kafka-python and aiokafka, on both brokers.
 
-``model.group_history`` judges what the members report. It is shown planted faults first.
+Members join, leave and are killed. Every partition has one owner at a time, no record is skipped, and
+repeated records start at the last commit. ``model.group_history`` checks what the members report, and is
+itself validated with planted faults.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from peers.mixed_group import CLIENTS, MixedGroup
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 8
-#: Joins, leaves and kills, of each protocol.
+#: Number of joins, leaves and kills for each protocol.
 EVENTS = dose(8, 100)
-#: Of the broker.
+#: Number of kills of the broker.
 BROKER_KILLS = dose(2, 50)
 PROTOCOLS = list(CLIENTS) if IS_FULL else ["range", "cooperative-sticky"]
 BROKERS = ["Apache Kafka", "our broker"]
-#: How a member may break its word, and a word of what is said of it.
+#: A fault planted in a member, and a part of what the checker must report.
 PLANTED = [("no revoke", "was assigned"), ("commit first", "commits"), ("skip", "processed")][: dose(1, 3)]
 
 Made = Callable[..., MixedGroup]
@@ -39,7 +39,7 @@ Made = Callable[..., MixedGroup]
 def mixed_group(
     apache_kafka: ApacheKafka, our_groups: EmbeddedBroker, java_peer: JavaPeer, tmp_path: Path
 ) -> Made:
-    """Makes a group on a topic of its own."""
+    """Return a function that creates a group on a topic of its own."""
     servers = dict(zip(BROKERS, (apache_kafka.bootstrap_servers, our_groups.bootstrap_servers), strict=True))
 
     def make(topic: str, protocol: str, broker: str = "Apache Kafka") -> MixedGroup:
@@ -85,7 +85,7 @@ def test_group_of_every_client_outlives_kills_of_our_broker(java_peer: JavaPeer,
                     group.join(client)
                 for _ in range(BROKER_KILLS):
                     group.await_stable()
-                    # Not a wait for something: the moment of the kill is what is drawn.
+                    # A random time before the kill, not a wait for a condition.
                     threading.Event().wait(chance.uniform(0.0, 1.0))
                     broker.kill()
                     broker.start()
@@ -113,7 +113,7 @@ def test_judge_sees_a_planted_fault(mixed_group: Made, bug: str, sentence: str) 
         with group.writing():
             first = group.join("kafkacore", bug=bug)
             first.await_event(lambda event: event.kind == "committed")
-            # Once the other has partitions, the first one has lost them.
+            # When the other member has records, the first one has lost partitions.
             group.join("kafkacore").await_event(lambda event: event.kind == "records")
             first.await_event(lambda event: event.kind == "records", since=30)
         group.settle()

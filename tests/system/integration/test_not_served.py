@@ -1,4 +1,4 @@
-"""Transactions and the group protocol of KIP-848 on our broker: every client fails at once and says why."""
+"""On our broker, transactions and the KIP-848 group protocol fail at once with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same question about offsets, put to Apache Kafka and to our broker, has the same answer."""
+"""Requests about offsets get the same responses from Apache Kafka and from our broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 TOPIC = "asked-about"
 GROUP = "asked-group"
 OFFSETS_TOPIC = "__consumer_offsets"
-NOBODY = UUID(int=77)
+UNKNOWN_ID = UUID(int=77)
 
 
 class Both:
@@ -37,7 +37,7 @@ class Both:
         self._brokers = [(theirs, topic_id(theirs)), (ours, topic_id(ours))]
 
     def answers(self, question: Callable[[Line, UUID], Any]) -> Any:
-        """What both say to ``question``, having failed the test if they differ."""
+        """Ask both brokers, and return their response after a check that it is the same."""
         theirs, ours = (question(*broker) for broker in self._brokers)
         assert ours == theirs
         return theirs
@@ -61,7 +61,7 @@ def both(apache_kafka: ApacheKafka, our_broker: EmbeddedBroker, java_peer: JavaP
 
 
 def wait_for_coordinator(broker: Line) -> None:
-    """Apache Kafka makes the topic a while after it was first asked for a coordinator, then loads it."""
+    """Wait until Apache Kafka has created and loaded its offsets topic, which the first lookup triggers."""
 
     def step() -> None:
         broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP]), 4)
@@ -81,7 +81,7 @@ def committed(
     note: str | None = "note",
     **fields: Any,
 ) -> dict[int, int]:
-    """Partition → error code of a commit."""
+    """Commit offsets, and return the error code of each partition."""
     named: dict[str, Any] = {"topic_id": uuid} if version >= 10 else {"name": topic}
     wanted = OffsetCommitRequest.OffsetCommitRequestTopic(
         partitions=[
@@ -101,7 +101,7 @@ def committed(
 
 
 def fetched(broker: Line, uuid: UUID, version: int, partitions: list[int] | None, group: str = GROUP) -> Any:
-    """(partition, offset, epoch, note, code) in order, and the group's code."""
+    """Return (partition, offset, epoch, metadata, code) in order, and the group's error code."""
     if version < 8:
         old = [OffsetFetchRequest.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=partitions or [])]
         request = OffsetFetchRequest(group_id=group, topics=None if partitions is None else old)
@@ -142,11 +142,11 @@ def test_commits_and_what_is_fetched_of_them(both: Both, version: int) -> None:
         {"offsets": {0: 1}, "note": "x" * 4096},
         {"offsets": {0: 1}, "note": "x" * 4097},
         {"offsets": {0: 1}, "note": None},
-        {"offsets": {0: 1}, "member_id": "nobody"},
+        {"offsets": {0: 1}, "member_id": "unknown"},
         {"offsets": {0: 1}, "generation_id_or_member_epoch": 0},
-        {"offsets": {0: 1}, "member_id": "nobody", "generation_id_or_member_epoch": 5},
+        {"offsets": {0: 1}, "member_id": "unknown", "generation_id_or_member_epoch": 5},
         {"offsets": {0: 1}, "group": "never-seen", "generation_id_or_member_epoch": 5},
-        {"offsets": {0: 1}, "group": "never-seen-either", "member_id": "nobody"},
+        {"offsets": {0: 1}, "group": "never-seen-either", "member_id": "unknown"},
         {"offsets": {0: 1}, "group": ""},
         {"offsets": {0: -5}, "group": "of-negative-offsets"},
         {"offsets": {}},
@@ -169,13 +169,13 @@ def test_static_member_that_nobody_knows(both: Both, version: int) -> None:
 @pytest.mark.parametrize("version", range(2, 11))
 def test_topic_that_is_not_there(both: Both, version: int) -> None:
     def commit(broker: Line, _: UUID) -> Any:
-        return committed(broker, NOBODY, version, {0: 1}, topic="not-there")
+        return committed(broker, UNKNOWN_ID, version, {0: 1}, topic="not-there")
 
     assert both.answers(commit) == {0: 100 if version >= 10 else 3}
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-@pytest.mark.parametrize("group", ["nobody", ""])
+@pytest.mark.parametrize("group", ["unknown", ""])
 def test_fetch_of_a_group_that_is_not_there(both: Both, version: int, group: str) -> None:
     code, _ = both.answers(lambda broker, uuid: fetched(broker, uuid, version, [0, 1], group))
     assert code == 0
@@ -184,7 +184,7 @@ def test_fetch_of_a_group_that_is_not_there(both: Both, version: int, group: str
 
 
 def test_fetch_by_ids_that_nobody_has(both: Both) -> None:
-    for unknown in (NOBODY, ZERO_UUID):
+    for unknown in (UNKNOWN_ID, ZERO_UUID):
         both.answers(lambda broker, _, unknown=unknown: fetched(broker, unknown, 10, [0]))
 
 

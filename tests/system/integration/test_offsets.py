@@ -1,4 +1,4 @@
-"""Offsets by timestamp: our broker and consumer give what Apache Kafka and its Java consumer give."""
+"""Offsets by timestamp: our broker and consumer give the offsets of Apache Kafka and its Java consumer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARTITIONS = 3
 
 
 def samples(codec: str) -> list[Sample]:
-    """Timestamps that mostly rise, with ties and steps back; partition 2 stays empty."""
+    """Return timestamps that mostly increase, with ties and steps back; partition 2 stays empty."""
     chance = random.Random(codec)
     times = [T0 + number * 10 + chance.randint(-40, 40) for number in range(300)]
     return [
@@ -25,7 +25,7 @@ def samples(codec: str) -> list[Sample]:
 
 
 def our_offsets(servers: str, topic: str, timestamps: list[int]) -> Offsets:
-    """What our consumer says of all partitions of the topic."""
+    """Return the offsets that our consumer reports for all partitions of the topic."""
     consumer = KafkaConsumer(bootstrap_servers=servers)
     partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     try:
@@ -48,7 +48,7 @@ def test_offsets_by_timestamp_are_apache_kafkas(
 ) -> None:
     topic = f"by-timestamp-{codec}"
     timestamps = [0, T0 - 50, *range(T0 - 45, T0 + 3_100, 37), T0 + 10_000]
-    # Small batches, so that looking inside a batch and across batches both happen.
+    # Small batches, so that a lookup must search inside a batch and across batches.
     config = {"batch.size": "600", "linger.ms": "5", "compression.type": codec}
     answers = []
     for servers in (apache_kafka.bootstrap_servers, our_broker.bootstrap_servers):

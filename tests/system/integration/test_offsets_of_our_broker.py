@@ -1,4 +1,4 @@
-"""Offsets in our broker: by Java's Admin client, and in files: Apache Kafka reads ours, and we read its."""
+"""Offsets in our broker, read by Java's Admin client and as files: each broker can read the other's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_admin_client_alters_lists_and_deletes_offsets(
     with pytest.raises(JavaToolError, match="UnknownTopicOrPartition"):
         java_peer.alter_group_offsets(servers, group, topic, {3: (1, "", -1)})
     with pytest.raises(JavaToolError, match="GroupIdNotFound"):
-        java_peer.delete_group_offsets(servers, "nobody", topic, [0])
+        java_peer.delete_group_offsets(servers, "unknown", topic, [0])
 
 
 def test_offsets_survive_a_restart_and_go_with_their_topic(java_peer: JavaPeer) -> None:

@@ -1,4 +1,4 @@
-"""``__consumer_offsets`` of Apache Kafka, read by our codec of its records."""
+"""Our codec reads the records of Apache Kafka's ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from kafkacore.structs import OffsetAndMetadata
 
 
 def pairs_of(servers: str, group: str, last: type) -> list[tuple[bytes, bytes | None]]:
-    """Keys and values of a group's records, once there is one whose key is of a kind.
+    """Return keys and values of a group's records, once there is a key of type ``last``.
 
-    A group that has begun anew, because its topic was not known at once, has several before it.
+    If the topic was not known at first, the group has rejoined, and several records come before it.
     """
     found: list[tuple[bytes, bytes | None]] = []
     with KafkaConsumer(
@@ -77,7 +77,7 @@ def test_what_apache_kafka_keeps_of_a_group_is_read(apache_kafka: ApacheKafka, j
     offset = records.decode_offset_commit(commit)
     assert (offset.offset, offset.leader_epoch, offset.metadata) == (42, 5, "a note")
     assert abs(SYSTEM_CLOCK.wall_ms() - offset.commit_timestamp) < BUDGET_MS
-    # What is written back is what was read, byte for byte and in the same versions.
+    # Our encoding equals the record that was read, byte for byte and in the same version.
     assert records.offset_commit(group, topic, 1, offset).value == commit
     assert records.group_metadata(group, generation).value == generations[-1]
     assert struct.unpack_from(">h", commit)[0] == records.OFFSET_COMMIT_VALUE_VERSION

@@ -1,4 +1,4 @@
-"""A client that takes our broker for one of Kafka 0.9 reads from it what is written today."""
+"""A client that takes our broker for Kafka 0.9 reads records of the current format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COUNT = 3000
 
 @pytest.mark.parametrize(
     ("codec", "fetch_bytes"),
-    # By the first no answer ends where a batch does; by the last one read has all there is.
+    # With the smallest size, no response ends at the end of a batch; with the largest, one holds all batches.
     [(None, 20_000), ("gzip", 20_000), ("snappy", 20_000), ("lz4", 20_000), (None, 1_000_000)],
 )
 def test_client_of_an_old_release_reads_all(

@@ -1,7 +1,7 @@
 """librdkafka before 2.11 compresses only for brokers that announce Produce 0 (KAFKA-18659).
 
-The shared environment has one confluent-kafka, a newer one. The old one is installed into a folder under
-``.cache`` and used in a process of its own.
+The shared environment has one newer confluent-kafka. The old one is installed into a folder under ``.cache``,
+and runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ for codec in codecs:
 
 
 def old_confluent_kafka() -> Path:
-    """The folder with the old wheel; installed by pip when missing."""
+    """Return the folder with the old package, which pip installs if it is missing."""
 
     def fill(folder: Path) -> None:
         command = [

@@ -1,4 +1,4 @@
-"""The partition of a key: ours is that of Kafka's producer, or records of one key would part ways."""
+"""Our partitioner gives the partitions of Kafka's producer; otherwise the records of a key would be split."""
 
 from __future__ import annotations
 

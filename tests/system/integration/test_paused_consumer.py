@@ -1,4 +1,4 @@
-"""A consumer that stands still past its session, on Apache Kafka: its partitions are another's by then."""
+"""A consumer that is paused for longer than its session loses its partitions, on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOPIC = "paused-consumer"
 
 
 class Member:
-    """The process; ``tell`` gives its answer to a step."""
+    """A consumer in a process of its own, which runs one step at a time."""
 
     def __init__(self, kafka: ApacheKafka, group: str) -> None:
         self.process = subprocess.Popen(
@@ -32,7 +32,7 @@ class Member:
             text=True,
         )
 
-    def tell(self, step: str) -> str:
+    def run_step(self, step: str) -> str:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{step}\n")
@@ -48,9 +48,9 @@ class Member:
 
 
 def reads_and_commits(member: Member) -> bool:
-    """Whether it commits what it reads. A slow machine may let its session expire in between."""
-    assert member.tell("read") == str(RECORDS - 4)
-    done = member.tell("commit")
+    """Return whether it commits what it reads. A slow machine may let its session expire in between."""
+    assert member.run_step("read") == str(RECORDS - 4)
+    done = member.run_step("commit")
     assert done in {"done", "CommitFailedError"}
     return done == "done"
 
@@ -64,7 +64,7 @@ def test_consumer_that_slept_past_its_session_is_fenced_and_its_late_commit_refu
     java_peer.produce(apache_kafka.bootstrap_servers, TOPIC, samples)
     sleeper = Member(apache_kafka, TOPIC)
     try:
-        assert sleeper.tell("read") == str(RECORDS)
+        assert sleeper.run_step("read") == str(RECORDS)
         with (
             paused(sleeper.process.pid),
             KafkaConsumer(
@@ -75,15 +75,15 @@ def test_consumer_that_slept_past_its_session_is_fenced_and_its_late_commit_refu
                 enable_auto_commit=False,
                 heartbeat_interval_ms=500,
                 max_poll_records=4,
-            ) as heir,
+            ) as successor,
         ):
-            eventually(lambda: heir.poll(timeout_ms=500), "the sleeper's session does not end")
-            heir.commit()
-            assert heir.committed(place) == 4
-        assert sleeper.tell("commit") == "CommitFailedError"
+            eventually(lambda: successor.poll(timeout_ms=500), "the sleeper's session does not end")
+            successor.commit()
+            assert successor.committed(place) == 4
+        assert sleeper.run_step("commit") == "CommitFailedError"
         with KafkaConsumer(bootstrap_servers=apache_kafka.bootstrap_servers, group_id=TOPIC) as reader:
             assert reader.committed(place) == 4
-        # It is a member again, and goes on behind what its heir has committed.
+        # It rejoins, and resumes after the offset that its successor committed.
         eventually(lambda: reads_and_commits(sleeper))
     finally:
         assert sleeper.end() == 0

@@ -1,4 +1,4 @@
-"""Apache Kafka tells which properties a broker has, and their defaults: ours knows each name."""
+"""Our broker knows the name of every broker property that Apache Kafka describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas of our broker as clients see them: in their figures, and by what others do meanwhile."""
+"""Quotas of our broker as clients see them, in their metrics and in the throughput of other clients."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 TOPIC = "limited"
 PARTITION = TopicPartition(TOPIC, 0)
 RECORDS, VALUE = 40, b"x" * 1000
-#: Above a quota of 20,000 bytes a second by itself, however slow the machine is. Who reads by such a quota is
-#: sent nothing that is larger than it, so that this has a topic of its own.
+#: Larger than a quota of 20,000 bytes per second, however slow the machine is. A reader with such a quota
+#: receives no larger batch, so these records need a topic of their own.
 LARGE, WRITTEN_ONLY = b"x" * 60_000, "written-only"
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
-    """Two samples of a second: a client that has sent three seconds' worth pauses for two."""
+    """Start a broker with two quota samples of a second.
+
+    A client that has sent data for three seconds pauses for two.
+    """
     limits = {
         "quota.window.num": 2,
         "quota.producer.overrides": "slow-writer=20000, producer-1=20000",
@@ -38,7 +41,7 @@ def figure(client: KafkaProducer | KafkaConsumer, name: str) -> float:
 
 
 def write(broker: EmbeddedBroker, client_id: str, user: str | None = None) -> float:
-    """One batch after the other; the longest throttling that the producer was told of."""
+    """Write one batch after the other, and return the longest throttle time that the producer reports."""
     with KafkaProducer(**broker.client_settings(user), client_id=client_id) as producer:
         producer.send(WRITTEN_ONLY, LARGE, partition=0).get(BUDGET_S)
         for _ in range(RECORDS):
@@ -47,7 +50,7 @@ def write(broker: EmbeddedBroker, client_id: str, user: str | None = None) -> fl
 
 
 def read(broker: EmbeddedBroker, client_id: str, user: str | None = None) -> float:
-    """All that there is; the longest throttling that the consumer was told of."""
+    """Read all records, and return the longest throttle time that the consumer reports."""
     with KafkaConsumer(
         **broker.client_settings(user), client_id=client_id, auto_offset_reset="earliest"
     ) as consumer:
@@ -90,12 +93,12 @@ def test_java_producer_is_told_of_its_throttling(broker: EmbeddedBroker, tmp_pat
     assert float(line.rsplit(":", 1)[1]) > 0
 
 
-# ---- By user -------------------------------------------------------------------------------------------
+# ---- By user -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def guarded() -> Iterator[EmbeddedBroker]:
-    """Two users by SASL, who call their clients alike."""
+    """Start a broker with two SASL users, who use the same client ids."""
     more = {"quota.window.num": 2, "security_protocol": "SASL_PLAINTEXT"}
     with EmbeddedBroker(users={"slow": "slow-5ecret", "other": "other-5ecret"}, **more) as started:
         yield started
@@ -117,7 +120,7 @@ def test_user_over_a_quota_that_was_set_at_run_time_pauses_and_another_user_does
     assert read(guarded, "same", "other") == 0
     guarded.kill()
     guarded.start()
-    # It is the user's, not the client's.
+    # The quota belongs to the user, not to the client id.
     assert write(guarded, "another name", "slow") > 0
     limit(producer_byte_rate=None)
     assert write(guarded, "same", "slow") == 0

@@ -1,5 +1,7 @@
-"""Our consumer with isolation_level="read_committed" before topics full of transactions of other clients: by
-records and by columns, in pieces of any size and from any offset it finds what Kafka's own consumer finds.
+"""Our consumer with isolation_level="read_committed" reads what Kafka's own consumer reads.
+
+The topics are full of transactions of other clients. The consumer reads records and columns, in pieces of any
+size and from any offset.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from kafkacore import KafkaConsumer, TopicPartition
 
 STEPS = dose(250, 2_000)
 
-#: (offset, value) by partition.
+#: Partition → (offset, value) of its records.
 Records = dict[int, list[tuple[int, bytes]]]
 
 
 @dataclass
 class Topic:
-    """A topic, and what Kafka's consumer finds in it."""
+    """A topic, and the records that Kafka's consumer reads from it."""
 
     servers: str
     name: str
@@ -73,7 +75,7 @@ def consumer_of(topic: Topic, **options: Any) -> KafkaConsumer:
 
 
 def read_until(consumer: KafkaConsumer, topic: Topic, poll: Callable[[], Records]) -> Records:
-    """All that ``poll`` gives until each position is at its end."""
+    """Poll until each position is at the end, and return the records."""
     read: Records = {number: [] for number in range(PARTITIONS)}
 
     def step() -> None:
@@ -120,7 +122,7 @@ def test_what_is_read_is_what_kafkas_consumer_reads(
 ) -> None:
     with consumer_of(topic, **SIZES[size]) as consumer:
         assert read_until(consumer, topic, lambda: poll(consumer, most)) == topic.records
-        # Behind the end there is nothing that may be seen, open transactions and those behind them included.
+        # Beyond this offset no record is visible: it is at or after an open transaction.
         assert poll(consumer, None) == {}
         assert {tp.partition: consumer.position(tp) for tp in topic.partitions} == topic.ends
 
@@ -186,7 +188,7 @@ def test_reading_may_begin_at_any_offset(topic: Topic) -> None:
 
 
 def test_read_uncommitted_sees_what_was_aborted(topic: Topic) -> None:
-    """The same topic: that the others see less is the isolation level's doing."""
+    """Check that the missing records are due to the isolation level."""
     with KafkaConsumer(bootstrap_servers=topic.servers, auto_offset_reset="earliest") as consumer:
         consumer.assign(topic.partitions)
         read = read_until(consumer, topic, lambda: polled(consumer, None))

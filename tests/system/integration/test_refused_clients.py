@@ -1,4 +1,7 @@
-"""Clients of our broker with just the rights that they need, and without: each gets on, or says why not."""
+"""Clients of our broker with exactly the permissions that they need, and without any.
+
+Each client works, or reports the missing permission.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from kafkacore.broker.process.server import KafkaBroker
 SAMPLES = [Sample(b"value %d" % number, b"key", 0, T0 + number) for number in range(20)]
 CLIENTS = ("kafkacore", "java", "confluent-kafka", "kafka-python", "aiokafka")
 OPEN, SHUT = "open", "shut"
-#: librdkafka asks for its group, though it assigns partitions itself.
+#: librdkafka looks up its group although it assigns partitions itself.
 RIGHTS = (Grant(WRITE, TOPIC, OPEN), Grant(READ, TOPIC, OPEN), Grant(READ, GROUP, "assigned-only"))
 
 

@@ -1,4 +1,4 @@
-"""Users of SCRAM that are made, changed and deleted while our broker runs: who gets in, and after a start."""
+"""SCRAM users that are created, changed and deleted while our broker runs, also after a restart."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
         yield started
 
 
-class Door:
-    """Who gets in by our client and by librdkafka, and what ``kafkacore users`` does about it."""
+class Logins:
+    """The broker, the logins by our client and by librdkafka, and the command ``kafkacore users``."""
 
     def __init__(self, broker: EmbeddedBroker, setenv: Callable[[str, str], None]) -> None:
         self._broker = broker
@@ -41,19 +41,19 @@ class Door:
         secure = ["--username", "admin", "--cafile", told["ssl_cafile"]]
         assert main(["users", *words, "--bootstrap", told["bootstrap_servers"], *secure]) == 0
 
-    def lets_in(self, user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> bool:
+    def can_log_in(self, user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> bool:
         named = {
             "sasl_mechanism": mechanism,
             "sasl_plain_username": user,
             "sasl_plain_password": password,
         }
         settings = self._broker.client_settings("admin") | named
-        answer = _lets_ours_in(settings)
-        assert _lets_librdkafka_in(settings) == answer
+        answer = _ours_can_log_in(settings)
+        assert _librdkafka_can_log_in(settings) == answer
         return answer
 
 
-def _lets_ours_in(settings: dict[str, Any]) -> bool:
+def _ours_can_log_in(settings: dict[str, Any]) -> bool:
     try:
         with KafkaAdminClient(**settings) as client:
             client.list_topics()
@@ -62,7 +62,7 @@ def _lets_ours_in(settings: dict[str, Any]) -> bool:
     return True
 
 
-def _lets_librdkafka_in(settings: dict[str, Any]) -> bool:
+def _librdkafka_can_log_in(settings: dict[str, Any]) -> bool:
     errors: list[confluent_kafka.KafkaError] = []
     servers = {"bootstrap.servers": settings["bootstrap_servers"], "error_cb": errors.append}
     client = confluent_kafka.Producer(servers | for_librdkafka(settings))
@@ -73,46 +73,46 @@ def _lets_librdkafka_in(settings: dict[str, Any]) -> bool:
         except confluent_kafka.KafkaException:
             client.poll(0)
         else:
-            return "let in"
+            return "accepted"
         is_refused = any(error.code() == confluent_kafka.KafkaError._AUTHENTICATION for error in errors)
         return "refused" if is_refused else ""
 
-    return eventually(answer, lambda: errors) == "let in"
+    return eventually(answer, lambda: errors) == "accepted"
 
 
 def test_user_who_was_made_changed_and_deleted_gets_in_accordingly(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    door = Door(broker, monkeypatch.setenv)
-    assert not door.lets_in("carol", "first")
-    door.users("create", "carol", password="first")
-    assert door.lets_in("carol", "first")
-    assert not door.lets_in("carol", "first", "SCRAM-SHA-256")
-    door.users("create", "carol", password="second")
-    assert not door.lets_in("carol", "first")
+    logins = Logins(broker, monkeypatch.setenv)
+    assert not logins.can_log_in("carol", "first")
+    logins.users("create", "carol", password="first")
+    assert logins.can_log_in("carol", "first")
+    assert not logins.can_log_in("carol", "first", "SCRAM-SHA-256")
+    logins.users("create", "carol", password="second")
+    assert not logins.can_log_in("carol", "first")
     broker.kill()
     broker.start()
-    assert not door.lets_in("carol", "first")
-    assert door.lets_in("carol", "second")
-    door.users("delete", "carol")
-    assert not door.lets_in("carol", "second")
+    assert not logins.can_log_in("carol", "first")
+    assert logins.can_log_in("carol", "second")
+    logins.users("delete", "carol")
+    assert not logins.can_log_in("carol", "second")
     broker.restart()
-    assert not door.lets_in("carol", "second")
+    assert not logins.can_log_in("carol", "second")
 
 
 def test_user_of_the_configuration_who_was_changed_or_deleted_has_no_old_password(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    door = Door(broker, monkeypatch.setenv)
+    logins = Logins(broker, monkeypatch.setenv)
     ways = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-    assert [door.lets_in("alice", ALICE, way) for way in ways] == [True, True, True]
-    door.users("list")
+    assert [logins.can_log_in("alice", ALICE, way) for way in ways] == [True, True, True]
+    logins.users("list")
     assert capsys.readouterr().out.count("alice") == 2
-    door.users("create", "alice", password="new")
-    assert [door.lets_in("alice", ALICE, way) for way in ways] == [False, True, False]
-    assert door.lets_in("alice", "new")
-    door.users("delete", "alice")
+    logins.users("create", "alice", password="new")
+    assert [logins.can_log_in("alice", ALICE, way) for way in ways] == [False, True, False]
+    assert logins.can_log_in("alice", "new")
+    logins.users("delete", "alice")
     for _ in range(2):
-        assert [door.lets_in("alice", ALICE, way) for way in ways] == [False, False, False]
+        assert [logins.can_log_in("alice", ALICE, way) for way in ways] == [False, False, False]
         broker.restart()
     assert "ignoring the password of user 'alice' in the configuration" in broker.log_tail()

@@ -1,4 +1,7 @@
-"""Configuration is told, altered and refused by our broker as by Apache Kafka; if not, it says here why."""
+"""Our broker describes, alters and rejects configuration as Apache Kafka does.
+
+Each exception is listed here with its reason.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from kafkacore.broker.config.kept_keys import KEPT_KEYS
 from kafkacore.broker.config.listener_keys import LISTENER_KEYS
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-#: Values of a topic's keys, good and bad.
+#: Key of a topic → valid and invalid values.
 VALUES: dict[str, tuple[str, ...]] = {
     "cleanup.policy": (
         "",
@@ -73,27 +76,31 @@ VALUES: dict[str, tuple[str, ...]] = {
     "no.such.key": ("1",),
 }
 PAIRS = [(name, text) for name, texts in VALUES.items() for text in texts]
-#: Why our broker takes, or refuses, what Apache Kafka does not.
+#: Values that only one of the brokers accepts, and why.
 TAKEN_BY_OURS = {
     ("segment.bytes", "14"): "segments of a few bytes make rolling and retention quick to test",
     ("segment.bytes", "1048575"): "as above",
 }
-#: The same of a broker's properties: (outcome of Apache Kafka, of ours, why).
+#: The same for broker properties: (outcome of Apache Kafka, our outcome, why).
 INVALID = "InvalidRequestError"
 BROKER_DIFFERENCES = {
-    ("log.retention.ms", "-2"): (None, INVALID, "-1 is for ever; Apache Kafka takes any negative number"),
-    ("log.retention.ms", "0"): (INVALID, None, "what a topic's retention.ms may be, its default may be"),
+    ("log.retention.ms", "-2"): (
+        None,
+        INVALID,
+        "-1 means no limit; Apache Kafka accepts any negative number",
+    ),
+    ("log.retention.ms", "0"): (INVALID, None, "valid as a topic's retention.ms, and so as its default"),
     ("log.segment.bytes", "1048575"): (INVALID, None, "as for topics"),
-    ("no.such.property", "1"): (None, INVALID, "a slip of the pen is not kept"),
+    ("no.such.property", "1"): (None, INVALID, "a misspelt name is rejected"),
     ("max.connections", "0"): (INVALID, INVALID, ""),
 }
-#: Properties with another default than Apache Kafka's, and why.
+#: Properties whose default differs from Apache Kafka's, and why.
 OTHER_DEFAULTS = {
-    "max.connections": "one process has so many descriptors",
-    "queued.max.request.bytes": "memory for requests has a limit here",
-    "sasl.enabled.mechanisms": "it depends on what the listener speaks; there is no Kerberos by default",
-    "ssl.keystore.type": "what the file is, and JKS is none that can be",
-    "ssl.truststore.type": "as of the key store",
+    "max.connections": "a process has a limited number of file descriptors",
+    "queued.max.request.bytes": "our broker limits the memory for requests",
+    "sasl.enabled.mechanisms": "it depends on the listeners; Kerberos is off by default",
+    "ssl.keystore.type": "detected from the file; JKS is not supported",
+    "ssl.truststore.type": "as for the key store",
 }
 BROKER_VALUES: dict[str, tuple[str, ...]] = {
     "compression.type": ("brotli", "zstd"),
@@ -154,7 +161,7 @@ def theirs(apache_kafka: ApacheKafka) -> Iterator[ConfigRequests]:
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[ConfigRequests]:
-    """Of a broker that is told what Apache Kafka is told in these tests."""
+    """Start our broker with the settings that Apache Kafka has in these tests."""
     with (
         EmbeddedBroker(log_retention_ms=-1, message_max_bytes=4194304) as broker,
         config_requests(broker.bootstrap_servers) as requests,
@@ -172,7 +179,7 @@ def await_value(requests: ConfigRequests, topic: str, key: str, expected: str | 
 def described(
     requests: ConfigRequests, expected: int, resources: list[tuple[int, str]]
 ) -> list[dict[str, Entry]]:
-    """Topics, once ``expected`` of them have keys of their own: Apache Kafka hears of a change later."""
+    """Describe topics once ``expected`` of them have keys of their own: Apache Kafka is slow."""
 
     def find() -> list[dict[str, Entry]]:
         found = requests.describe(resources)
@@ -190,7 +197,7 @@ def test_new_topic_has_the_same_keys_with_the_same_types_values_and_sources(
         assert requests.create({"same-configs": {"segment.ms": "9"}}) == [None]
         found += described(requests, 1, [(TOPIC, "same-configs")])
     kafkas, own = found
-    # Apache Kafka counts replicas that may lead, and so writes this down for all brokers (KIP-966).
+    # With eligible leader replicas (KIP-966), Apache Kafka stores this setting for all brokers.
     assert kafkas.pop("min.insync.replicas").synonyms[0][1:] == ("1", 3)
     assert own.pop("min.insync.replicas").synonyms == (("min.insync.replicas", "1", 5),)
     assert own == kafkas
@@ -205,9 +212,9 @@ def test_properties_that_both_brokers_have_are_told_alike(
     shared = own.keys() & kafkas.keys()
     assert len(shared) > 40
     assert {name: own[name].type for name in shared} == {name: kafkas[name].type for name in shared}
-    # What can be changed here can be changed there.
+    # Every property that can be changed on our broker can be changed on Apache Kafka.
     assert {name for name in shared if not own[name].read_only and kafkas[name].read_only} == set()
-    # Apart from what Apache Kafka is told for these tests.
+    # Properties that these tests set for Apache Kafka.
     told = {name for name, entry in kafkas.items() if entry.source in (2, 3, 4)}
     differing = {
         name
@@ -218,16 +225,16 @@ def test_properties_that_both_brokers_have_are_told_alike(
     assert differing == OTHER_DEFAULTS.keys()
 
 
-#: Properties that Apache Kafka can change at run time, and our broker not, and why.
+#: Properties that only Apache Kafka can change at run time, and why.
 NOT_AT_RUN_TIME = {
-    "listeners": "they are bound at the start",
+    "listeners": "sockets are bound at the start",
     "listener.security.protocol.map": "as above",
-    "max.connection.creation.rate": "of one listener, with its prefix",
-    "principal.builder.class": "it loads a class that decides who a client is",
-    "ssl.engine.factory.class": "it loads a class that decides whom TLS trusts",
-    "ssl.provider": "TLS is Python's, with OpenSSL",
+    "max.connection.creation.rate": "only for one listener, with its prefix",
+    "principal.builder.class": "it loads a class that determines the principal",
+    "ssl.engine.factory.class": "it loads a class that creates the SSL engine",
+    "ssl.provider": "TLS is that of Python and OpenSSL",
 }
-#: Not told by DescribeConfigs before they are set.
+#: DescribeConfigs omits these properties until they are set.
 RATES = {
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
@@ -237,7 +244,7 @@ RATES = {
 
 def test_what_apache_kafka_changes_at_run_time_is_changed_or_kept(theirs: ConfigRequests) -> None:
     (kafkas,) = theirs.describe([(BROKER, "1")])
-    # Without the prefix of a listener, neither broker changes what listeners have.
+    # Without the prefix of a listener, neither broker changes the settings of listeners.
     dynamic = {
         name
         for name, entry in kafkas.items()
@@ -281,7 +288,7 @@ def test_value_of_a_topics_key_is_taken_or_refused_alike_however_it_comes(
 
 def test_change_of_a_list_or_of_no_resource_ends_alike(theirs: ConfigRequests, ours: ConfigRequests) -> None:
     policy = "cleanup.policy"
-    # Each with what Apache Kafka is to say in the end, for it hears of a change a moment after it is made.
+    # Each step has the value that Apache Kafka must report in the end, because it applies a change later.
     steps = [
         (Change(TOPIC, "same-lists", policy, "compact", APPEND), "delete,compact"),
         (Change(TOPIC, "same-lists", policy, "compact", APPEND), "delete,compact"),
@@ -326,7 +333,7 @@ def test_property_of_brokers_is_taken_or_refused_alike(
         for name, texts in BROKER_VALUES.items():
             for text in texts:
                 (error,) = requests.change([Change(BROKER, broker, name, text)], validate_only=True)
-                if broker:  # Of all brokers, Apache Kafka has a key that may not go (min.insync.replicas).
+                if broker:  # Apache Kafka requires min.insync.replicas among the settings for all brokers.
                     again = requests.replace([Change(BROKER, broker, name, text)], validate_only=True)
                     assert again == [error]
                 outcome[name, text] = error

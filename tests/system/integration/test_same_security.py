@@ -1,4 +1,4 @@
-"""What cannot be had of entries, users and quotas is refused by our broker as by Apache Kafka."""
+"""Our broker rejects invalid ACL entries, users and quotas as Apache Kafka does."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_entities_and_keys_of_quotas_come_in_the_same_order(both: tuple[Ask, Ask
     found = []
     for ask in both:
         assert [each.error_code for each in ask(altered).entries] == [0]
-        # Apache Kafka's controller answers before its broker has heard of the change.
+        # Apache Kafka's controller responds before its broker has applied the change.
         (entry,) = asked_until(partial(ask, message), lambda answer: bool(answer.entries)).entries
         found.append(([part.entity_type for part in entry.entity], [value.key for value in entry.values]))
     theirs, ours = found
@@ -127,7 +127,7 @@ def test_entities_and_keys_of_quotas_come_in_the_same_order(both: tuple[Ask, Ask
         ([("user", 2, None), ("user", 1, None)], 42),
         ([("user", 2, None), ("ip", 2, None)], 42),
         ([("group", 2, None)], 35),
-        ([("user", 0, "nobody")], 0),
+        ([("user", 0, "unknown")], 0),
     ],
 )
 def test_filters_of_quotas_are_refused_alike(both: tuple[Ask, Ask], components: Any, code: int) -> None:

@@ -1,4 +1,4 @@
-"""Our SASL client, frame by frame, before Apache Kafka: whom that believes, and what it says if not."""
+"""Our SASL client, frame by frame, with Apache Kafka: successful logins, and the errors of failed ones."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def add_user(kafka: SecureKafka, name: str, mechanism: str, password: str, itera
     with Line(kafka.bootstrap_servers) as line:
         answer = line.ask(AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion]), 0)
         assert [result.error_code for result in answer.results] == [0]
-        # The controller answers before the broker has heard of it.
+        # The controller responds before the broker has applied the change.
         eventually(
             lambda: (
                 upsertion.mechanism
@@ -108,11 +108,11 @@ def test_kafka_believes_users_of_any_name_and_password(
             with Line(servers(secure_kafka)) as line:
                 talk(line, client, client.begin())
         except SaslAuthenticationFailedError:
-            # A broker that tells of the user may not look for it there yet.
+            # A broker that describes the user may not accept its login yet.
             return False
         return True
 
-    eventually(is_believed, f"{name} is not let in")
+    eventually(is_believed, f"{name} cannot log in")
 
 
 def test_kafkas_scram_has_no_names_beyond_ascii(secure_kafka: SecureKafka) -> None:
@@ -168,7 +168,7 @@ def test_port_without_sasl_is_told_by_its_answer(secure_kafka: SecureKafka) -> N
 
 @pytest.fixture
 def session(secure_kafka: SecureKafka) -> Iterator[Callable[[], Line]]:
-    """Makes connections whose sessions a client renews."""
+    """Return a function that connects to a listener whose sessions expire."""
     tls = ssl.create_default_context(cafile=secure_kafka.secure.cafile)
     with contextlib.ExitStack() as held:
         yield lambda: held.enter_context(Line(servers(secure_kafka, "REAUTH"), tls=tls))
@@ -195,7 +195,10 @@ def test_kafka_refuses_a_client_that_reauthenticates_twice_within_a_second(
     talk(line, client, client.begin())
 
     def refusal() -> str:
-        """Of one more time. Kafka accepts it where the machine took longer than a second for the last one."""
+        """Re-authenticate once more, and return the error.
+
+        Kafka accepts this if a slow machine needed over a second for the last time.
+        """
         try:
             talk(line, client, client.begin_reauthentication(None))
         except IllegalSaslStateError as error:

@@ -1,5 +1,6 @@
-"""Our clients authenticate to Apache Kafka and to our broker, which refuse some of them, and re-authenticate
-while many requests are in flight.
+"""Our clients authenticate to Apache Kafka and to our broker, and re-authenticate with requests in flight.
+
+Both brokers reject invalid credentials.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def test_clients_reauthenticate_while_requests_are_in_flight_and_no_record_is_lo
         return begin(self, payload)
 
     monkeypatch.setattr(SaslClientAuthenticator, "begin_reauthentication", counted)
-    # A topic that is new has no leader for a moment, and what is not sent again is lost then.
+    # A new topic has no leader for a moment, and a record that is not retried would be lost then.
     with contextlib.closing(KafkaProducer(**settings)) as producer:
         begun = producer.send(topic, b"begun").get(BUDGET_S).offset + 1
     again.clear()
@@ -67,7 +68,7 @@ def test_clients_reauthenticate_while_requests_are_in_flight_and_no_record_is_lo
 
         def step() -> None:
             futures.extend([producer.send(topic, b"%d" % (len(futures) + number)) for number in range(20)])
-            # So many that some are always on their way, and not all of memory.
+            # So many that some are always in flight, but memory use stays limited.
             futures[max(len(futures) - 500, 0)].get(BUDGET_S)
 
         eventually(

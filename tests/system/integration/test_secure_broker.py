@@ -16,7 +16,7 @@ from peers.secure_broker import SecureBroker
 from peers.secure_listeners import MECHANISMS
 
 PARTITIONS = 2
-#: What differs between brokers: each listener, each mechanism.
+#: Each listener and mechanism of our broker.
 WAYS = [
     ("SSL", None),
     ("MTLS", None),

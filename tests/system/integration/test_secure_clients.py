@@ -1,4 +1,4 @@
-"""Our producer and consumer through each secure listener of Apache Kafka, and what they are refused."""
+"""Our producer and consumer through each secure listener of Apache Kafka, and the logins that it rejects."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WAYS = [
 def way(
     kafka: SecureKafka | SecureBroker, listener: str, mechanism: str | None, **more: Any
 ) -> dict[str, Any]:
-    """Settings of our clients."""
+    """Return the settings of our clients."""
     settings = kafka.settings(listener, mechanism, **more)
     return for_kafkacore(settings) | {"bootstrap_servers": settings["bootstrap_servers"]}
 
@@ -76,7 +76,7 @@ def test_we_and_java_read_what_the_other_has_written_through_each_listener(
     "SaslAuthenticatorTest.testUnknownUserSaslScram",
 )
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-@pytest.mark.parametrize("who", [("alice", "wrong"), ("nobody", "alice-5ecret")], ids=["password", "user"])
+@pytest.mark.parametrize("who", [("alice", "wrong"), ("unknown", "alice-5ecret")], ids=["password", "user"])
 def test_wrong_password_and_unknown_user_are_told_in_the_same_words(
     secure_kafka: SecureKafka, mechanism: str, who: tuple[str, str]
 ) -> None:
@@ -132,11 +132,11 @@ def test_user_whom_no_acl_lets_in_is_told_so_and_stays_a_client(
             consumer.poll(timeout_ms=60_000)
 
 
-# ---- Again, in the middle ----------------------------------------------------------------------------------
+# ---- Re-authentication during use --------------------------------------------------------------------------
 
 
 class Copied:
-    """What one producer and one consumer have done while they re-authenticated."""
+    """The records that a producer and a consumer have written and read while they re-authenticated."""
 
     def __init__(self, whose: str, broker: SecureKafka | SecureBroker, mechanism: str) -> None:
         self.name = f"{whose}-{mechanism}"
@@ -147,7 +147,7 @@ class Copied:
         self.connections: dict[str, tuple[float, float]] = {}
 
     def run(self, begun_again: collections.Counter[str]) -> None:
-        """Write and read until both clients have begun again twice."""
+        """Write and read until both clients have re-authenticated twice."""
         ids = (f"{self.name}-producer", f"{self.name}-consumer")
         with (
             contextlib.closing(KafkaProducer(**self._settings, client_id=ids[0])) as producer,
@@ -178,7 +178,7 @@ class Copied:
 
 
 def connections(client: Any) -> float:
-    """How many it has made."""
+    """Return how many connections the client has created."""
     (found,) = {
         values["connection-creation-total"]
         for values in client.metrics().values()
@@ -189,7 +189,7 @@ def connections(client: Any) -> float:
 
 @pytest.fixture
 def begun_again(monkeypatch: pytest.MonkeyPatch) -> collections.Counter[str]:
-    """How often clients have begun to authenticate again, by their id; they do so early."""
+    """Count re-authentications by client id, and let clients re-authenticate early."""
     renew_sessions_early(monkeypatch)
     counted: collections.Counter[str] = collections.Counter()
     begin = SaslClientAuthenticator.begin_reauthentication
@@ -222,17 +222,17 @@ def test_clients_reauthenticate_in_the_middle_of_writing_and_reading(
         list(pool.map(lambda copy: copy.run(begun_again), copies))
     for copy in copies:
         assert copy.read == copy.sent, copy.name
-        # No session has ended, and no broker has refused a client.
+        # No session has expired, and no broker has closed a connection.
         kept = [before == after for before, after in copy.connections.values()]
         assert all(kept), (copy.name, copy.connections)
 
 
-# ---- What TLS does between the frames ----------------------------------------------------------------------
+# ---- TLS messages between frames ---------------------------------------------------------------------------
 
 
 @pytest.fixture
 def watched(secure_kafka: SecureKafka) -> tuple[ssl.SSLContext, collections.Counter[str]]:
-    """A context, and how often each of TLS's own messages was read by who has it."""
+    """Return an SSL context, and a counter of the TLS handshake messages that it has read."""
     context = ssl.create_default_context(cafile=secure_kafka.secure.cafile)
     read: collections.Counter[str] = collections.Counter()
 
@@ -267,7 +267,7 @@ def test_keys_that_change_in_the_middle_of_a_frame_change_nothing_else(
     assert read["NEWSESSION_TICKET"] > 0
 
 
-# ---- Mix-ups -----------------------------------------------------------------------------------------------
+# ---- Wrong security protocols ------------------------------------------------------------------------------
 
 
 def test_plaintext_to_a_port_of_tls_and_the_reverse_are_told_apart(secure_kafka: SecureKafka) -> None:
@@ -280,7 +280,8 @@ def test_plaintext_to_a_port_of_tls_and_the_reverse_are_told_apart(secure_kafka:
     encrypted = secure_kafka.settings("SSL") | {
         "bootstrap_servers": secure_kafka.settings("PLAINTEXT")["bootstrap_servers"]
     }
-    # Apache Kafka hangs up without a word, as a broker does that ends: that is tried again some times.
+    # Apache Kafka closes the connection without a response, as a stopping broker does. The client retries
+    # that.
     with (
         contextlib.closing(KafkaConsumer(**encrypted)) as consumer,
         pytest.raises(SslAuthenticationError, match="at the start of the TLS handshake"),
@@ -307,7 +308,7 @@ def test_client_without_a_login_reads_that_one_may_be_wanted_while_it_polls(
     settings = secure_kafka.settings(f"SASL_{protocol}") | {"security_protocol": protocol}
     said: list[str] = []
     with contextlib.closing(KafkaConsumer("anything", **settings)) as consumer:
-        # As many polls as it takes, and some more.
+        # Enough polls for the warning, and some more to see that it is not repeated.
         for _ in range(20):
             assert consumer.poll(timeout_ms=0 if said else 1_000) == {}
             said = [each.levelname for each in caplog.records if "the port requires a login" in each.message]

@@ -1,4 +1,4 @@
-"""The commands on Apache Kafka with TLS and SASL: by arguments, and by a file as Kafka's tools take it."""
+"""The commands on Apache Kafka with TLS and SASL, configured by arguments and by a file for Kafka's tools."""
 
 import json
 import uuid
@@ -12,7 +12,7 @@ from kafkacore.cli.main import main
 
 @pytest.fixture
 def run(capfdbinary, tmp_path):
-    """A command; its status, output and errors."""
+    """Return a function that runs a command, and returns its status, output and errors."""
 
     def run(*words, lines=None):
         if lines is not None:

@@ -1,4 +1,7 @@
-"""Peers through each secure listener of Apache Kafka, and users that may not: so good a judge it is."""
+"""Peers through each secure listener of Apache Kafka, and logins that it rejects.
+
+Other tests rely on both.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from kafkacore.cli.main import main
 
 @pytest.fixture
 def run(secure_kafka, capsys):
-    """A command with the cluster; its status, output and errors."""
+    """Return a function that runs a command on the cluster, and returns its status, output and errors."""
 
     def run(words, *more):
         capsys.readouterr()
@@ -24,7 +24,7 @@ def run(secure_kafka, capsys):
 
 
 def becomes(wanted, ask):
-    """What is asked has this answer, once the broker has seen what its controller has done."""
+    """Wait for a response: the broker learns of a change after its controller."""
     eventually(lambda: ask() == wanted, lambda: f"{ask()} instead of {wanted}")
 
 
@@ -63,7 +63,7 @@ def test_entries_are_added_listed_and_removed(run):
         assert status == 0
         return json.loads(shown)
 
-    # Of a topic, all that has an effect on it.
+    # The entries that apply to a topic, including prefixed ones.
     becomes([*reading, denied], lambda: listed("--topic", "cli-orders", "--principal", "User:cli"))
     assert listed("--topic", "cli-orders", "--permission", "deny") == [denied]
     assert listed("--principal", "User:cli", "--operation", "read") == [reading[1]]
@@ -72,7 +72,7 @@ def test_entries_are_added_listed_and_removed(run):
         "principal", "permission", "operation", "resource", "name", "pattern", "host"
     ]  # fmt: skip
     assert "User:cli   DENY        WRITE      TOPIC     cli-        PREFIXED  192.0.2.7" in shown
-    # To be removed, a topic is its own entries, not those of its prefix.
+    # ``remove`` takes only the topic's own entries, not those of its prefix.
     status, shown, _ = run("acls remove --topic cli-orders --json")
     assert (status, json.loads(shown)) == (0, reading)
     status, shown, _ = run("acls remove --principal User:cli --json")
@@ -90,7 +90,7 @@ def test_entries_are_added_listed_and_removed(run):
             "'reed' is unknown: use one of all, read",
         ),
         ("acls add --allow a --operation alter --cluster", 1, "principal"),
-        ("users delete nobody", 1, "user 'nobody' does not exist: see `kafkacore users list`"),
+        ("users delete unknown", 1, "user 'unknown' does not exist: see `kafkacore users list`"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(run, words, status, sentence):

@@ -1,4 +1,4 @@
-"""Kafka's tools for access control, users and quotas say the same of our broker; its dump reads our log."""
+"""Kafka's tools for ACLs, users and quotas print the same for our broker; its dump tool reads our log."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def brokers(secure_kafka: SecureKafka, folder: Path, tools: JavaTools) -> Iterat
 
 
 def sorted_lines(brokers: BothBrokers, tool: str, *arguments: str) -> list[str]:
-    """What the tool printed of both, which is the same but for the order of entries."""
+    """Return the output of the tool, which is the same on both brokers except for the order of entries."""
 
     def summary(printed: Printed) -> object:
         return sorted(printed.out.split()), printed.status
 
-    # The one for entries lists them in the end, whatever it has done, which it may do again.
+    # The ACL tool lists the entries after each action, and can repeat an action.
     is_change = tool != ACLS and not ASKING & {*arguments}
     theirs, ours = come_to_the_same(lambda: brokers.both(tool, *arguments), summary, is_change=is_change)
     assert summary(ours) == summary(theirs), ours.err

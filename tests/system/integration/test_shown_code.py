@@ -1,4 +1,4 @@
-"""README.md, and what guides show that the embedded broker does not serve, run on Apache Kafka."""
+"""Run README.md, and examples of the guides that need more than the embedded broker, on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def topics(apache_kafka):
     """Create the topics that the page names, of one partition."""
     names = ["greetings", "invoices", "orders"]
     with KafkaAdminClient(bootstrap_servers=apache_kafka.bootstrap_servers) as admin:
-        # Another page's test before the same Apache Kafka may have used one of these names.
+        # The test of another page on the same Apache Kafka may have used one of these names.
         admin.delete_topics([name for name in names if name in admin.list_topics()])
         admin.create_topics([NewTopic(name, 1) for name in names])
         yield

@@ -1,5 +1,6 @@
-"""A link of 100 ms and 3 Mbit/s to Apache Kafka: every record arrives, none expires, nothing is sent twice,
-and what waits stays within ``buffer_memory``.
+"""A link of 100 ms and 3 Mbit/s to Apache Kafka delays records but loses none.
+
+No record expires, nothing is sent twice, and waiting records stay within ``buffer_memory``.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ BYTES_PER_S = 375_000.0
 SIZE = 100
 PARTITIONS = 4
 PRODUCE = 0
-#: Half as much again as the records themselves: their framing, and nothing a second time.
+#: 1.5 times the size of a record: enough for its framing, but not for sending it twice.
 MOST_BYTES_PER_RECORD = SIZE * 1.5
 ALLOWED_GROWTH = 32 << 20
 
-#: Records, and what the producer is told. Without compression 100,000 take some 30 s on this link.
+#: Number of records, and the producer's settings. Uncompressed, 100,000 records take about 30 s on this link.
 RUNS = {
     "plain": (dose(10_000, 100_000), {"compression_type": None}),
     "plain, short of memory": (dose(10_000, 100_000), {"compression_type": None, "buffer_memory": 1 << 20}),
@@ -71,7 +72,7 @@ def test_slow_link_expires_nothing_sends_nothing_twice_and_holds_no_more_than_it
     assert (sent.acknowledged, sent.failed, sent.error) == (records, 0, None)
     assert sent.grown <= options.get("buffer_memory", 32 << 20) + ALLOWED_GROWTH
     assert produced <= records * MOST_BYTES_PER_RECORD
-    # It was not given up once.
+    # The producer has not reconnected.
     assert proxy.counters.connections - connections == 1
     read = Counter(each.value for each in java_peer.consume(proxy.bootstrap_servers, topic, None))
     assert read.total() == records + 1

@@ -1,4 +1,4 @@
-"""The status page in a real browser, beside a live broker: what a person sees of it."""
+"""The status page in a real browser, next to a running broker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def producer(broker: EmbeddedBroker) -> Iterator[KafkaProducer]:
-    # What a client may call itself is text of anybody.
+    # The client id is arbitrary text.
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id="<i>shop</i>") as producer:
         yield producer
 
@@ -48,7 +48,7 @@ def produce(producer: KafkaProducer, topic: str, count: int) -> None:
 
 
 def row(browser: Browser, table: str, name: str) -> list[str]:
-    """What the row of that name says; nothing if there is none."""
+    """Return the cells of the row with that name; an empty list if it is missing."""
     return browser.run(
         "return [...document.querySelectorAll('#' + arguments[0] + ' tbody tr')]"
         ".filter((row) => row.cells[0].innerText.trim() === arguments[1])"
@@ -131,7 +131,7 @@ def test_group_shows_its_members_and_what_they_have(
 
 
 def test_names_are_text_whatever_is_in_them(browser: Browser, broker: EmbeddedBroker) -> None:
-    # Kafka's names of topics cannot have it; ids of groups and of clients can.
+    # Kafka's topic names cannot contain this; group ids and client ids can.
     name = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
     with KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id=name, client_id=name) as consumer:
         partition = TopicPartition("orders", 0)
@@ -147,7 +147,7 @@ def test_names_are_text_whatever_is_in_them(browser: Browser, broker: EmbeddedBr
 def test_page_of_another_origin_can_neither_read_nor_frame_it(
     browser: Browser, broker: EmbeddedBroker
 ) -> None:
-    # The same port under another name of this machine is another origin.
+    # The same port under another host name is another origin.
     browser.open(broker.status_url.replace("127.0.0.1", "localhost") + "healthz")
     read = "return fetch(arguments[0] + 'status.json').then((answer) => answer.text()).catch(() => 'refused')"
     assert browser.run(read, broker.status_url) == "refused"
@@ -170,7 +170,9 @@ def test_reloaded_page_begins_with_what_the_broker_has_kept(
     browser.open(broker.status_url)
     browser.wait_for("the page", lambda: "cluster" in browser.text("header"))
     points = browser.run("return document.querySelector('#line-in').getAttribute('points')").split()
-    assert min(float(each.partition(",")[2]) for each in points) < 90, "the first look has a chart"
+    assert min(float(each.partition(",")[2]) for each in points) < 90, (
+        "the page must show a chart when it is opened"
+    )
 
 
 def test_empty_broker_offers_the_first_commands(browser: Browser, broker: EmbeddedBroker) -> None:
@@ -202,7 +204,7 @@ def test_internal_topics_are_listed_behind_the_others(
     assert browser.console() == []
 
 
-#: Elements that hold more than they show.
+#: Script that returns elements whose content does not fit.
 CUT = (
     "return [...document.querySelectorAll('main *')].filter((each) => each.checkVisibility()"
     " && each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0)"

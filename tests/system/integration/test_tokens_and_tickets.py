@@ -1,4 +1,4 @@
-"""Kerberos tickets and signed tokens, with Apache Kafka as the judge of both ends."""
+"""Kerberos tickets and signed tokens with Apache Kafka: our client, and our broker's checks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def listener() -> Iterator[TicketedListener]:
 
 @pytest.fixture(scope="module")
 def kafka(listener: TicketedListener) -> Iterator[TicketedListener]:
-    """The listener, with Apache Kafka behind it."""
+    """Start Apache Kafka behind the listener, and yield the listener."""
     with started_ticketed_kafka(listener):
         yield listener
 
@@ -53,7 +53,7 @@ class Given(AbstractTokenProvider):
 
 
 def authenticate(kafka: TicketedListener, **settings: Any) -> SaslClientAuthenticator:
-    """Our client before Kafka, and then a request."""
+    """Authenticate our client to Kafka, then send a request."""
     config = SaslConfig.from_client_config({"security_protocol": "SASL_PLAINTEXT"} | settings)
     client = SaslClientAuthenticator(config, "localhost", "raw", SYSTEM_CLOCK)
     with Line(kafka.servers) as line:
@@ -93,9 +93,9 @@ def test_both_brokers_believe_a_signed_token_as_long_as_it_lives(kafka: Ticketed
         assert ours(kafka, token) == ""
 
 
-#: What is wrong → the token, made now.
+#: Fault → function that makes a token with it.
 BAD_TOKENS = {
-    "nobody signed it": lambda: UnsecuredTokenProvider("alice").token(),
+    "unsigned": lambda: UnsecuredTokenProvider("alice").token(),
     "a stranger signed it": lambda: signed(claims(now_s()), OTHER_RSA_KEY),
     "an unknown key": lambda: signed(claims(now_s()), key_id="2"),
     "another algorithm's key": lambda: signed(claims(now_s()), RSA_KEY, key_id="ec"),
@@ -123,7 +123,7 @@ def test_token_that_kafka_refuses_is_refused_by_our_broker(kafka: TicketedListen
 
 
 def ours(kafka: TicketedListener, token: str) -> str:
-    """Why our broker refuses it; nothing if it does not."""
+    """Return the reason why our broker rejects the token, or "" if it does not."""
     server = OAuthBearerServer(TOKEN_RULES | {"sasl.oauthbearer.jwks.endpoint.url": kafka.keys_url})
     mechanism = server()
     try:
@@ -134,4 +134,4 @@ def ours(kafka: TicketedListener, token: str) -> str:
         return str(error)
     finally:
         server.close()
-    raise AssertionError("neither believed nor refused")
+    raise AssertionError("neither accepted nor rejected")

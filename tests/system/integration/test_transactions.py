@@ -1,7 +1,7 @@
-"""Transactions of our producer, as Apache Kafka 4.3.1 keeps them, of version 1 and 2: what a read_committed
-consumer sees (Java's, and ours), what a group's positions are, and who is fenced.
+"""Transactions of our producer on Apache Kafka 4.3.1, with transaction.version 1 and 2.
 
-That nothing is lost or doubled under kills is shown by ``test_exactly_once.py``.
+The tests check what read_committed consumers (Java's and ours) read, which offsets a group has, and which
+producers are fenced. ``test_exactly_once.py`` shows that kills lose and duplicate no records.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kafkacore.errors import (
 from kafkacore.structs import ConsumerGroupMetadata
 from kafkacore.testing import EmbeddedBroker
 
-#: So that a test of the time-out is not long.
+#: Makes Apache Kafka abort timed-out transactions soon.
 EAGER = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 _names = itertools.count(1)
 
@@ -71,7 +71,7 @@ def make_producer(kafka: ApacheKafka, transactional_id: str, **settings: Any) ->
 def by_java(
     java_peer: JavaPeer, kafka: ApacheKafka, topic: str, *, is_open: bool = False
 ) -> list[bytes | None]:
-    """Values that are committed, once all that was ended has its markers, which come after the answer."""
+    """Return the committed values, once all markers of ended transactions are written."""
     if not is_open:
         await_markers(kafka.bootstrap_servers, topic, 2)
     received = java_peer.consume(kafka.bootstrap_servers, topic, None, {"isolation.level": "read_committed"})
@@ -79,7 +79,7 @@ def by_java(
 
 
 def by_ours(kafka: ApacheKafka, topic: str) -> tuple[list[bytes], list[int]]:
-    """Values that are committed, and the positions behind them; nothing is open."""
+    """Return the committed values and the positions after them; no transaction may be open."""
     mine = [TopicPartition(topic, partition) for partition in range(2)]
     found: dict[TopicPartition, list[bytes]] = {each: [] for each in mine}
     with KafkaConsumer(
@@ -130,7 +130,7 @@ def test_what_is_committed_is_seen_and_what_is_aborted_never(
     assert by_java(java_peer, kafka, topic) == committed
     values, positions = by_ours(kafka, topic)
     assert values == committed
-    # Six transactions of two records in each partition, each with a marker behind it.
+    # Six transactions of two records in each partition, each followed by a marker.
     assert positions == [18, 18]
 
 
@@ -256,13 +256,14 @@ def test_a_member_of_an_old_generation_is_fenced_and_a_live_one_is_not(
         bootstrap_servers=kafka.bootstrap_servers,
         group_id=name,
         enable_auto_commit=False,
-        # It is assigned nothing until it has heard of the topic, and asks for that as seldom as this.
+        # The consumer is assigned nothing until it knows the topic; this is how often it refreshes its
+        # metadata.
         metadata_max_age_ms=1_000,
     )
     try:
         eventually(lambda: member.assignment(), step=lambda: member.poll(timeout_ms=100))
         alive = member.group_metadata() if callable(getattr(member, "group_metadata", None)) else None
-        assert alive is not None, "kafka-python has it"
+        assert alive is not None, "kafka-python has no group_metadata()"
         place = TopicPartition(topic, 0)
         with make_producer(kafka, topic) as producer:
             producer.begin_transaction()
@@ -280,7 +281,7 @@ def test_a_member_of_an_old_generation_is_fenced_and_a_live_one_is_not(
         member.close()
 
 
-# ---- Who is fenced -----------------------------------------------------------------------------------------
+# ---- Fencing -----------------------------------------------------------------------------------------------
 
 
 def test_a_second_producer_of_the_id_fences_the_first(
@@ -304,7 +305,10 @@ def test_a_second_producer_of_the_id_fences_the_first(
 
 
 def _end(producer: KafkaProducer) -> None:
-    """What a program does after an error; twice, for the first only tells why."""
+    """Abort as a program does after an error.
+
+    The second call is needed because the first only raises the error.
+    """
     try:
         producer.abort_transaction()
     except InvalidProducerEpochError:
@@ -351,7 +355,7 @@ def test_a_transaction_that_a_killed_process_left_open_is_aborted_by_the_next_of
         producer.send(topic, b"heir", partition=0)
         producer.commit_transaction()
     assert by_java(java_peer, kafka, topic) == [b"heir"]
-    # Orphan, the marker that ended it, heir, its marker.
+    # The record "orphan", the marker that aborted it, the record "heir", and its marker.
     assert by_ours(kafka, topic) == ([b"heir"], [4, 0])
 
 

@@ -1,5 +1,6 @@
-"""Our producer before a cluster of two: what befalls one broker is noticed in time and is none of the other's
-business, and what was acknowledged stays while leaders move.
+"""Our producer on a cluster of two brokers, of which one fails or loses the leadership.
+
+The failure is noticed in time and does not affect the other broker, and acknowledged records survive.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
 
 PRODUCE = 0
-#: Who coordinates moves too. A broker that comes back and coordinates at once may leave a marker out, see
+#: The coordinator moves as well. A broker that restarts as the coordinator may omit a marker, see
 #: copied_topic.
 COORDINATOR_MOVES = {"transaction.state.log.replication.factor": "2"}
-#: The leader comes back to the broker that has been away at once.
+#: A restarted broker becomes the leader of its partitions again at once.
 LEADERS_RETURN = {
     "leader.imbalance.check.interval.seconds": "1",
     "leader.imbalance.per.broker.percentage": "0",
@@ -42,7 +43,7 @@ LEADERS_RETURN = {
 
 @dataclass
 class Cluster:
-    """Two brokers, of which the first is the controller too, each behind a proxy of its own."""
+    """Two brokers, the first of which is also the controller, each behind a proxy of its own."""
 
     nodes: list[ApacheKafka]
     proxies: list[FaultProxy]
@@ -94,7 +95,7 @@ def test_half_open_connection_is_noticed_in_time_and_the_other_broker_is_served(
     ) as producer:
         for partition in (0, 1, 0, 1):
             producer.send("half-open", b"before", partition=partition).get(BUDGET_S)
-        # Swallowed from within the next request on, and no end of the connection is seen.
+        # The proxy drops everything from within the next request on, and keeps the connection open.
         cluster.proxies[1].cut_request(PRODUCE, 20, ending=Ending.SILENCE)
         swallowed = producer.send("half-open", b"swallowed", partition=1)
         eventually(lambda: requests_in_flight(producer) == 1)
@@ -109,7 +110,7 @@ def test_half_open_connection_is_noticed_in_time_and_the_other_broker_is_served(
 
 @dataclass
 class FailingLeader:
-    """The second broker, paused, killed or both; the first one takes over what it leads."""
+    """The second broker is paused, killed or both; the first one takes over its partitions."""
 
     cluster: Cluster
     chance: random.Random
@@ -125,7 +126,8 @@ class FailingLeader:
         what = self.chance.choice(["killed", "paused", "paused and killed"])
         self.done.append(what)
         if what != "killed":
-            # About as long as the controller takes to miss it: at times it leads on, at times it is replaced.
+            # About the time after which the controller fences it: sometimes it remains the leader, sometimes
+            # not.
             with paused(node.pid):
                 SYSTEM_CLOCK.sleep_ms(self.chance.uniform(300, 3_000))
         self._killed = what != "paused"
@@ -134,7 +136,7 @@ class FailingLeader:
 
     def start(self) -> None:
         if self._killed:
-            # Time for the first broker to lead.
+            # Give the first broker time to take over.
             SYSTEM_CLOCK.sleep_ms(self.chance.uniform(0, 1_500))
             self.cluster.nodes[1].start()
 
@@ -171,17 +173,17 @@ def test_leaders_that_move_lose_double_and_reorder_nothing(cluster: Cluster, jav
 
 @dataclass
 class Transactions:
-    """A transactional producer, and what its user was told: committed, or aborted in the end."""
+    """A transactional producer, and the outcome of each of its transactions: committed or aborted."""
 
     producer: KafkaProducer
     chance: random.Random
-    #: Each one's end and its sends: value, and what the user was given for it.
+    #: Outcome of each transaction, and its sends: value → future.
     ended: list[tuple[str, dict[bytes, FutureRecordMetadata]]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     _number: int = 0
 
     def make(self, topic: str) -> None:
-        """One, ended as drawn; one that cannot be committed is aborted."""
+        """Make one transaction, with a random outcome. A transaction that cannot be committed is aborted."""
         sends: dict[bytes, FutureRecordMetadata] = {}
         self.producer.begin_transaction()
         try:
@@ -200,34 +202,34 @@ class Transactions:
         self.ended.append(("aborted", sends))
 
     def values(self, end: str) -> list[bytes]:
-        """Of all transactions that ended so."""
+        """Return the values of all transactions with this outcome."""
         return [value for how, sends in self.ended if how == end for value in sends]
 
     def ends(self) -> dict[int, int]:
-        """Where each partition ends at least: behind what was told of the sends."""
+        """Return the lowest possible end offset of each partition: after its last acknowledged record."""
         ends: dict[int, int] = {}
         for _, sends in self.ended:
-            for told in (future.value for future in sends.values()):
-                if told is not None:
-                    ends[told.partition] = max(ends.get(told.partition, 0), told.offset + 1)
+            for metadata in (future.value for future in sends.values()):
+                if metadata is not None:
+                    ends[metadata.partition] = max(ends.get(metadata.partition, 0), metadata.offset + 1)
         return ends
 
     def findings(self, received: list[bytes]) -> list[str]:
-        """What is not as the user was told: by transaction, with the places that the sends were told."""
+        """Return the differences from the reported outcomes, by transaction, with their offsets."""
         count = Counter(received)
-        said = []
+        found = []
         for at, (end, sends) in enumerate(self.ended):
             wrong = {value: count[value] for value in sends if count[value] != (end == "committed")}
             if wrong:
                 places = [f"{v.decode()} at {_place(sends[v])} {n} times" for v, n in wrong.items()]
-                said.append(f"{end} transaction {at} of {len(sends)} records: " + ", ".join(places))
+                found.append(f"{end} transaction {at} of {len(sends)} records: " + ", ".join(places))
         foreign = set(received).difference(*(sends for _, sends in self.ended))
-        return said + [f"nobody sent {value!r}" for value in foreign]
+        return found + [f"{value!r} was never sent" for value in foreign]
 
 
 def _place(future: FutureRecordMetadata) -> str:
-    told = future.value
-    return f"{future.topic_partition.partition}:{told.offset}" if told else repr(future.exception)
+    metadata = future.value
+    return f"{future.topic_partition.partition}:{metadata.offset}" if metadata else repr(future.exception)
 
 
 @pytest.mark.behaviour("Reliability", "transactions are whole while who leads and who coordinates changes")
@@ -245,7 +247,7 @@ def test_transactions_are_whole_while_leaders_and_coordinators_move(
     def fail_often() -> None:
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + dose(6_000, 400_000)
         try:
-            # A machine that is busy with other tests starts a broker in the time of all this.
+            # On a busy machine, all this time may pass before a broker has started.
             while SYSTEM_CLOCK.monotonic_ms() < deadline_ms or len(leader.done) < 2:
                 SYSTEM_CLOCK.sleep_ms(chance.uniform(50, 1_500))
                 leader.kill()
@@ -273,7 +275,7 @@ def test_transactions_are_whole_while_leaders_and_coordinators_move(
         finally:
             thread.join()
         run.make("whole")
-        # A slow machine may have made few of them by then.
+        # A slow machine may have made few transactions by then.
         while not (run.values("committed") and run.values("aborted")):
             run.make("whole")
     servers = cluster.nodes[0].bootstrap_servers

@@ -1,4 +1,4 @@
-"""One Spark session with Spark's own ``kafka`` source beside ours, for all tests that compare the two."""
+"""Fixtures for tests that compare our source and sink with Spark's own, in one Spark session."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Knows ``format("kafka")`` and ``format("kafkacore")``."""
+    """Start a session that has both ``format("kafka")`` and ``format("kafkacore")``."""
     folder = tmp_path_factory.mktemp("spark")
     jars = ",".join(str(jar) for jar in sorted(spark_kafka_jars().glob("*.jar")))
     (folder / "events").mkdir()
-    # As in the other session: no secret may be in what Spark writes down of its queries.
+    # As in the other session: the event log of a query must contain no secret.
     events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}/events"}
     configs = {"spark.jars": jars, "spark.eventLog.compress": "false", **events, **stuck_spark.TRACES}
     with pytest.MonkeyPatch.context() as patch:
@@ -38,7 +38,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def topic(apache_kafka: ApacheKafka) -> Topic:
-    """Of two partitions, the test's own."""
+    """Create a topic of two partitions for one test."""
     made = Topic(apache_kafka.bootstrap_servers)
     made.create()
     return made
@@ -46,7 +46,7 @@ def topic(apache_kafka: ApacheKafka) -> Topic:
 
 @pytest.fixture
 def streams(spark: SparkSession, tmp_path: Path) -> Streams:
-    """Starts queries of either source, whose checkpoints go with the test."""
+    """Return a starter of queries by either source; their checkpoints are removed with the test's folder."""
     return Streams(
         lambda source, options: spark.readStream.format(source).options(**options).load(), str(tmp_path)
     )

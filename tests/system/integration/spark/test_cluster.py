@@ -1,4 +1,4 @@
-"""A streaming job on clusters of Spark, with its Python workers and its driver killed: every record once."""
+"""A streaming job on Spark clusters reads every record once while its workers and driver are killed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTITIONS = 2
 BATCHES = dose(4, 20)
 WORKER_KILLS = dose(1, 10)
 DRIVER_KILLS = dose(2, 20)
-#: Of one batch; large enough that a task is met at work.
+#: Rows of one batch; enough that a kill finds a task running.
 ROWS_A_BATCH = 20_000
 PADDING = b"x" * 100
 MASTERS = dose(["local-cluster[2,1,1024]"], ["local-cluster[2,1,1024]", "standalone"])
@@ -32,7 +32,7 @@ SINKS = dose(["parquet"], ["parquet", "topic, exactly once"])
 
 
 def make_topic(bootstrap: str, records: int) -> str:
-    """``records`` in all, numbered from 0 in each partition."""
+    """Create a topic with ``records`` records in all, numbered from 0 in each partition."""
     topic = f"cluster-{uuid.uuid4().hex[:8]}"
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
         admin.create_topics([NewTopic(topic, num_partitions=PARTITIONS)])
@@ -45,7 +45,7 @@ def make_topic(bootstrap: str, records: int) -> str:
 
 
 def assert_every_record_once(rows: Iterator[tuple[int, int, bytes]], records: int) -> None:
-    """Offsets without a gap and without a repeat, with the value that belongs to each."""
+    """Check that offsets have no gap and no repeat, and that each value belongs to its offset."""
     offsets = defaultdict(list)
     for partition, offset, value in rows:
         assert value.split()[:2] == [b"%d" % offset, b"%d" % partition]
@@ -56,7 +56,7 @@ def assert_every_record_once(rows: Iterator[tuple[int, int, bytes]], records: in
 
 @contextmanager
 def cluster(kind: str, folder: Path) -> Iterator[tuple[str, list[Program]]]:
-    """The master's address, and the programs under which executors run, if that is not the driver."""
+    """Yield the master's URL and the programs that run executors, if the driver does not run them."""
     if kind == "standalone":
         with standalone_cluster(folder) as found:
             yield found
@@ -65,13 +65,13 @@ def cluster(kind: str, folder: Path) -> Iterator[tuple[str, list[Program]]]:
 
 
 def kill_workers_at_work(job: Job, hosts: list[Program]) -> None:
-    """SIGKILL of the executors' Python workers until a task has been lost by it."""
+    """Send SIGKILL to the executors' Python workers until a task is lost."""
     before = job.said().count("Lost task")
 
     def has_hit() -> bool:
         for program in hosts or [job]:
             for pid in program.python_workers():
-                # One that has just ended by itself is none.
+                # A worker that has already exited needs no kill.
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         return job.said().count("Lost task") > before
@@ -111,7 +111,7 @@ def test_killed_python_workers_lose_and_double_nothing(apache_kafka, tmp_path, k
 def test_driver_killed_at_random_points_goes_on_from_its_checkpoint(apache_kafka, tmp_path, sink):
     seed = new_seed()
     chance = random.Random(seed)
-    # More than it does until its last kill, though that may be late.
+    # More batches than the job commits before its last kill, even if that kill is late.
     batches = 4 * DRIVER_KILLS + 4
     records = batches * 1_000
     bootstrap = apache_kafka.bootstrap_servers
@@ -126,7 +126,8 @@ def test_driver_killed_at_random_points_goes_on_from_its_checkpoint(apache_kafka
 
     for _ in range(DRIVER_KILLS):
         with job() as run:
-            # At least one batch each, so that it comes to an end; then somewhere in one of the next.
+            # At least one more batch is committed per life, so that the job finishes. The kill then hits one
+            # of the next batches.
             goal = run.committed() + chance.randint(1, 3)
             run.wait_until(lambda run=run, goal=goal: run.planned() > goal, "some batches more")
             SYSTEM_CLOCK.sleep_ms(chance.uniform(0, 400))
@@ -142,7 +143,7 @@ def test_driver_killed_at_random_points_goes_on_from_its_checkpoint(apache_kafka
 
 
 def values_of(bootstrap: str, topic: str) -> list[bytes]:
-    """Of all records whose transactions are committed."""
+    """Return the values of all records of committed transactions."""
     places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     with KafkaConsumer(
         bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"

@@ -1,6 +1,4 @@
-"""Records that are deleted before a stream has read them: as with Spark's own source, ``failOnDataLoss`` both
-ways.
-"""
+"""Records deleted before a stream has read them, with ``failOnDataLoss`` true and false, on both sources."""
 
 import json
 import uuid
@@ -22,7 +20,7 @@ def kafka(apache_kafka, tmp_path):
 
 
 class Topic:
-    """A topic that grows, and loses its beginning."""
+    """A topic that grows and loses its oldest records."""
 
     def __init__(self, bootstrap, folder):
         self.bootstrap = bootstrap
@@ -46,7 +44,7 @@ class Topic:
 
 
 def drain(spark, source, kafka, folder, fail_on_data_loss):
-    """Read to the end of what is there, from the checkpoint on."""
+    """Read all available records, starting at the checkpoint."""
     frame = (
         spark.readStream.format(source)
         .option("kafka.bootstrap.servers", kafka.bootstrap)

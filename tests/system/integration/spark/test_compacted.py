@@ -1,5 +1,7 @@
-"""A log that has been compacted, with gaps of all sizes between its offsets, on Apache Kafka: no gap is data
-loss, none is waited for, and the rows are those of Spark's own source.
+"""A compacted topic on Apache Kafka gives the same rows as with Spark's own source.
+
+The log has gaps of all sizes between its offsets. The source must neither report them as data loss nor wait
+for the missing records.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ LEVELS = ("read_uncommitted", "read_committed")
 
 
 def offsets_in(servers, topic):
-    """Offsets of all records that are left."""
+    """Return the offsets of the remaining records, and the end offset."""
     place = TopicPartition(topic, 0)
     with KafkaConsumer(bootstrap_servers=servers) as consumer:
         consumer.assign([place])
@@ -53,7 +55,7 @@ def _rows(columns):
 
 
 def write(servers, topic, chance):
-    """Batches of all sizes; the first keys come once, the others again and again, some in transactions."""
+    """Write batches of all sizes, some in transactions. Some keys occur once, the others many times."""
     with (
         KafkaProducer(bootstrap_servers=servers, linger_ms=1_000, compression_type="lz4") as plain,
         KafkaProducer(bootstrap_servers=servers, transactional_id=topic, linger_ms=1_000) as transactional,
@@ -71,7 +73,7 @@ def write(servers, topic, chance):
             producer.flush()
             if producer is transactional:
                 producer.abort_transaction() if turn % 3 == 0 else producer.commit_transaction()
-        # The last segment, which is never cleaned, begins with the marker and has nothing else.
+        # The active segment is never cleaned: let it contain only the marker.
         transactional.begin_transaction()
         transactional.send(topic, b"last", key=b"last")
         transactional.flush()
@@ -81,14 +83,15 @@ def write(servers, topic, chance):
 
 @pytest.fixture(scope="module")
 def topic(tmp_path_factory):
-    """Cleaned, and left alone by the cleaner from then on."""
+    """Create a compacted topic, and wait until the cleaner has finished with it."""
     with ApacheKafka(tmp_path_factory.mktemp("compacted"), {"log.cleaner.backoff.ms": "100"}) as kafka:
         made = Topic(kafka.bootstrap_servers)
         with KafkaAdminClient(bootstrap_servers=made.bootstrap_servers) as admin:
             admin.create_topics([NewTopic(made.name, num_partitions=1, topic_configs=COMPACTED)])
         write(made.bootstrap_servers, made.name, random.Random(new_seed()))
         await_markers(made.bootstrap_servers, made.name, 1)
-        # Some looks alike: a cleaner that is on its way comes ten times a second, unless it is kept from it.
+        # Several equal reads in a row: an active cleaner runs ten times a second, unless the machine delays
+        # it.
         looks, found = [], [0]
 
         def step():
@@ -108,10 +111,10 @@ def topic(tmp_path_factory):
 
 @pytest.fixture
 def rows_of(spark, topic):
-    """Offset, key and value of each row, in order."""
+    """Return offset, key and value of each row, in order."""
 
     def of(source, **options):
-        # Whoever waits for what is not there fails.
+        # A reader that waits for a missing record fails by this time-out.
         given = {"kafkaConsumer__pollTimeoutMs": "60000", **options}
         frame = reader_of(spark, source, topic.bootstrap_servers, topic.name, **given).load()
         return sorted(tuple(row) for row in frame.select("offset", "key", "value").collect())
@@ -153,7 +156,7 @@ def test_ranges_that_begin_or_end_in_a_gap_give_the_same_rows_and_do_not_wait(ro
             for source in ("kafkacore", "kafka")
         )
         assert ours == theirs
-        # What has been aborted is left out of these.
+        # With read_committed, the records of aborted transactions are missing.
         assert len(ours) <= count if level == "read_committed" else len(ours) == count
 
 

@@ -1,4 +1,4 @@
-"""Spark's from_json and our decoder on the same documents: the same values, and the same rows malformed."""
+"""Our JSON decoder gives the values of Spark's from_json, and finds the same rows malformed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ Answers = tuple[list[tuple[Any, ...]], list[bool]]
 
 
 def plain(array: pa.Array) -> list[Any]:
-    """What compares as it should: times beyond Python's, NaN, -0.0, repeated keys."""
+    """Return values that can be compared with ==.
+
+    This concerns timestamps beyond Python's range, NaN, -0.0 and repeated keys.
+    """
     kind = array.type
     if pa.types.is_timestamp(kind):
         return array.cast(pa.int64()).to_pylist()
@@ -52,7 +55,7 @@ def same(ours: Any, theirs: Any) -> bool:
         return len(ours) == len(theirs) and all(map(same, ours, theirs))
     if ours == theirs or not (isinstance(ours, str) and isinstance(theirs, str)):
         return bool(ours == theirs)
-    # Java before 19 writes some doubles with more digits than it takes to mean them.
+    # Before Java 19, some doubles are printed with more digits than needed.
     try:
         return bool(json.loads(ours) == json.loads(theirs))
     except ValueError:
@@ -100,7 +103,8 @@ def differences(found: list[bytes], ours: Answers, theirs: Answers) -> list[tupl
         our_row, our_malformed, their_row, their_malformed = answers
         if our_malformed == their_malformed and same(our_row, their_row):
             continue
-        # Behind what is not JSON in an array or object Spark reads on; we give nothing of such a document.
+        # Spark keeps reading after invalid JSON inside an array or object; our decoder gives up the whole
+        # document.
         given_up = our_malformed and all(value in (None, "None") for value in our_row)
         if not (given_up and their_malformed and not is_json(document)):
             wrong.append((document, (our_malformed, our_row), (their_malformed, their_row)))
@@ -117,7 +121,7 @@ def test_every_row_is_as_from_json_has_it(spark, number):
     wrong = differences(found, ours, theirs)
     note(f"JSON of schema {number}", number, documents=len(found), malformed=sum(ours[1]), differ=len(wrong))
     assert wrong == []
-    assert 0.2 < sum(ours[1]) / len(found) < 0.8, "documents all good or all bad say little"
+    assert 0.2 < sum(ours[1]) / len(found) < 0.8, "the documents must be a mix of valid and malformed ones"
 
 
 def test_fail_fast_refuses_just_the_rows_that_are_malformed_here(spark):
@@ -133,7 +137,7 @@ def test_fail_fast_refuses_just_the_rows_that_are_malformed_here(spark):
 
 
 EXACT = {
-    # What the documents made above do not reach, with what there is to it.
+    # Documents that the generator above does not produce.
     "a int, b string": [
         b'{"a":1,"a":"x"}',
         b'{"a":1,"a":null}',

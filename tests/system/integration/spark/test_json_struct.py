@@ -1,5 +1,6 @@
-"""``value.format=json`` with ``value.flatten=false``, and Spark's from_json over its own source, on one topic
-of Apache Kafka: what is no object, in each mode, and each option.
+"""``value.format=json`` with ``value.flatten=false`` gives the rows of from_json over Spark's own source.
+
+The tests cover malformed records in each mode, and each option.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def read(spark, apache_kafka):
 
 @pytest.fixture
 def by_us(read):
-    """(offset, value) of each row; a struct as a tuple."""
+    """Return (offset, value) of each row; a struct becomes a tuple."""
 
     def of(topic, ddl=DDL, **options):
         structs = {"value__format": "json", "value__flatten": "false"}
@@ -117,7 +118,7 @@ def tuples(frame):
 
 
 def plain(struct):
-    """NaN as text, so that it is itself."""
+    """Return a struct with its floats as text, so that NaN equals NaN."""
     return tuple(str(field) if isinstance(field, float) else field for field in struct)
 
 
@@ -148,7 +149,7 @@ def test_the_corrupt_record_is_that_of_from_json(read, topic):
 
 @pytest.fixture
 def malformed(by_spark, topic):
-    """Offsets of what from_json calls malformed."""
+    """Return the offsets of the records that from_json considers malformed."""
     options = {"columnNameOfCorruptRecord": CORRUPT}
     rows = by_spark(topic, f"{DDL}, {CORRUPT} STRING", options)
     return {offset for offset, value in rows if value is not None and value[-1] is not None}
@@ -206,7 +207,7 @@ FORMS = [
     b'{"v": 1.5}',
 ]
 OTHER_FORM = "dd.MM.yyyy HH:mm"
-#: Of each option: the type of the field, the documents, and values of it.
+#: Option → type of the field, documents, and values of the option.
 OPTIONS = {
     "timeZone": ("TIMESTAMP", TIMES, ["UTC", "America/New_York", "+01:00"]),
     "dateFormat": ("DATE", TIMES, ["yyyy-MM-dd", OTHER_FORM, "yyyy-MM-dd[ HH:mm:ss]"]),
@@ -261,7 +262,7 @@ def test_each_option_has_the_effect_that_it_has_in_from_json(spark):
         found.setdefault(list(options)[-1], []).append(wanted)
     for option, effects in found.items():
         assert len(effects) == 1 or any(one != effects[0] for one in effects), (
-            f"{option} has no effect on these"
+            f"{option} does not change the result for these documents"
         )
 
 

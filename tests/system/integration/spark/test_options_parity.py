@@ -1,4 +1,4 @@
-"""Every option of a batch read, given to Spark's own source and to ours: the same rows, or both refuse."""
+"""Every option of a batch read gives the same rows with both sources, or both reject it."""
 
 import json
 import random
@@ -15,7 +15,10 @@ from kafkacore.spark.reader.offsets import OffsetRange, split
 
 @pytest.fixture(scope="module")
 def topics(apache_kafka):
-    """Two topics, the name of one within the other's: 10 and 40 records at 1000 ms, 1010 ms ..., and 5."""
+    """Create two topics, the name of one containing the other's.
+
+    The first has 10 and 40 records in its partitions, at 1000 ms, 1010 ms and so on, the second 5.
+    """
     name = f"parity-{uuid.uuid4().hex[:8]}"
     with KafkaAdminClient(bootstrap_servers=apache_kafka.bootstrap_servers) as admin:
         admin.create_topics([NewTopic(name, num_partitions=2), NewTopic(f"{name}-b", num_partitions=1)])
@@ -28,7 +31,7 @@ def topics(apache_kafka):
 
 @pytest.fixture
 def read(spark, apache_kafka, topics):
-    """Source and options in; which offsets it reads out, or that it fails."""
+    """Return a function that reads with a source and options, and returns the offsets of the rows."""
 
     def of(source, options):
         given = {
@@ -43,12 +46,12 @@ def read(spark, apache_kafka, topics):
     return of
 
 
-#: Waited for in vain, and long enough for what is there.
+#: Spark's source waits this long for records that do not exist. It must suffice for those that do.
 FOR_WHAT_NEVER_COMES = {"kafkaConsumer.pollTimeoutMs": "8000"}
 
 
 def at(first, second):
-    """A JSON of two partitions."""
+    """Return the JSON of an offset or timestamp for each of the two partitions."""
     return json.dumps({"TOPIC": {"0": first, "1": second}})
 
 
@@ -146,7 +149,7 @@ def test_option_gives_the_rows_of_sparks_own_source(read, options, count):
     ],
 )
 def test_what_sparks_own_source_refuses_is_answered_with_a_sentence(read, options, sentence):
-    # What fails is not tried for long.
+    # Fail fast instead of retrying.
     options = {"fetchOffset.numRetries": "1", "kafkaConsumer.pollTimeoutMs": "1500", **options}
     with pytest.raises(PySparkException, match=sentence):
         read("kafkacore", options)
@@ -155,7 +158,7 @@ def test_what_sparks_own_source_refuses_is_answered_with_a_sentence(read, option
 
 
 def test_ranges_of_offsets_are_cut_as_sparks_own_source_cuts_them(spark):
-    """``KafkaOffsetRangeCalculator`` itself, in Spark's JVM, beside ours."""
+    """Compare with Spark's ``KafkaOffsetRangeCalculator``, called in the JVM."""
     jvm = spark._jvm
     scala, kafka010 = jvm.scala, jvm.org.apache.spark.sql.kafka010
     convert = scala.jdk.javaapi.CollectionConverters

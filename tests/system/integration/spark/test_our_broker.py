@@ -1,4 +1,4 @@
-"""Spark's own ``kafka`` source and sink on our broker: every value comes through."""
+"""Spark's own ``kafka`` source and sink read and write every value through our broker."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HEADERS = [("h", b"\x00\xff"), ("null", None)]
 
 @pytest.fixture
 def topic(our_broker):
-    """Of two partitions on our broker, the test's own."""
+    """Create a topic of two partitions on our broker for one test."""
     made = Topic(our_broker.bootstrap_servers)
     made.create()
     return made
 
 
 def write(topic, numbers):
-    """Records whose keys, values and times tell their numbers, in batches of each codec."""
+    """Write records whose keys, values and timestamps contain their numbers, in batches of each codec."""
     size = len(numbers) // len(CODECS)
     for index, codec in enumerate(CODECS):
         with KafkaProducer(bootstrap_servers=topic.bootstrap_servers, compression_type=codec) as producer:

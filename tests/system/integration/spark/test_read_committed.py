@@ -1,5 +1,6 @@
-"""``kafka.isolation.level=read_committed`` before a transaction that is open: the rows of Spark's own source,
-as a batch and as a stream that goes on when the transaction ends.
+"""``kafka.isolation.level=read_committed`` with an open transaction: both sources give the same rows.
+
+A batch read stops before the transaction. A stream resumes when the transaction ends.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 STEPS = dose(80, 1_000)
-#: Offsets of a micro-batch, which leave several of them.
+#: Offsets per micro-batch, small enough for several micro-batches.
 OF_A_BATCH = str(dose(100, 2_000))
 COMMITTED = {"kafka__isolation__level": "read_committed"}
 
@@ -31,7 +32,7 @@ def topic(apache_kafka):
 
 @pytest.fixture
 def transactions(topic):
-    """Committed and aborted ones across each other, and one that is open before the last of them."""
+    """Write interleaved committed and aborted transactions, and leave one open before the last of them."""
     mixed = MixedTransactions(topic.bootstrap_servers, topic.name, random.Random(new_seed()))
     mixed.write(STEPS)
     mixed.leave_open()
@@ -40,7 +41,7 @@ def transactions(topic):
 
 @pytest.fixture
 def read(spark, topic):
-    """The rows of a batch read, of committed records unless told otherwise."""
+    """Return a function that reads a batch, of committed records by default."""
 
     def of(source, **options):
         given = {**COMMITTED, **options}
@@ -89,14 +90,14 @@ def test_stream_waits_for_what_is_open_and_goes_on_when_that_is_committed(stream
         before = sorted(rows(theirs))
         assert sorted(rows(ours)) == before
         assert seen(before) == transactions.to_be_seen()
-        # The latest offset is that of the transaction that is open.
+        # The latest offset is that of the open transaction.
         assert rows(our_new) == rows(their_new) == []
         transactions.end_open(True)
         after = sorted(rows(theirs))
         assert sorted(rows(ours)) == after
         assert seen(after) == transactions.to_be_seen()
         assert sorted(rows(our_new)) == sorted(rows(their_new)) == sorted({*after} - {*before})
-        # The next one, from where these have come to.
+        # The next transactions are read from where the queries stopped.
         transactions.write(5)
         last = sorted(rows(theirs))
         assert sorted(rows(ours)) == last
@@ -135,6 +136,7 @@ def test_offsets_and_times_behind_what_is_open_are_not_there_yet_for_both(read, 
         {"endingOffsets": ends, "failOnDataLoss": "false"},
         {"endingTimestamp": time_ms},
     ):
-        # The other one waits in vain for what is behind it, and has the time for what is there.
+        # Spark's source waits the full time-out for records after the open transaction. It must suffice for
+        # the others.
         patient = {**short, "kafkaConsumer__pollTimeoutMs": "8000"}
         assert read("kafkacore", **options) == read("kafka", **patient, **options) == visible

@@ -1,4 +1,4 @@
-"""Ranges with holes, and logs that begin behind a range: the rows of Spark's own source, on Apache Kafka."""
+"""Offset ranges with gaps, and ranges before the log start offset, on Apache Kafka: both sources agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = 40
 
 @pytest.fixture
 def read(spark, apache_kafka):
-    """The rows that a source gives of a topic."""
+    """Return a function that reads a topic with either source."""
 
     def of(source, topic, **options):
         return rows_of(reader_of(spark, source, apache_kafka.bootstrap_servers, topic, **options).load())
@@ -40,7 +40,7 @@ def new_topic(apache_kafka, partitions):
 
 @pytest.fixture(scope="module")
 def transactions(apache_kafka):
-    """Transactions across each other; all have ended."""
+    """Write interleaved transactions, all of which are complete."""
     name = new_topic(apache_kafka, PARTITIONS)
     mixed = MixedTransactions(apache_kafka.bootstrap_servers, name, random.Random(new_seed()))
     mixed.write(STEPS)
@@ -50,7 +50,7 @@ def transactions(apache_kafka):
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 @pytest.mark.parametrize("pieces", ["1", "40"])
 def test_transactions_give_the_same_rows_however_the_read_is_split(read, transactions, level, pieces):
-    # Split so finely, some ranges hold nothing but markers, or what was aborted.
+    # Some of these small ranges contain only markers or aborted records.
     ours = read("kafkacore", transactions.topic, kafka__isolation__level=level, minPartitions=pieces)
     theirs = read("kafka", transactions.topic, kafka__isolation__level=level)
     assert ours == theirs
@@ -62,7 +62,7 @@ def test_transactions_give_the_same_rows_however_the_read_is_split(read, transac
 
 @pytest.fixture
 def shortened(apache_kafka):
-    """40 records in a partition, of which the first 30 have been deleted."""
+    """Write 40 records to one partition, then delete the first 30."""
     name = new_topic(apache_kafka, 1)
     with KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers) as producer:
         for number in range(ROWS):
@@ -89,7 +89,8 @@ def test_what_has_been_deleted_is_passed_over_by_both(read, shortened, first, en
 def test_or_it_fails_both(read, shortened):
     bounds = {"startingOffsets": json.dumps({shortened: {"0": 0}})}
     for source in ("kafkacore", "kafka"):
-        # What fails in a Python worker comes as Spark's own error, what fails in a task of the JVM does not.
+        # An error in a Python worker is raised as PySpark's exception, one in a task of the JVM as
+        # Py4JJavaError.
         with pytest.raises((PySparkException, Py4JJavaError), match=r"(?i)data.?loss"):
             read(source, shortened, **bounds)
 

@@ -1,4 +1,4 @@
-"""Our source and Spark's own on one topic of Apache Kafka: the same rows."""
+"""Our source and Spark's own read the same rows from one topic of Apache Kafka."""
 
 import uuid
 

@@ -1,5 +1,6 @@
-"""Spark's source and sink on Apache Kafka with TLS and SASL, by the options of the built-in source; no secret
-is in a plan or an error.
+"""Spark's source and sink on Apache Kafka with TLS and SASL, by the options of the built-in source.
+
+No plan and no error message contains a secret.
 """
 
 import uuid
@@ -17,7 +18,7 @@ SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required userna
 
 
 def options_of(settings, password, **more):
-    """By Java's names; whom to trust as text, as a driver without the file would say it."""
+    """Return the options by Java's names, with the CA certificates as text for a driver without the file."""
     return {
         "kafka.bootstrap.servers": settings["bootstrap_servers"],
         "kafka.security.protocol": "SASL_SSL",
@@ -68,9 +69,9 @@ def test_rows_go_there_and_back_over_tls_and_scram(spark, secure_kafka, tmp_path
 def test_no_log_event_or_checkpoint_has_the_password_that_let_a_query_in(
     spark, secure_kafka, tmp_path, everything_logged
 ):
-    """It stands in the options as it is, behind no reference."""
+    """Check this with the password as plain text in the options, without a reference to a secret store."""
     topic = f"spark-canary-{uuid.uuid4().hex[:8]}"
-    # Of ours all that there is, on the driver; of Spark's what it says at INFO.
+    # All that our loggers write on the driver, and Spark's log at INFO.
     everything_logged.set_level(1, logger="kafkacore")
     options = options_of(secure_kafka.settings("SASL_SSL"), PASSWORDS["alice"])
     rows = spark.createDataFrame([("v",)], "value string")
@@ -86,7 +87,7 @@ def test_no_log_event_or_checkpoint_has_the_password_that_let_a_query_in(
     )
     assert query.awaitTermination(2 * BUDGET_S)
     found = written(spark, tmp_path)
-    # What a query leaves is there to be searched.
+    # These files must exist, or the search below would prove nothing.
     for place in ("/events/", "/checkpoint/"):
         assert any(topic in text for name, text in found.items() if place in name), place
     assert any(" INFO " in text for name, text in found.items() if name.endswith("spark.log"))
@@ -106,7 +107,7 @@ def test_who_is_not_let_in_is_told_so_and_not_by_the_password(spark, secure_kafk
 
 
 def plans_or_nothing(frame):
-    """A plan asks the broker, too."""
+    """Return the plans, or the error message if planning fails, because planning contacts the broker, too."""
     try:
         return plans(frame)
     except Exception as error:  # noqa: BLE001 - it is looked at

@@ -1,4 +1,4 @@
-"""The code of the pages on Spark runs as it stands, block after block in one session, on Apache Kafka."""
+"""Run the code blocks of the pages on Spark unchanged, in one session, on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafkacore.admin import KafkaAdminClient, NewTopic
 
 pytestmark = pytest.mark.timeout(240)
 ORDERS = [{"id": n, "item": "tea", "price": 60.0 * n} for n in range(4)]
-#: The pages in the order of their blocks, and the folders in them that are replaced.
+#: Page → folders in it that the test replaces. The pages are in the order in which their blocks run.
 PAGES = {
     "docs/start/spark.md": (),
     "docs/guides/spark-source.md": ("raw-orders", "raw-orders.checkpoint", "/backup/kafka"),
@@ -31,7 +31,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 @pytest.fixture
 def topics(apache_kafka) -> None:
-    """Those that the pages name."""
+    """Create the topics that the pages use."""
     servers = apache_kafka.bootstrap_servers
     with KafkaAdminClient(bootstrap_servers=servers) as admin:
         admin.create_topics([NewTopic(name, 1) for name in ("orders", "orders-eu", "copies")])
@@ -43,7 +43,7 @@ def topics(apache_kafka) -> None:
 
 @pytest.fixture
 def listeners(monkeypatch, spark) -> Iterator[None]:
-    """What is added to the session that all tests share does not stay."""
+    """Remove the listeners that the blocks add to the shared session."""
     added: list[Any] = []
     add = StreamingQueryManager.addListener
     monkeypatch.setattr(
@@ -56,7 +56,7 @@ def listeners(monkeypatch, spark) -> Iterator[None]:
 
 @pytest.fixture
 def shown(spark, apache_kafka, topics, listeners, tmp_path) -> Iterator[dict[str, Any]]:
-    """The names that the blocks have defined."""
+    """Run the blocks, and return the names that they define."""
     names: dict[str, Any] = {"spark": spark}
     pushdown = spark.conf.get(PUSHDOWN)
     for page, folders in PAGES.items():
@@ -75,7 +75,7 @@ def shown(spark, apache_kafka, topics, listeners, tmp_path) -> Iterator[dict[str
 
 
 def count(spark, servers: str, topic: str) -> int:
-    """Records that a reader of committed ones finds."""
+    """Count the records that a read_committed reader finds."""
     options = {"kafka.bootstrap.servers": servers, "kafka.isolation.level": "read_committed"}
     return spark.read.format("kafkacore").options(**options, subscribe=topic).load().count()
 
@@ -97,7 +97,7 @@ def test_pages_on_spark_run_from_block_to_block(shown, spark, apache_kafka, tmp_
         query.processAllAvailable()
     servers = apache_kafka.bootstrap_servers
     await_markers(servers, "copies", 1)
-    # The batch and the two streams, which begin at the latest offset.
+    # The batch query has written these; the two streams start at the latest offset.
     assert count(spark, servers, "copies") == len(ORDERS)
     with KafkaProducer(bootstrap_servers=servers) as producer:
         producer.send("orders", b"late")
@@ -107,7 +107,7 @@ def test_pages_on_spark_run_from_block_to_block(shown, spark, apache_kafka, tmp_
 
 
 def test_reasons_name_this_test():
-    """A block that says that this test runs it is in a page that this test runs."""
+    """Check that every page that names this test is in its list of pages."""
     for page in (ROOT / "docs").rglob("*.md"):
         if Path(__file__).name in page.read_text():
             assert str(page.relative_to(ROOT)) in PAGES

@@ -1,8 +1,9 @@
-"""Exactly once into Apache Kafka: an attempt at a batch is killed, or put to sleep, at each step of it.
+"""Exactly once into Apache Kafka: an attempt at a batch is killed or stopped at each step of the protocol.
 
-An attempt is a process that does what Spark's workers and driver do for one micro-batch. A proxy holds it at
-the n-th request of a kind, before the broker has it or before its answer comes back; there it gets SIGKILL,
-and its successor does the batch again; or it gets SIGSTOP, and goes on when its successor has finished.
+An attempt is a process that does the work of Spark's workers and driver for one micro-batch. A proxy holds it
+at the n-th request of a kind, before the broker receives the request or before the response arrives. There it
+gets SIGKILL, and its successor repeats the batch; or SIGSTOP, and it resumes after its successor has
+finished.
 """
 
 import dataclasses
@@ -33,7 +34,7 @@ COLUMNS = SinkColumns((("value", 0),), None, False)
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["kafkacore.spark.sink.exactly_once", "pyarrow", "pyarrow.compute"])
 
-#: Request and how many of its kind in an attempt: each step of the protocol, in its order.
+#: Request, and its number among those of its kind in an attempt: each step of the protocol, in order.
 STEPS = [
     (ApiKey.INIT_PRODUCER_ID, 1), (ApiKey.PRODUCE, 1), (ApiKey.INIT_PRODUCER_ID, 2), (ApiKey.PRODUCE, 2),
     (ApiKey.OFFSET_FETCH, 1), (ApiKey.TXN_OFFSET_COMMIT, 1), (ApiKey.END_TXN, 1),
@@ -42,13 +43,13 @@ STEPS = [
 
 
 def attempt(servers: str, topic: str, query_id: str, batch_id: int, stays_away_ms: int = 50) -> int:
-    """All that is done for a micro-batch: its tasks, then the driver's commit. How much was a repetition."""
+    """Write one micro-batch: its tasks, then the driver's commit. Return how many tasks were repetitions."""
     options = parse_sink_options(
         {
             "kafka.bootstrap.servers": servers,
             "topic": topic,
             "exactly.once": "true",
-            # One that has lost its connection waits with the next until it is killed.
+            # After a lost connection, the attempt does not reconnect before it is killed.
             "kafka.reconnect.backoff.ms": str(stays_away_ms),
             "kafka.reconnect.backoff.max.ms": str(stays_away_ms),
         },
@@ -68,7 +69,7 @@ def attempt(servers: str, topic: str, query_id: str, batch_id: int, stays_away_m
 
 
 class Proxied:
-    """Apache Kafka behind a proxy, and one query's batches so far."""
+    """Apache Kafka behind a proxy, with one query and its batches so far."""
 
     def __init__(self, proxy, servers):
         self.proxy = proxy
@@ -89,7 +90,7 @@ class Proxied:
         return process
 
     def hold_at(self, step, lost):
-        """Cut the connection at this step of an attempt from now on."""
+        """Cut the connection from now on at this step of an attempt, and return the number of cuts so far."""
         key, number = step
         cut = self.proxy.cut_request if lost == "request" else self.proxy.cut_response
         cut(int(key), after=0, number=number)
@@ -100,10 +101,10 @@ class Proxied:
             return self.proxy.counters.cut_frames > before
 
         eventually(lambda: is_cut() or process.exitcode is not None)
-        assert is_cut(), f"the attempt ended with {process.exitcode} and has not come to this step"
+        assert is_cut(), f"the attempt exited with status {process.exitcode} before this step"
 
     def succeed(self):
-        """The next attempt, by another process's rights: in this one."""
+        """Run the next attempt in this process, with the query's transactional ids."""
         repeated = attempt(self.servers, self.topic, self.query_id, self.batches)
         self.batches += 1
         return repeated
@@ -114,12 +115,12 @@ class Proxied:
         return sorted(record.value.decode() for record in found)
 
     def check(self):
-        """Each row of each batch is there once."""
+        """Check that each row of each batch was written once."""
         rows = (f"{b}-{t}-{row}" for b in range(self.batches) for t in range(TASKS) for row in range(ROWS))
         assert self.values() == sorted(rows)
 
 
-#: Of transactions; the one before is of clusters that have not been told to take the new one.
+#: Values of transaction.version. Version 1 is that of clusters whose features have not been upgraded.
 VERSIONS = dose([2], [1, 2])
 
 
@@ -137,14 +138,14 @@ def kafka(request, tmp_path_factory):
         )
 
 
-#: Each step, its request lost or its answer; of a quick run each step once.
+#: Each step, with its request or its response lost. A quick run does each step once.
 POINTS = [(step, lost) for step in STEPS for lost in ("request", "answer")]
 KILLS = dose([(step, ("answer", "request")[place % 2]) for place, step in enumerate(STEPS)], POINTS)
 SLEEPS = dose(POINTS[1::5], POINTS)
 
 
 def committed_before(step, lost):
-    """How many of the tasks an attempt has committed that gets as far as this."""
+    """Return how many tasks an attempt has committed when it reaches this step."""
     key, number = step
     ended = number if key is ApiKey.END_TXN and lost == "answer" else number - 1
     return ended if key in (ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN) else 0
@@ -182,12 +183,12 @@ def test_attempt_that_sleeps_and_wakes_after_its_successor_changes_nothing(kafka
     process.join(2 * BUDGET_S)
     assert process.exitcode is not None
     kafka.check()
-    # And the query goes on.
+    # The query resumes.
     kafka.succeed()
     kafka.check()
 
 
-# ---- What is refused ---------------------------------------------------------------------------------------
+# ---- Repetitions that are rejected -------------------------------------------------------------------------
 
 
 def tasks_of(options, query_id, batch_id, tasks=TASKS, rows=ROWS):
@@ -223,14 +224,14 @@ def options(kafka):
 )
 def test_repetition_of_something_else_is_refused_and_leaves_nothing(kafka, options, changed, sentence):
     kafka.succeed()
-    # A copy: with both versions of transactions it is asked for twice.
+    # Copied because the parameter is used again with the other transaction version.
     changed = dict(changed)
     batch_id = kafka.batches - 1 + changed.pop("batch_id", 0)
     tasks = tasks_of(options, kafka.query_id, batch_id, **changed)
     with pytest.raises(ExactlyOnceError, match=sentence):
         commit_batch(options, tasks, batch_id)
     abort_batch(options, tasks)
-    # As the end of the log can be read to: nothing is left open.
+    # read_committed can read to the end of the log, so no transaction is left open.
     kafka.check()
 
 

@@ -20,16 +20,17 @@ from kafkacore.protocol import ApiKey
 BATCHES = dose(20, 100)
 ROWS_PER_BATCH = 20
 PARTITIONS = 2
-#: Where a worker or the driver's helper is when all Python processes of Spark are killed.
+#: Request that a worker or the driver's helper process has sent when all Python processes of Spark are
+#: killed.
 STEPS = [ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN]
 KILLS = dose(4, 40)
-#: Of one query, which runs in many processes.
+#: Timeout of a query, which runs in many processes, as a multiple of the usual timeout.
 BUDGETS = dose(3, 10)
 
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory):
-    """Apache Kafka behind a proxy, which tells where a query is."""
+    """Start Apache Kafka behind a proxy, which shows how far a query has progressed."""
     with kafka_behind_proxy(tmp_path_factory.mktemp("kafka")) as proxy:
         yield proxy
 
@@ -79,7 +80,7 @@ class Copy:
     def run(self, **options):
         query = self.start(**options)
         try:
-            assert query.awaitTermination(BUDGETS * BUDGET_S), "the query did not end"
+            assert query.awaitTermination(BUDGETS * BUDGET_S), "the query did not stop"
         finally:
             query.stop()
 
@@ -87,12 +88,12 @@ class Copy:
         return max((int(p.name) for p in (self.checkpoint / "commits").glob("[0-9]*")), default=-1) + 1
 
     def forget_commit(self, batch_id):
-        """As if the driver had died between the batch's commit and the entry in Spark's log of it."""
+        """Simulate a driver that died after the batch's commit, before Spark's commit log recorded it."""
         for name in (f"{batch_id}", f".{batch_id}.crc"):
             (self.checkpoint / "commits" / name).unlink(missing_ok=True)
 
     def values(self):
-        """Of each partition what a consumer sees that reads committed records."""
+        """Return the values that a read_committed consumer reads from each partition."""
         await_markers(self.servers, self.target, PARTITIONS)
         found = {number: [] for number in range(PARTITIONS)}
         for record in records_of(self.servers, [self.target], PARTITIONS, "read_committed"):
@@ -100,7 +101,7 @@ class Copy:
         return found
 
     def check(self):
-        """All rows are there, once, in order."""
+        """Check that all rows were written once, in order."""
         assert self.values() == {
             partition: list(range(partition, self.rows, PARTITIONS)) for partition in range(PARTITIONS)
         }
@@ -119,7 +120,7 @@ def test_nothing_is_lost_or_doubled_while_workers_are_killed_at_each_step(spark,
         )
         assert reached, f"kill {kill}: {query.exception()} {query.lastProgress}"
         for pid in python_processes(os.getpid()):
-            # One that has just ended by itself is none.
+            # A process that has already exited needs no kill.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
                 kills += 1

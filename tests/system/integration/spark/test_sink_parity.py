@@ -1,4 +1,4 @@
-"""Our sink and Spark's own write one frame to Apache Kafka: the same records, and errors of the same kind."""
+"""Our sink and Spark's own write the same records of one DataFrame, or fail with similar errors."""
 
 import uuid
 
@@ -26,8 +26,10 @@ def make_topic(apache_kafka):
 
 @pytest.fixture
 def write(apache_kafka):
-    """One request at a time: a broker to which a topic is new refuses a batch and may take the next, which is
-    then its producer's first; Java's producer would repeat the refused one for two minutes, in vain.
+    """Return a function that writes a DataFrame with one request in flight.
+
+    A broker that has just created a topic may reject one batch and accept the next. That batch is then the
+    first of its producer, and Java's producer would retry the rejected one in vain for two minutes.
     """
 
     def write(frame, sink, **options):
@@ -46,7 +48,7 @@ def write(apache_kafka):
 
 @pytest.fixture
 def read(apache_kafka):
-    """All records of a topic by partition, in their order."""
+    """Return all records of a topic by partition, in order."""
 
     def read(topic, partitions=PARTITIONS):
         found = {number: [] for number in range(partitions)}
@@ -179,7 +181,7 @@ ERRORS = {
     ),
     "partition that is not there": (
         ["'v' as value", "9 as partition"],
-        # Waited for in vain.
+        # The topic does not exist, so the producer waits for this time in vain.
         {"topic": "new", "kafka__max__block__ms": "10000"},
         "[Pp]artition",
         "row 0 of the task .*no partition 9",
@@ -205,7 +207,7 @@ def test_error_is_of_the_same_kind(spark, make_topic, write, columns, options, t
     if options.get("topic") == "new":
         options = options | {"topic": make_topic()}
     for sink, sentence in (("kafka", theirs), ("kafkacore", ours)):
-        # A batch job's own failure comes as the JVM's error, an analysis' as PySpark's.
+        # A failed batch job raises Py4JJavaError, a failed analysis PySpark's exception.
         with pytest.raises((PySparkException, Py4JJavaError), match=sentence):
             write(frame, sink, **options)
 

@@ -1,6 +1,6 @@
-"""A stream over the life of a topic, by Spark's own source and by ours: the same batches, or both fail.
+"""A stream follows the changes of a topic as Spark's own source does: the same batches, or both fail.
 
-And the checkpoint of one is the checkpoint of the other.
+Each source can also resume from the other's checkpoint.
 """
 
 import pytest
@@ -17,7 +17,7 @@ def test_available_now_reads_the_same_batches_within_the_limits(drain, topic):
     limits = {"maxOffsetsPerTrigger": "20", "minOffsetsPerTrigger": "15"}
     first = outcomes(drain, topic, **limits)
     assert [sum(map(len, batch.values())) for batch in first] == [20, 20]
-    # What is less than the least ends the run, and is the next one's first batch.
+    # Records below minOffsetsPerTrigger end the run, and are the first batch of the next run.
     second = outcomes(drain, topic, **limits)
     assert second == [{("", 0): [*range(20, 25)], ("", 1): [*range(20, 25)]}]
 

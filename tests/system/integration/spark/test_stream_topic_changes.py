@@ -1,5 +1,6 @@
-"""Topics that grow, come, go and are made anew under streams that run, or between two runs: what Spark's own
-source gives, ours gives.
+"""Topics that grow, appear, disappear and are recreated, while streams run or between runs.
+
+Our source gives the records that Spark's own source gives.
 """
 
 import contextlib
@@ -9,13 +10,16 @@ import pytest
 from eventually import eventually
 from peers.streams import SOURCES, kind_of, outcomes
 
-#: A query that is to find out by itself, soon; its consumers' questions do not bring back a deleted topic.
+#: For a query that must notice changes soon, and whose consumers must not recreate a deleted topic.
 SOON = {"fetchOffset__numRetries": "2", "kafka__allow__auto__create__topics": "false"}
 
 
 @pytest.fixture
 def both(streams):
-    """Queries of both sources, running, Spark's own first; several pairs may run at once."""
+    """Return a function that starts a query of each source, Spark's own first.
+
+    Several pairs may run at once.
+    """
 
     @contextlib.contextmanager
     def start(topic, **options):
@@ -29,14 +33,14 @@ def both(streams):
 
 
 def same(queries):
-    """All that has come, of both."""
+    """Check that both queries have received the same, and return it."""
     theirs, ours = (query.settle() for query in queries)
     assert ours == theirs
     return ours
 
 
 def await_both(queries, expected):
-    """Wait until both have given this: a source hears of new partitions after the broker has them."""
+    """Wait until both queries have received this: the sources discover new partitions with a delay."""
 
     def found():
         return [query.settle() for query in queries]
@@ -45,17 +49,17 @@ def await_both(queries, expected):
 
 
 def ends(queries):
-    """How both ended, by themselves."""
+    """Wait until both queries have stopped by themselves, and return the kinds of their errors."""
     kinds = []
     for running in queries:
-        eventually(lambda query=running.query: not query.isActive, "the query does not end")
+        eventually(lambda query=running.query: not query.isActive, "the query does not stop")
         kinds.append(kind_of(running.query.exception()))
     theirs, ours = kinds
     assert ours == theirs
     return ours
 
 
-# ---- Partitions that are added ---------------------------------------------------------------------------
+# ---- Added partitions --------------------------------------------------------------------------------------
 
 
 def test_partitions_added_between_runs_are_read_from_their_first_record(streams, topic):
@@ -109,7 +113,7 @@ def test_partitions_added_to_a_running_stream_are_read_from_their_first_record(b
             await_both(assigned, grown)
 
 
-# ---- Topics that come and go -----------------------------------------------------------------------------
+# ---- Topics that appear and disappear ----------------------------------------------------------------------
 
 
 def test_topics_that_appear_are_found_by_the_pattern_of_a_running_stream(both, topic):
@@ -150,7 +154,7 @@ def test_one_of_the_topics_of_a_pattern_that_is_deleted_ends_it_or_is_gone_and_c
 
 
 def test_a_topic_made_anew_with_more_records_is_read_on_from_where_the_last_one_was(streams, topic):
-    # Nobody can tell it from the one before: offsets are all that a checkpoint has.
+    # The new topic cannot be distinguished from the old one: a checkpoint contains only offsets.
     topic.send(6)
     outcomes(streams.drain, topic)
     topic.delete()

@@ -1,4 +1,4 @@
-"""Typed values of ours, and Spark's from_avro and casts over its own source, on one topic of Apache Kafka."""
+"""Our typed columns equal Spark's from_avro and casts over its own source, on one topic of Apache Kafka."""
 
 import datetime
 import decimal
@@ -124,7 +124,7 @@ def test_avro_is_what_from_avro_makes_of_it(read):
 
 def test_dropmalformed_leaves_out_what_from_avro_makes_null(read):
     ours = read("kafkacore", value__format="avro", value__schema=json.dumps(SCHEMA), mode="DROPMALFORMED")
-    # The tombstone is no malformed record.
+    # A tombstone is not a malformed record.
     assert ours.count() == 41
     assert ours.filter("i is null").count() == 1
 
