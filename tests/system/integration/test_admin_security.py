@@ -77,7 +77,7 @@ def their_admin(cluster):
 
 
 def becomes(wanted, ask):
-    """Wait for a response: the broker learns of a change after its controller."""
+    """Wait until ``ask`` returns this response: the broker learns of a change after its controller."""
     eventually(lambda: ask() == wanted, lambda: f"{ask()} instead of {wanted}")
 
 
@@ -112,8 +112,8 @@ def test_entries_are_made_found_by_filters_and_deleted(admin, their_admin):
         theirs.ACLPermissionType.ANY,
         theirs.ResourcePatternFilter(theirs.ResourceType.ANY, None, theirs.ACLResourcePatternType.ANY),
     )
-    told, _ = their_admin.describe_acls(mine)
-    assert sorted(map(plain, told)) == sorted(map(plain, found))
+    answer, _ = their_admin.describe_acls(mine)
+    assert sorted(map(plain, answer)) == sorted(map(plain, found))
     # All entries that apply to this topic, by any pattern.
     matching = ResourcePatternFilter(ResourceType.TOPIC, "orders", ACLResourcePatternType.MATCH)
     affecting = ACLFilter("User:zoe", None, ACLOperation.ANY, ACLPermissionType.ANY, matching)
@@ -161,8 +161,8 @@ def test_users_get_passwords_and_lose_them(admin, their_admin):
 
     def described(users):
         return {
-            user: {(info["mechanism"], info["iterations"]) for info in told["credential_infos"]}
-            for user, told in admin.describe_user_scram_credentials(users).items()
+            user: {(info["mechanism"], info["iterations"]) for info in answer["credential_infos"]}
+            for user, answer in admin.describe_user_scram_credentials(users).items()
             if user in wanted
         }
 
@@ -181,12 +181,12 @@ def test_users_get_passwords_and_lose_them(admin, their_admin):
 def test_what_a_user_cannot_have_is_told_of_that_user_alone(admin):
     weak = UserScramCredentialUpsertion("dora", "SCRAM-SHA-256", "secret", iterations=16)
     unknown = UserScramCredentialDeletion("unknown", "SCRAM-SHA-256")
-    told = admin.alter_user_scram_credentials(
+    answer = admin.alter_user_scram_credentials(
         [weak, unknown, UserScramCredentialUpsertion("emil", "SCRAM-SHA-512", "secret")]
     )
-    assert "iterations" in told["dora"].lower()
-    assert told["unknown"]
-    assert told["emil"] is None
+    assert "iterations" in answer["dora"].lower()
+    assert answer["unknown"]
+    assert answer["emil"] is None
     with pytest.raises(UnacceptableCredentialError, match="iterations"):
         admin.alter_user_scram_credentials([weak], raise_errors=True)
     with pytest.raises(ResourceNotFoundError):
@@ -255,7 +255,7 @@ def test_quota_that_cannot_be_is_refused_or_told(admin):
     wrong = ClientQuotaAlteration({"user": "alice"}, {"bytes_a_fortnight": 1.0})
     with pytest.raises(InvalidRequestError, match="bytes_a_fortnight"):
         admin.alter_client_quotas([wrong])
-    (told,) = admin.alter_client_quotas([wrong], raise_errors=False)
-    assert "bytes_a_fortnight" in told["error"]
+    (answer,) = admin.alter_client_quotas([wrong], raise_errors=False)
+    assert "bytes_a_fortnight" in answer["error"]
     with pytest.raises(UnsupportedVersionError, match="entity type weekday"):
         admin.describe_client_quotas([ClientQuotaFilterComponent("weekday")])

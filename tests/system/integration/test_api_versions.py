@@ -182,8 +182,8 @@ UPDATES = [
     ("metadata.version", 30, 9, INVALID_UPDATE_VERSION),
     ("kraft.version", 0, 1, 0),
     ("group.version", 2, 1, INVALID_UPDATE_VERSION),
-    ("nobodys.version", 0, 1, INVALID_UPDATE_VERSION),
-    ("nobodys.version", 1, 1, INVALID_UPDATE_VERSION),
+    ("unknown.version", 0, 1, INVALID_UPDATE_VERSION),
+    ("unknown.version", 1, 1, INVALID_UPDATE_VERSION),
 ]
 
 

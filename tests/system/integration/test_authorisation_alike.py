@@ -56,7 +56,7 @@ NOTHING = "authorised-nothing"
 
 
 class Case(NamedTuple):
-    """A question, and the operations that its user may do on a topic and a group."""
+    """A question, and the operations that its user may perform on a topic and a group."""
 
     question: Question | Listing | Field
     grants: tuple[Grant, ...]
@@ -129,7 +129,10 @@ def sides(secure_kafka: SecureKafka, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def sides_of_the_allowed(sides: Sides) -> Sides:
-    """Create the ACLs of the allowed cases late: WRITE on any topic also allows an idempotent producer."""
+    """Create the ACLs of the allowed cases after the tests of the refused cases.
+
+    WRITE on any topic also allows the user to be an idempotent producer, which the refused cases exclude.
+    """
     sides.make([*ALLOWED.values(), *DESCRIBED.values()])
     return sides
 
@@ -202,7 +205,10 @@ def test_who_has_no_right_at_all_is_answered_as_by_apache_kafka_in_every_version
 
 
 def versions_of(question: Question, message: Any) -> list[int]:
-    """Return the versions that can encode the message, without those by topic id for a question by name."""
+    """Return the versions that can encode the message.
+
+    A question by topic name has no version that asks by topic id.
+    """
     handler = next(h for h in HANDLERS if h.request_class is type(message))
     first = max(handler.min_version, message.MIN_VERSION, FIRST_BY_ID.get(question.title, 0))
     last = handler.max_version if question.version is None else question.version

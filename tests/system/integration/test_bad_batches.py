@@ -1,4 +1,4 @@
-"""Malformed batches in raw requests: both brokers reject the same ones, with the same messages."""
+"""Both brokers reject the same malformed batches, sent as raw requests, with the same messages."""
 
 from __future__ import annotations
 

@@ -116,12 +116,12 @@ def described(secure: SecureListeners) -> str:
     with contextlib.closing(TheirAdminClient(**secure.settings("PLAINTEXT"))) as admin:
         answer = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1")], config_filter="all")
     [[(_, entries)]] = [list(found.items()) for found in answer.values()]
-    told = {
+    found = {
         name: entry for name, entry in entries.items() if name.endswith(("jaas.config", "password", ".key"))
     }
-    given = {name for name in told if name.startswith("listener.name.")}
+    given = {name for name in found if name.startswith("listener.name.")}
     assert {name.rpartition(".")[2] for name in given} == {"config", "key", "password"}
-    assert {(entry["is_sensitive"], entry["value"]) for entry in told.values()} == {(True, None)}
+    assert {(entry["is_sensitive"], entry["value"]) for entry in found.values()} == {(True, None)}
     return pprint.pformat(answer)
 
 
@@ -139,7 +139,7 @@ def written_in(folder: Path) -> Iterator[str]:
                 yield Path(place, name).read_bytes().decode("latin-1")
 
 
-def told_to(process: str) -> Iterator[str]:
+def shown_by(process: str) -> Iterator[str]:
     """Yield arguments and environment of a process and its children, as other programs see them."""
     for name in ("cmdline", "environ"):
         yield Path(f"/proc/{process}/{name}").read_bytes().decode("latin-1")
@@ -147,7 +147,7 @@ def told_to(process: str) -> Iterator[str]:
         # Threads and child processes may end meanwhile.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for child in (task / "children").read_text().split():
-                yield from told_to(child)
+                yield from shown_by(child)
 
 
 def test_no_broker_shows_the_secrets_that_it_is_given(tmp_path, everything_logged, capfd):
@@ -159,15 +159,15 @@ def test_no_broker_shows_the_secrets_that_it_is_given(tmp_path, everything_logge
         seen.append(described(secure))
         seen += pages(broker.status_url)
         seen += [*shown_of(broker), *living()]
-        told = list(told_to(str(broker.pid)))
-        assert "kafkacore.broker" in told[0]
+        found = list(shown_by(str(broker.pid)))
+        assert "kafkacore.broker" in found[0]
         in_files = list(written_in(tmp_path / "data"))
     assert (tmp_path / "data" / "broker.log").stat().st_size > 0
     in_files += written_in(tmp_path / "data")
     assert any("canaries" in text for text in in_files)
     assert any("carol" in text for text in in_files), "the created user is not stored"
     secrets = (*SECRETS, *secure.lines)
-    assert_without(secrets, iter([*seen, *told, *in_files, *capfd.readouterr()]))
+    assert_without(secrets, iter([*seen, *found, *in_files, *capfd.readouterr()]))
     assert_without(secrets, logged(everything_logged))
 
 

@@ -19,14 +19,14 @@ LIMIT = 1_048_588
 
 
 class SameOnBoth:
-    """Both brokers, on each of which the Java client runs the same."""
+    """A pair of brokers on which the Java client does the same."""
 
     def __init__(self, theirs: ApacheKafka, ours: EmbeddedBroker, peer: JavaPeer) -> None:
         self._servers = (theirs.bootstrap_servers, ours.bootstrap_servers)
         self.peer = peer
 
     def outcomes(self, attempt: Callable[[str], object]) -> list[object]:
-        """Return the result of ``attempt`` on both brokers, or the last Kafka error in its output."""
+        """Return for each broker the result of ``attempt``, or the last Kafka error in its output."""
         return [self._outcome(attempt, servers) for servers in self._servers]
 
     @staticmethod

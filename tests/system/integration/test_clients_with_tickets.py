@@ -140,7 +140,7 @@ def test_client_credentials_renew_the_session_while_records_flow(
             consumer.assign([TopicPartition(topic, 0)])
             sent, got = 0, 0
 
-            # Continue until each client has fetched at least two tokens after its first.
+            # Send and receive until each client has fetched at least two tokens after its first.
             def step() -> None:
                 nonlocal got, sent
                 producer.send(topic, b"%d" % sent).get(BUDGET_S)

@@ -262,14 +262,14 @@ def test_both_leave_the_same_and_go_on_from_what_the_other_left(
 def check_dump(folder: Path) -> None:
     """Check that Kafka's DumpLogSegments reads our files and finds the indexes correct."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".log", ".index", ".timeindex"))
-    said = run_java(
+    output = run_java(
         "org.apache.kafka.tools.DumpLogSegments",
         "--deep-iteration",
         "--files",
         ",".join(map(str, files)),
     ).decode()
     complaint = re.search(
-        r"mismatch|invalid|corrupt|isvalid: false|not .*(ordered|sorted)|exception", said, re.I
+        r"mismatch|invalid|corrupt|isvalid: false|not .*(ordered|sorted)|exception", output, re.I
     )
-    assert complaint is None, said[max(complaint.start() - 300, 0) : complaint.end() + 300]
-    assert said.count("| offset: ") > 1000
+    assert complaint is None, output[max(complaint.start() - 300, 0) : complaint.end() + 300]
+    assert output.count("| offset: ") > 1000

@@ -2,8 +2,8 @@
 
 Meanwhile a producer writes, and members may compute while they hold the GIL. The second broker is the
 coordinator whenever it runs, and the faults happen to it. The offsets topic is replicated, so that the first
-broker takes over and hands back. No partition may change its owner. ``model.group_history`` checks what the
-members report.
+broker takes over until the second one is back. No partition may change its owner. ``model.group_history``
+checks what the members report.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARTITIONS = 6
 FAULTS = dose(1, 30)
 OFFSETS = "__consumer_offsets"
 REQUEST_TIMEOUT_MS = 1_500
-#: Longer than the test: a member that loses its partitions has failed to keep its membership.
+#: Longer than the test: a member that loses its partitions has failed to send heartbeats.
 SESSION_TIMEOUT_MS = int(2 * BUDGET_MS)
 #: Session timeout of a group whose members are killed: longer than any of the outages.
 MORTAL_SESSION_MS = 25_000
@@ -112,7 +112,7 @@ class Outages:
             busy.compute(self.chance.uniform(2.0, 4.0))
             members.remove(busy)
         if self.is_rebalancing:
-            # The next coordinator may count the member that leaves until its session expires.
+            # The next coordinator may still count the departing member, until its session expires.
             gone = self.chance.choice(members)
             self.chance.choice([self.group.leave, self.group.leave, self.group.kill])(gone)
             members.remove(gone)
@@ -140,7 +140,7 @@ class Outages:
         self.await_commits(self.group.members, SYSTEM_CLOCK.monotonic_ms())
 
     def await_commits(self, members: list[Member], begun_ms: float) -> None:
-        """Wait until each member has begun a commit since then that succeeded."""
+        """Wait until each member has begun a commit after ``begun_ms`` that succeeded."""
         for member in members:
             since = bisect.bisect(member.events, begun_ms * 1e6, key=lambda event: event.time_ns)
             place = next_place(member, "committed", next_place(member, "committing", since))
@@ -154,10 +154,10 @@ def next_place(member: Member, kind: str, since: int) -> int:
 
 
 def test_idle_member_misses_its_coordinator_within_a_request(cluster: Cluster) -> None:
-    """Find a coordinator that is paused, whose connections stay open, by the timeout of a heartbeat.
+    """Check that a member notices a paused coordinator, whose connections stay open, by a request timeout.
 
-    The next coordinator soon takes over and starts a new session, which could expire before the member
-    arrives.
+    The member sends only heartbeats. The next coordinator soon takes over and starts a new session, which
+    could expire before the member finds it.
     """
     cluster.create_topic("idle")
     cluster.await_return()
@@ -167,7 +167,7 @@ def test_idle_member_misses_its_coordinator_within_a_request(cluster: Cluster) -
         group_id="idle",
         enable_auto_commit=False,
         request_timeout_ms=REQUEST_TIMEOUT_MS,
-        # Long, so that the session does not expire meanwhile.
+        # Long enough that the session does not expire meanwhile.
         session_timeout_ms=int(10 * BUDGET_MS),
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
     ) as consumer:

@@ -58,34 +58,34 @@ def test_log_has_rolled_and_left_every_kind_of_file(written: dict[str, list[Path
 
 
 def test_every_record_of_every_segment_is_read(written: dict[str, list[Path]]) -> None:
-    said = dump(written[".log"], "--deep-iteration")
-    assert COMPLAINT.search(said) is None
-    offsets = [int(offset) for offset in re.findall(r"^\| offset: (\d+)", said, re.MULTILINE)]
+    output = dump(written[".log"], "--deep-iteration")
+    assert COMPLAINT.search(output) is None
+    offsets = [int(offset) for offset in re.findall(r"^\| offset: (\d+)", output, re.MULTILINE)]
     assert offsets == list(range(2 * len(CODECS) * (14 + 4 + 14 * 20)))
-    assert set(re.findall(r"compresscodec: (\w+)", said)) == set(CODECS)
+    assert set(re.findall(r"compresscodec: (\w+)", output)) == set(CODECS)
 
 
 def test_offset_indexes_agree_with_their_segments(written: dict[str, list[Path]]) -> None:
-    said = dump(written[".index"])
-    assert COMPLAINT.search(said) is None
-    assert len(re.findall(r"^offset: \d+ position: \d+", said, re.MULTILINE)) > len(written[".index"])
+    output = dump(written[".index"])
+    assert COMPLAINT.search(output) is None
+    assert len(re.findall(r"^offset: \d+ position: \d+", output, re.MULTILINE)) > len(written[".index"])
 
 
 @pytest.mark.parametrize("option", ["--index-sanity-check", "--verify-index-only"])
 def test_indexes_pass_kafkas_checks(written: dict[str, list[Path]], option: str) -> None:
-    said = dump(written[".index"] + written[".timeindex"], option)
-    assert COMPLAINT.search(said) is None
+    output = dump(written[".index"] + written[".timeindex"], option)
+    assert COMPLAINT.search(output) is None
     if option == "--index-sanity-check":
-        assert said.count("passed sanity check") == len(written[".index"] + written[".timeindex"])
+        assert output.count("passed sanity check") == len(written[".index"] + written[".timeindex"])
 
 
 def test_time_indexes_agree_with_their_segments(written: dict[str, list[Path]]) -> None:
-    said = dump(written[".timeindex"])
-    assert COMPLAINT.search(said) is None
-    assert len(re.findall(r"^timestamp: \d+ offset: \d+", said, re.MULTILINE)) >= len(written[".timeindex"])
+    output = dump(written[".timeindex"])
+    assert COMPLAINT.search(output) is None
+    assert len(re.findall(r"^timestamp: \d+ offset: \d+", output, re.MULTILINE)) >= len(written[".timeindex"])
 
 
 def test_producer_snapshots_are_read(written: dict[str, list[Path]]) -> None:
-    said = dump(written[".snapshot"])
-    assert COMPLAINT.search(said) is None
-    assert "producerId: " in said
+    output = dump(written[".snapshot"])
+    assert COMPLAINT.search(output) is None
+    assert "producerId: " in output

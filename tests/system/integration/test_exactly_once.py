@@ -19,7 +19,7 @@ from peers.java_peer import JavaPeer
 PARTITIONS = 2
 RECORDS = dose(6_000, 100_000)
 PER_TRANSACTION = 750
-#: A copier with librdkafka validates the checker itself.
+#: A second copier, with librdkafka, validates the checker itself.
 CLIENTS = dose(["kafkacore"], ["kafkacore", "librdkafka"])
 
 
@@ -63,7 +63,7 @@ def _place(record: object) -> tuple[int, int]:
     return record.partition, record.offset  # type: ignore[attr-defined]
 
 
-#: Steps after which the copier kills itself; faults planted in it, and what the checker must find.
+#: Steps after which the copier kills itself, and faults planted in it with what the checker must find.
 DEATHS = ["begun", "sent", "offsets", "committed"]
 PLANTED = {
     "no-offsets": (["--die-in=3", "--die-after=committed"], Kind.DUPLICATE),

@@ -29,14 +29,14 @@ VERSIONS = [4, 7, 9, 11, 12, 13, 16, 18]
 class Reader:
     """A topic of three partitions on one broker, and Fetch requests of one version for it."""
 
-    def __init__(self, servers: str, version: int, asked: Line) -> None:
-        self.servers, self.version, self._asked = servers, version, asked
+    def __init__(self, servers: str, version: int, connection: Line) -> None:
+        self.servers, self.version, self._connection = servers, version, connection
         self.topic = f"answers-{uuid.uuid4().hex[:8]}"
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
             admin.create_topics([NewTopic(self.topic, 3, 1)])
         self.write(*range(3))
         named = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=self.topic)])
-        self.topic_id = asked.ask(named, 12).topics[0].topic_id
+        self.topic_id = connection.ask(named, 12).topics[0].topic_id
         self.session_id = 0
 
     def write(self, *partitions: int, count: int = 1) -> None:
@@ -85,7 +85,7 @@ class Reader:
             if forget
             else [],
         )
-        answer = self._asked.ask(request, self.version)
+        answer = self._connection.ask(request, self.version)
         if epoch == INITIAL and session_id is None:
             self.session_id = answer.session_id
         return (
@@ -93,11 +93,11 @@ class Reader:
             answer.session_id == self.session_id,
             answer.session_id == 0,
             answer.throttle_time_ms,
-            [self._told(data) for topic in answer.responses for data in topic.partitions],
+            [self._comparable(data) for topic in answer.responses for data in topic.partitions],
         )
 
     @staticmethod
-    def _told(data: Any) -> Any:
+    def _comparable(data: Any) -> Any:
         offsets = [record.offset for batch in read_batches(data.records or b"") for record in batch]
         return (
             data.partition_index,
@@ -115,50 +115,50 @@ class Reader:
 
 def sessions(reader: Reader) -> list[Any]:
     """Return the responses to all requests of a session."""
-    said = [reader.fetch(INITIAL, (0, 1), (1, 0), (2, 1))]
-    said.append(reader.fetch(1, (1, 1)))
-    said.append(reader.fetch(2))
+    responses = [reader.fetch(INITIAL, (0, 1), (1, 0), (2, 1))]
+    responses.append(reader.fetch(1, (1, 1)))
+    responses.append(reader.fetch(2))
     reader.write(2)
-    said.append(reader.fetch(3))
-    said.append(reader.fetch(4))
-    said.append(reader.fetch(5, (2, 2)))
-    said.append(reader.fetch(6))
-    said.append(reader.fetch(7, (0, 77)))
-    said.append(reader.fetch(8))
-    said.append(reader.fetch(9, (0, 1)))
-    said.append(reader.fetch(10, (9, 0)))
-    said.append(reader.fetch(11, forget=(9, 1)))
+    responses.append(reader.fetch(3))
+    responses.append(reader.fetch(4))
+    responses.append(reader.fetch(5, (2, 2)))
+    responses.append(reader.fetch(6))
+    responses.append(reader.fetch(7, (0, 77)))
+    responses.append(reader.fetch(8))
+    responses.append(reader.fetch(9, (0, 1)))
+    responses.append(reader.fetch(10, (9, 0)))
+    responses.append(reader.fetch(11, forget=(9, 1)))
     reader.write(1)
-    said.append(reader.fetch(12))
-    said.append(reader.fetch(12))
-    said.append(reader.fetch(14))
-    said.append(reader.fetch(13, session_id=1))
-    said.append(reader.fetch(13, forget=(0, 2)))
-    said.append(reader.fetch(14))
-    said.append(reader.fetch(FINAL, (0, 0), session_id=0))
-    return said
+    responses.append(reader.fetch(12))
+    responses.append(reader.fetch(12))
+    responses.append(reader.fetch(14))
+    responses.append(reader.fetch(13, session_id=1))
+    responses.append(reader.fetch(13, forget=(0, 2)))
+    responses.append(reader.fetch(14))
+    responses.append(reader.fetch(FINAL, (0, 0), session_id=0))
+    return responses
 
 
 def one_by_one(reader: Reader) -> list[Any]:
     """Check limits, epochs and missing topics and partitions, without a session."""
     reader.write(0, 1, 2, count=3)
     whole = ((0, 0), (1, 2), (2, 4))
-    said = [reader.fetch(FINAL, *whole, max_bytes=size) for size in (1, 200, 400, 1 << 20)]
+    responses = [reader.fetch(FINAL, *whole, max_bytes=size) for size in (1, 200, 400, 1 << 20)]
     for size in (0, 1, 400):
-        said.append(reader.fetch(FINAL, *whole, partition={"partition_max_bytes": size}))
-    said.append(reader.fetch(FINAL, *whole, isolation_level=1))
-    said.append(reader.fetch(FINAL, (0, 5), (1, -1), (7, 0), (2, 0)))
-    said.append(reader.fetch(FINAL, (0, 0), topic=UNKNOWN_ID))
-    said.append(reader.fetch(FINAL, (0, 0), topic="unknown"))
-    said.append(reader.fetch(FINAL, (0, 0), (0, 3)))
-    said.append(reader.fetch(FINAL))
+        responses.append(reader.fetch(FINAL, *whole, partition={"partition_max_bytes": size}))
+    responses.append(reader.fetch(FINAL, *whole, isolation_level=1))
+    responses.append(reader.fetch(FINAL, (0, 5), (1, -1), (7, 0), (2, 0)))
+    responses.append(reader.fetch(FINAL, (0, 0), topic=UNKNOWN_ID))
+    responses.append(reader.fetch(FINAL, (0, 0), topic="unknown"))
+    responses.append(reader.fetch(FINAL, (0, 0), (0, 3)))
+    responses.append(reader.fetch(FINAL))
     if reader.version >= 9:
         for epoch in (0, 1):
-            said.append(reader.fetch(FINAL, (0, 1), partition={"current_leader_epoch": epoch}))
+            responses.append(reader.fetch(FINAL, (0, 1), partition={"current_leader_epoch": epoch}))
     if reader.version >= 12:
         for epoch, offset in ((0, 2), (0, 4), (0, 9), (3, 1)):
-            said.append(reader.fetch(FINAL, (0, offset), partition={"last_fetched_epoch": epoch}))
-    return said
+            responses.append(reader.fetch(FINAL, (0, offset), partition={"last_fetched_epoch": epoch}))
+    return responses
 
 
 @pytest.mark.kafka(
@@ -172,8 +172,8 @@ def test_answers_are_those_of_apache_kafka(
 ) -> None:
     answers = []
     for servers in (apache_kafka.bootstrap_servers, our_broker.bootstrap_servers):
-        with Line(servers) as asked:
-            reader = Reader(servers, version, asked)
+        with Line(servers) as connection:
+            reader = Reader(servers, version, connection)
             answers.append(one_by_one(reader) + (sessions(reader) if version >= 7 else []))
     theirs, ours = answers
     assert len(theirs) == len(ours)

@@ -179,7 +179,7 @@ def values_of(consumer: KafkaConsumer, count: int) -> list[bytes]:
     values: list[bytes] = []
     eventually(
         lambda: len(values) >= count,
-        lambda: f"only {values} came",
+        lambda: f"only {values} arrived",
         step=lambda: values.extend(
             [record.value for records in consumer.poll(100).values() for record in records]
         ),
@@ -228,5 +228,5 @@ def test_consumer_may_begin_a_while_ago(request: pytest.FixtureRequest, broker: 
     with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="by_duration:PT90M") as consumer:
         consumer.assign([TopicPartition(name, 0) for name in (topic, empty, old)])
         assert values_of(consumer, 2) == [b"1 hours ago", b"0 hours ago"]
-        # They have no record within the duration, so that the consumer starts at their ends.
+        # These topics have no record within the duration, so that the consumer starts at their ends.
         assert [consumer.position(TopicPartition(name, 0)) for name in (empty, old)] == [0, 1]

@@ -43,14 +43,14 @@ def test_member_that_stood_still_too_long_is_fenced(
             group.await_stable()
 
             def was_refused() -> bool:
-                """Return whether the pause fell between a record and its commit, which was rejected."""
+                """Return whether the pause came before a commit, and the commit was rejected."""
                 before, after = stand_still(group, stopped, other)
                 if before[-1] == "committing":
                     return False
                 assert "committed" not in after[: after.index("lost")]
                 return "commit_failed" in after
 
-            eventually(was_refused, "it was never stopped between a record and its commit")
+            eventually(was_refused, "it was never paused between a record and its commit")
         group.settle()
         assert GroupHistory().check(group.events(), group.ends) == []
 
@@ -62,10 +62,10 @@ def stand_still(group: MixedGroup, stopped: Member, other: Member) -> tuple[list
     a record and its commit.
     """
     stopped.await_event(lambda event: event.kind == "records", since=len(stopped.events))
-    heard = len(other.events)
+    seen = len(other.events)
     with paused(stopped.process.pid):
         stopped_ns = SYSTEM_CLOCK.monotonic_ms() * 1e6
-        other.await_event(lambda event: len(event.what.get("owned", ())) == group.partitions, heard)
+        other.await_event(lambda event: len(event.what.get("owned", ())) == group.partitions, seen)
     stopped.await_event(lambda event: event.kind == "lost" and event.time_ns > stopped_ns)
     group.await_stable()
     before = [event.kind for event in stopped.events if event.time_ns <= stopped_ns]
@@ -84,7 +84,7 @@ def test_static_member_bounced_within_its_session_causes_no_rebalance(
             group.await_stable()
             first = members[0]
             owned = first.owned()
-            heard = [sum(map(is_change, member.events)) for member in members[1:]]
+            seen = [sum(map(is_change, member.events)) for member in members[1:]]
             if how == "killed":
                 group.kill(first)
             else:
@@ -93,7 +93,7 @@ def test_static_member_bounced_within_its_session_causes_no_rebalance(
             again = group.join("kafkacore", instance="i0")
             again.await_event(lambda event: event.kind == "committed")
             assert again.owned() == owned
-            assert [sum(map(is_change, member.events)) for member in members[1:]] == heard
+            assert [sum(map(is_change, member.events)) for member in members[1:]] == seen
             assert generation_of(again.events) == generation_of(members[1].events)
         group.settle()
         assert GroupHistory().check(group.events(), group.ends) == []

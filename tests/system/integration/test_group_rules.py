@@ -220,10 +220,10 @@ STORIES = [
 def test_both_brokers_tell_the_same_story(
     apache_kafka: ApacheKafka, our_groups: EmbeddedBroker, story: Callable[[RawGroup], None]
 ) -> None:
-    told = []
+    transcripts = []
     for servers in (apache_kafka.bootstrap_servers, our_groups.bootstrap_servers):
         with RawGroup(servers, f"story {story.__name__}") as group:
             story(group)
-            told.append(group.transcript)
-    theirs, ours = told
+            transcripts.append(group.transcript)
+    theirs, ours = transcripts
     assert ours == theirs

@@ -128,8 +128,8 @@ def written_by_tool(servers: str, topic: str) -> list[dict[str, Any]]:
     The tool prints from a background thread, so that it cannot share a process with other tools.
     """
     options = ("--bootstrap-server", servers, "--topic", topic, "--max-messages", "300", "--acks", "-1")
-    told = events(run_java(WRITER, *options).decode(), "producer_send_success")
-    return [{key: value for key, value in event.items() if key != "timestamp"} for event in told]
+    sent = events(run_java(WRITER, *options).decode(), "producer_send_success")
+    return [{key: value for key, value in event.items() if key != "timestamp"} for event in sent]
 
 
 class RunningReader:
@@ -140,24 +140,24 @@ class RunningReader:
         self._process = subprocess.Popen(
             java_command(READER, *options, "--verbose", "--reset-policy", "earliest"), stdout=subprocess.PIPE
         )
-        self.said = ""
+        self.output = ""
 
     def read_until_committed(self, offset: int) -> None:
         """Wait until the consumer has committed this offset, which may take more than one commit."""
         assert self._process.stdout is not None
         while not any(
             [place["offset"] for place in event["offsets"]] == [offset]
-            for event in events(self.said, "offsets_committed")
+            for event in events(self.output, "offsets_committed")
         ):
             line = self._process.stdout.readline()
-            assert line, f"the consumer exited after this output: {self.said}"
-            self.said += line.decode()
+            assert line, f"the consumer exited after this output: {self.output}"
+            self.output += line.decode()
 
     def leave(self) -> None:
         """Stop the consumer with SIGTERM, as an operator would."""
         assert self._process.stdout is not None
         self._process.send_signal(signal.SIGTERM)
-        self.said += self._process.stdout.read().decode()
+        self.output += self._process.stdout.read().decode()
 
     def __enter__(self) -> RunningReader:
         return self
@@ -193,12 +193,12 @@ def test_verifiable_clients_tell_the_same_and_the_group_is_seen_while_one_reads(
         for reader in (first, second):
             reader.leave()
     for kind, key in (("record_data", "value"), ("offsets_committed", "success")):
-        assert {event[key] for event in events(first.said, kind)} == {
-            event[key] for event in events(second.said, kind)
+        assert {event[key] for event in events(first.output, kind)} == {
+            event[key] for event in events(second.output, kind)
         }
-    assert [event["offset"] for event in events(second.said, "record_data")] == list(range(300))
+    assert [event["offset"] for event in events(second.output, "record_data")] == list(range(300))
     for kind in ("partitions_assigned", "partitions_revoked", "shutdown_complete"):
-        assert len(events(second.said, kind)) == len(events(first.said, kind)) == 1
+        assert len(events(second.output, kind)) == len(events(first.output, kind)) == 1
     assert rows(brokers.same(GROUPS, "--describe", *name)) == [Row(0, "300", "300", "0", False)]
 
 

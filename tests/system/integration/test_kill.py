@@ -26,7 +26,7 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 KILLS = 12
 PARTITIONS = 4
 SEED = 20_260_101
-#: Maximum records acknowledged to each producer between a start of the broker and its kill.
+#: Maximum number of records acknowledged to each producer between a start of the broker and its kill.
 ACKS_PER_LIFE = 200
 
 

@@ -27,7 +27,7 @@ from kafkacore.testing import EmbeddedBroker, FaultProxy
 
 #: Apache Kafka needs about 2.5 s for a start, ours a fraction of a second.
 KILLS = {"apache": dose(20, 50), "ours": dose(50, 200)}
-#: Time limit in seconds; fewer kills than KILLS may fit.
+#: Seconds after which a run ends, even if it has not reached its number of kills.
 KILLING_S = dose(8.0, 900.0)
 #: A run with fewer kills shows nothing, however slow the machine is.
 LEAST_KILLS = dose(3, 50)

@@ -36,7 +36,7 @@ def new_topic(kafka: ApacheKafka, peer: JavaPeer, **configs: str) -> str:
 
 
 def consumed(kafka: ApacheKafka, topic: str, isolation: str = "read_uncommitted") -> list[dict[str, object]]:
-    """Return the rows that our consumer reads; other tests compare it with Java's."""
+    """Return the rows that our consumer reads; other tests compare our consumer with Java's."""
     place = TopicPartition(topic, 0)
     found = []
     with KafkaConsumer(
@@ -179,12 +179,13 @@ def test_a_compacted_log_is_read_as_a_consumer_reads_it(tmp_path: Path, java_pee
         eventually(lambda: len(consumed(kafka, name)) <= 200, step=step)
         for isolation in ("read_uncommitted", "read_committed"):
             eventually(
-                lambda isolation=isolation: read_alike(kafka, name, isolation), "the cleaner never rests"
+                lambda isolation=isolation: read_alike(kafka, name, isolation),
+                "the cleaner kept changing the files",
             )
 
 
 def read_alike(kafka: ApacheKafka, topic: str, isolation: str) -> bool:
-    """Read the topic both ways; return whether the cleaner did not change it in between."""
+    """Compare both ways to read the topic. Return False if the cleaner changed the files meanwhile."""
     before = state(kafka, topic)
     theirs, ours = consumed(kafka, topic, isolation), read(kafka, topic, isolation=isolation)
     is_unchanged = state(kafka, topic) == before

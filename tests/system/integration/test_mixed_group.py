@@ -113,7 +113,7 @@ def test_judge_sees_a_planted_fault(mixed_group: Made, bug: str, sentence: str) 
         with group.writing():
             first = group.join("kafkacore", bug=bug)
             first.await_event(lambda event: event.kind == "committed")
-            # When the other member has records, the first one has lost partitions.
+            # When the other member has records, the first one must have lost partitions.
             group.join("kafkacore").await_event(lambda event: event.kind == "records")
             first.await_event(lambda event: event.kind == "records", since=30)
         group.settle()

@@ -44,7 +44,7 @@ def test_client_of_an_old_release_reads_all(
                 assert message.error() is None, message.error()
                 found.append((message.offset(), message.key(), message.value(), message.headers()))
 
-        eventually(lambda: len(found) >= COUNT, lambda: f"only {len(found)} came", step=step)
+        eventually(lambda: len(found) >= COUNT, lambda: f"only {len(found)} arrived", step=step)
     finally:
         consumer.close()
     assert found == [(number, b"k", b"value %d" % number, None) for number in range(COUNT)]

@@ -77,7 +77,7 @@ def test_consumer_that_slept_past_its_session_is_fenced_and_its_late_commit_refu
                 max_poll_records=4,
             ) as successor,
         ):
-            eventually(lambda: successor.poll(timeout_ms=500), "the sleeper's session does not end")
+            eventually(lambda: successor.poll(timeout_ms=500), "the sleeper's session does not expire")
             successor.commit()
             assert successor.committed(place) == 4
         assert sleeper.run_step("commit") == "CommitFailedError"

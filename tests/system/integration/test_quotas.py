@@ -25,7 +25,7 @@ LARGE, WRITTEN_ONLY = b"x" * 60_000, "written-only"
 def broker() -> Iterator[EmbeddedBroker]:
     """Start a broker with two quota samples of a second.
 
-    A client that has sent data for three seconds pauses for two.
+    A client that has sent three seconds' worth of data pauses for two seconds.
     """
     limits = {
         "quota.window.num": 2,
@@ -59,7 +59,7 @@ def read(broker: EmbeddedBroker, client_id: str, user: str | None = None) -> flo
         offsets: list[int] = []
         eventually(
             lambda: len(offsets) >= end,
-            "what was written did not come",
+            "the written records did not arrive",
             step=lambda: offsets.extend(
                 [record.offset for found in consumer.poll(100).values() for record in found]
             ),

@@ -122,7 +122,7 @@ def test_what_is_read_is_what_kafkas_consumer_reads(
 ) -> None:
     with consumer_of(topic, **SIZES[size]) as consumer:
         assert read_until(consumer, topic, lambda: poll(consumer, most)) == topic.records
-        # Beyond this offset no record is visible: it is at or after an open transaction.
+        # No record is visible after the end: what follows is in an open transaction, or comes after one.
         assert poll(consumer, None) == {}
         assert {tp.partition: consumer.position(tp) for tp in topic.partitions} == topic.ends
 

@@ -28,7 +28,7 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 
 class Logins:
-    """The broker, the logins by our client and by librdkafka, and the command ``kafkacore users``."""
+    """Logins by our client and by librdkafka, and the command ``kafkacore users`` that changes the users."""
 
     def __init__(self, broker: EmbeddedBroker, setenv: Callable[[str, str], None]) -> None:
         self._broker = broker
@@ -37,9 +37,9 @@ class Logins:
     def users(self, *words: str, password: str = "") -> None:
         self._setenv(NEW_PASSWORD_VARIABLE, password)
         self._setenv("KAFKACORE_PASSWORD", "admin-5ecret")
-        told = self._broker.client_settings("admin")
-        secure = ["--username", "admin", "--cafile", told["ssl_cafile"]]
-        assert main(["users", *words, "--bootstrap", told["bootstrap_servers"], *secure]) == 0
+        settings = self._broker.client_settings("admin")
+        secure = ["--username", "admin", "--cafile", settings["ssl_cafile"]]
+        assert main(["users", *words, "--bootstrap", settings["bootstrap_servers"], *secure]) == 0
 
     def can_log_in(self, user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> bool:
         named = {

@@ -76,7 +76,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "no.such.key": ("1",),
 }
 PAIRS = [(name, text) for name, texts in VALUES.items() for text in texts]
-#: Values that only one of the brokers accepts, and why.
+#: Values that our broker accepts and Apache Kafka rejects, and why.
 TAKEN_BY_OURS = {
     ("segment.bytes", "14"): "segments of a few bytes make rolling and retention quick to test",
     ("segment.bytes", "1048575"): "as above",
@@ -179,7 +179,7 @@ def await_value(requests: ConfigRequests, topic: str, key: str, expected: str | 
 def described(
     requests: ConfigRequests, expected: int, resources: list[tuple[int, str]]
 ) -> list[dict[str, Entry]]:
-    """Describe topics once ``expected`` of them have keys of their own: Apache Kafka is slow."""
+    """Describe topics once ``expected`` of them have own keys: Apache Kafka applies changes later."""
 
     def find() -> list[dict[str, Entry]]:
         found = requests.describe(resources)
@@ -215,10 +215,10 @@ def test_properties_that_both_brokers_have_are_told_alike(
     # Every property that can be changed on our broker can be changed on Apache Kafka.
     assert {name for name in shared if not own[name].read_only and kafkas[name].read_only} == set()
     # Properties that these tests set for Apache Kafka.
-    told = {name for name, entry in kafkas.items() if entry.source in (2, 3, 4)}
+    configured = {name for name, entry in kafkas.items() if entry.source in (2, 3, 4)}
     differing = {
         name
-        for name in shared - told
+        for name in shared - configured
         if (own[name].value, own[name].source, own[name].synonyms)
         != (kafkas[name].value, kafkas[name].source, kafkas[name].synonyms)
     }

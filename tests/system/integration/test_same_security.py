@@ -48,8 +48,8 @@ def both(secure_kafka: SecureKafka) -> Iterator[tuple[Ask, Ask]]:
         yield ask_theirs, ask_ours
 
 
-def same(both: tuple[Ask, Ask], message: Any, told: Callable[[Any], Any]) -> Any:
-    theirs, ours = (told(ask(message)) for ask in both)
+def same(both: tuple[Ask, Ask], message: Any, field: Callable[[Any], Any]) -> Any:
+    theirs, ours = (field(ask(message)) for ask in both)
     assert ours == theirs
     return ours
 
@@ -134,8 +134,8 @@ def test_filters_of_quotas_are_refused_alike(both: tuple[Ask, Ask], components: 
     parts = [
         FILTER.ComponentData(entity_type=kind, match_type=how, match=name) for kind, how, name in components
     ]
-    told = same(both, FILTER(components=parts, strict=False), lambda a: (a.error_code, a.entries or None))
-    assert told == (code, None)
+    found = same(both, FILTER(components=parts, strict=False), lambda a: (a.error_code, a.entries or None))
+    assert found == (code, None)
 
 
 def creation(change: dict[str, Any]) -> Any:

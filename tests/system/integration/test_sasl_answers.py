@@ -144,12 +144,12 @@ def test_kafka_does_not_believe_wrong_ones(
 def test_mechanism_that_kafka_does_not_enable_is_refused_with_those_that_it_does(
     secure_kafka: SecureKafka,
 ) -> None:
-    class Nobodys(SaslMechanism):
+    class UnsupportedMechanism(SaslMechanism):
         def step(self, challenge: bytes | None) -> bytes | None:
             return b"hello"
 
-    register_sasl_mechanism("NOBODYS", lambda config, host: Nobodys(), overwrite=True)
-    client = authenticator("NOBODYS")
+    register_sasl_mechanism("UNSUPPORTED", lambda config, host: UnsupportedMechanism(), overwrite=True)
+    client = authenticator("UNSUPPORTED")
     with (
         Line(servers(secure_kafka)) as line,
         pytest.raises(UnsupportedSaslMechanismError, match=r"it supports .*'SCRAM-SHA-256'"),
@@ -197,7 +197,7 @@ def test_kafka_refuses_a_client_that_reauthenticates_twice_within_a_second(
     def refusal() -> str:
         """Re-authenticate once more, and return the error.
 
-        Kafka accepts this if a slow machine needed over a second for the last time.
+        Kafka accepts it if a slow machine let more than a second pass since the previous one.
         """
         try:
             talk(line, client, client.begin_reauthentication(None))

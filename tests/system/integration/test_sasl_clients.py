@@ -85,11 +85,11 @@ def test_clients_reauthenticate_while_requests_are_in_flight_and_no_record_is_lo
 
 def produced(settings: dict[str, Any]) -> None:
     with contextlib.closing(KafkaProducer(**settings)) as producer:
-        producer.send("nobodys", b"value").get(BUDGET_S)
+        producer.send("unused", b"value").get(BUDGET_S)
 
 
 def consumed(settings: dict[str, Any]) -> None:
-    with contextlib.closing(KafkaConsumer("nobodys", group_id="nobodys", **settings)) as consumer:
+    with contextlib.closing(KafkaConsumer("unused", group_id="unused", **settings)) as consumer:
         read(consumer, 1)
 
 

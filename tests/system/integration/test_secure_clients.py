@@ -173,7 +173,7 @@ class Copied:
         self.sent.append(value)
         while len(self.read) < len(self.sent):
             records = consumer.poll(timeout_ms=60_000)
-            assert records, f"{len(self.read)} of {len(self.sent)} came"
+            assert records, f"{len(self.read)} of {len(self.sent)} arrived"
             self.read += [record.value for each in records.values() for record in each]
 
 

@@ -24,7 +24,7 @@ def run(secure_kafka, capsys):
 
 
 def becomes(wanted, ask):
-    """Wait for a response: the broker learns of a change after its controller."""
+    """Wait until ``ask`` returns this response: the broker learns of a change after its controller."""
     eventually(lambda: ask() == wanted, lambda: f"{ask()} instead of {wanted}")
 
 

@@ -41,7 +41,7 @@ from kafkacore.errors import (
 from kafkacore.structs import ConsumerGroupMetadata
 from kafkacore.testing import EmbeddedBroker
 
-#: Makes Apache Kafka abort timed-out transactions soon.
+#: Settings with which Apache Kafka aborts timed-out transactions soon.
 EAGER = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 _names = itertools.count(1)
 

@@ -46,7 +46,7 @@ def topic(apache_kafka: ApacheKafka) -> Topic:
 
 @pytest.fixture
 def streams(spark: SparkSession, tmp_path: Path) -> Streams:
-    """Return a starter of queries by either source; their checkpoints are removed with the test's folder."""
+    """Return a ``Streams``, which starts queries of either source with checkpoints in the test's folder."""
     return Streams(
         lambda source, options: spark.readStream.format(source).options(**options).load(), str(tmp_path)
     )

@@ -126,8 +126,8 @@ def test_driver_killed_at_random_points_goes_on_from_its_checkpoint(apache_kafka
 
     for _ in range(DRIVER_KILLS):
         with job() as run:
-            # At least one more batch is committed per life, so that the job finishes. The kill then hits one
-            # of the next batches.
+            # In each life, the job commits at least one more batch before the kill, so that it makes
+            # progress.
             goal = run.committed() + chance.randint(1, 3)
             run.wait_until(lambda run=run, goal=goal: run.planned() > goal, "some batches more")
             SYSTEM_CLOCK.sleep_ms(chance.uniform(0, 400))

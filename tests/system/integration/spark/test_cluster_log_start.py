@@ -1,4 +1,7 @@
-"""Records deleted before a stream has read them, with ``failOnDataLoss`` true and false, on both sources."""
+"""Both sources treat records that were deleted before a stream read them alike.
+
+The tests set ``failOnDataLoss`` to true and to false.
+"""
 
 import json
 import uuid

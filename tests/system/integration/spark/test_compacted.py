@@ -1,4 +1,4 @@
-"""A compacted topic on Apache Kafka gives the same rows as with Spark's own source.
+"""Our source reads the same rows from a compacted topic as Spark's own source, on Apache Kafka.
 
 The log has gaps of all sizes between its offsets. The source must neither report them as data loss nor wait
 for the missing records.
@@ -90,8 +90,8 @@ def topic(tmp_path_factory):
             admin.create_topics([NewTopic(made.name, num_partitions=1, topic_configs=COMPACTED)])
         write(made.bootstrap_servers, made.name, random.Random(new_seed()))
         await_markers(made.bootstrap_servers, made.name, 1)
-        # Several equal reads in a row: an active cleaner runs ten times a second, unless the machine delays
-        # it.
+        # Require several equal reads in a row: an active cleaner runs ten times a second, unless the machine
+        # delays it.
         looks, found = [], [0]
 
         def step():
@@ -102,7 +102,7 @@ def topic(tmp_path_factory):
 
         eventually(
             lambda: all(found == before for before in looks[-LOOKS:]) and len(found) <= found[-1] // 3,
-            "nothing is cleaned",
+            "the cleaner has removed nothing",
             step=step,
         )
         made.offsets = found
@@ -114,7 +114,7 @@ def rows_of(spark, topic):
     """Return offset, key and value of each row, in order."""
 
     def of(source, **options):
-        # A reader that waits for a missing record fails by this time-out.
+        # The time-out makes a reader fail that waits for a missing record.
         given = {"kafkaConsumer__pollTimeoutMs": "60000", **options}
         frame = reader_of(spark, source, topic.bootstrap_servers, topic.name, **given).load()
         return sorted(tuple(row) for row in frame.select("offset", "key", "value").collect())

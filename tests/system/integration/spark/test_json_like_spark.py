@@ -24,10 +24,7 @@ Answers = tuple[list[tuple[Any, ...]], list[bool]]
 
 
 def plain(array: pa.Array) -> list[Any]:
-    """Return values that can be compared with ==.
-
-    This concerns timestamps beyond Python's range, NaN, -0.0 and repeated keys.
-    """
+    """Return values that can be compared with ==, even if they are far timestamps, NaN or -0.0."""
     kind = array.type
     if pa.types.is_timestamp(kind):
         return array.cast(pa.int64()).to_pylist()

@@ -15,9 +15,10 @@ from kafkacore.spark.reader.offsets import OffsetRange, split
 
 @pytest.fixture(scope="module")
 def topics(apache_kafka):
-    """Create two topics, the name of one containing the other's.
+    """Create two topics, the name of one being a prefix of the other.
 
-    The first has 10 and 40 records in its partitions, at 1000 ms, 1010 ms and so on, the second 5.
+    The first has 10 and 40 records in its partitions, with timestamps of 1000 ms, 1010 ms and so on. The
+    second has 5 records.
     """
     name = f"parity-{uuid.uuid4().hex[:8]}"
     with KafkaAdminClient(bootstrap_servers=apache_kafka.bootstrap_servers) as admin:
@@ -46,7 +47,7 @@ def read(spark, apache_kafka, topics):
     return of
 
 
-#: Spark's source waits this long for records that do not exist. It must suffice for those that do.
+#: How long Spark's source waits for records that do not exist; long enough to read those that do.
 FOR_WHAT_NEVER_COMES = {"kafkaConsumer.pollTimeoutMs": "8000"}
 
 

@@ -136,7 +136,7 @@ def test_offsets_and_times_behind_what_is_open_are_not_there_yet_for_both(read, 
         {"endingOffsets": ends, "failOnDataLoss": "false"},
         {"endingTimestamp": time_ms},
     ):
-        # Spark's source waits the full time-out for records after the open transaction. It must suffice for
-        # the others.
+        # Spark's source waits in vain for the records after the open transaction. 8 s suffice for the other
+        # ones.
         patient = {**short, "kafkaConsumer__pollTimeoutMs": "8000"}
         assert read("kafkacore", **options) == read("kafka", **patient, **options) == visible

@@ -1,4 +1,4 @@
-"""Offset ranges with gaps, and ranges before the log start offset, on Apache Kafka: both sources agree."""
+"""Both sources read ranges with gaps, and ranges before the log start offset, alike on Apache Kafka."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_rows_go_there_and_back_over_tls_and_scram(spark, secure_kafka, tmp_path
 def test_no_log_event_or_checkpoint_has_the_password_that_let_a_query_in(
     spark, secure_kafka, tmp_path, everything_logged
 ):
-    """Check this with the password as plain text in the options, without a reference to a secret store."""
+    """Keep the password in the options as plain text, not as a reference to a secret store."""
     topic = f"spark-canary-{uuid.uuid4().hex[:8]}"
     # All that our loggers write on the driver, and Spark's log at INFO.
     everything_logged.set_level(1, logger="kafkacore")

@@ -97,7 +97,7 @@ def test_pages_on_spark_run_from_block_to_block(shown, spark, apache_kafka, tmp_
         query.processAllAvailable()
     servers = apache_kafka.bootstrap_servers
     await_markers(servers, "copies", 1)
-    # The batch query has written these; the two streams start at the latest offset.
+    # So far only the batch query has written records: the two streams start at the latest offset.
     assert count(spark, servers, "copies") == len(ORDERS)
     with KafkaProducer(bootstrap_servers=servers) as producer:
         producer.send("orders", b"late")

@@ -43,7 +43,7 @@ STEPS = [
 
 
 def attempt(servers: str, topic: str, query_id: str, batch_id: int, stays_away_ms: int = 50) -> int:
-    """Write one micro-batch: its tasks, then the driver's commit. Return how many tasks were repetitions."""
+    """Write a micro-batch as the tasks and the driver do, and return how many tasks were repetitions."""
     options = parse_sink_options(
         {
             "kafka.bootstrap.servers": servers,
@@ -104,7 +104,7 @@ class Proxied:
         assert is_cut(), f"the attempt exited with status {process.exitcode} before this step"
 
     def succeed(self):
-        """Run the next attempt in this process, with the query's transactional ids."""
+        """Run the next attempt in this process, and return how many tasks were repetitions."""
         repeated = attempt(self.servers, self.topic, self.query_id, self.batches)
         self.batches += 1
         return repeated
@@ -120,7 +120,7 @@ class Proxied:
         assert self.values() == sorted(rows)
 
 
-#: Values of transaction.version. Version 1 is that of clusters whose features have not been upgraded.
+#: Values of transaction.version; clusters that were not upgraded have version 1.
 VERSIONS = dose([2], [1, 2])
 
 

@@ -20,8 +20,7 @@ from kafkacore.protocol import ApiKey
 BATCHES = dose(20, 100)
 ROWS_PER_BATCH = 20
 PARTITIONS = 2
-#: Request that a worker or the driver's helper process has sent when all Python processes of Spark are
-#: killed.
+#: Requests at which all Python processes of Spark are killed; a worker or the driver's helper has sent them.
 STEPS = [ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN]
 KILLS = dose(4, 40)
 #: Timeout of a query, which runs in many processes, as a multiple of the usual timeout.

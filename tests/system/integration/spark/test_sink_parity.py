@@ -181,7 +181,7 @@ ERRORS = {
     ),
     "partition that is not there": (
         ["'v' as value", "9 as partition"],
-        # The topic does not exist, so the producer waits for this time in vain.
+        # The partition does not exist, so the producer waits this long in vain.
         {"topic": "new", "kafka__max__block__ms": "10000"},
         "[Pp]artition",
         "row 0 of the task .*no partition 9",

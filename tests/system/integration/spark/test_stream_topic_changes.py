@@ -33,7 +33,7 @@ def both(streams):
 
 
 def same(queries):
-    """Check that both queries have received the same, and return it."""
+    """Check that both queries have returned the same rows, and return them."""
     theirs, ours = (query.settle() for query in queries)
     assert ours == theirs
     return ours
