@@ -1,6 +1,5 @@
-"""Values of records in, typed Arrow columns out: what the bytes of a key or a value are.
+"""Decode keys and values of records to typed Arrow columns. This package needs pyarrow.
 
-A :class:`~kafkacore.decode.decoder.Decoder` takes one column of bytes and gives one column for each field of
-the schema that is wanted. Scalars are as Java's serializers write them. Needs pyarrow. Does not know:
-consumers, Spark, where the bytes came from.
+A :class:`~kafkacore.decode.decoder.Decoder` takes one column of bytes and returns one column for each field
+of the wanted schema. The formats are JSON, Avro, and the scalars of Kafka's Java serializers.
 """

@@ -1,8 +1,7 @@
 # cython: cdivision=True
-"""Avro's binary encoding in, values in builders out: one value by one node of a compiled schema.
+"""Read values in Avro's binary encoding into builders, following the nodes of a compiled schema.
 
-Bytes are hostile: lengths, counts and branches are checked before they are used, and depth is limited. Does
-not know: schemas, records of Kafka.
+The encoded bytes are not trusted: lengths, counts and branches are checked before use, and depth is limited.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -14,9 +13,9 @@ from kafkacore.decode._builder cimport (
 from kafkacore.wire.primitives cimport MAX_VARLONG_SIZE, read_varlong
 
 cdef enum:
-    #: Values within values: only a schema that contains itself comes near.
+    #: Maximum nesting depth of a value. Only a recursive schema can reach it.
     MAX_DEPTH = 200
-    #: Items of a kind that takes no bytes: their count is bounded by nothing else.
+    #: Maximum number of array items of zero bytes, whose count the size of the value does not limit.
     MAX_EMPTY_ITEMS = 1000
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
@@ -25,7 +24,7 @@ cdef uint64_t HIGH_BITS = 0x8080808080808080
 
 # ---- Numbers -----------------------------------------------------------------------------------------------
 cdef inline int _number(Cursor *cursor, int64_t *value) noexcept nogil:
-    """A zigzag varint of 64 bits."""
+    """Read a zigzag varint of 64 bits."""
     if read_varlong(&cursor.at, cursor.end, value) < 0:
         return ENDS_EARLY if cursor.end - cursor.at < MAX_VARLONG_SIZE else LONG_NUMBER
     return 0
@@ -52,7 +51,7 @@ cdef int _put_number(const Node *node, int64_t value) noexcept nogil:
             return TIME_OVERFLOW
         value *= node.size
     else:
-        # Down, also before 1970.
+        # Round down, also for negative values (before 1970).
         value = value // node.size - (1 if value % node.size < 0 else 0)
     return append_fixed(node.out, &value, 8)
 
@@ -118,7 +117,7 @@ cdef int _put_bytes(const Node *node, Cursor *cursor, int64_t size) noexcept nog
 
 
 cdef bint _is_utf8(const uint8_t *text, int64_t size) noexcept nogil:
-    """Well-formed by Unicode's table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    """Return whether text is well-formed UTF-8 by table 3-7 of the Unicode standard."""
     cdef int64_t at = 0
     cdef int more
     cdef uint64_t eight
@@ -151,7 +150,7 @@ cdef bint _is_utf8(const uint8_t *text, int64_t size) noexcept nogil:
 
 
 cdef int _decimal(const Node *node, const uint8_t *value, int64_t size) noexcept nogil:
-    """A big-endian number of any length to 16 bytes, little-endian; of no more digits than the column has."""
+    """Append a big-endian number of any length as a decimal: 16 bytes, little-endian."""
     cdef uint8_t[16] out
     cdef uint8_t filler
     cdef int64_t at
@@ -201,9 +200,9 @@ cdef int _enum(const Node *node, Cursor *cursor) noexcept nogil:
     return append_bytes(node.out, node.blob + start, node.ends[symbol] - start)
 
 
-# ---- Values of values --------------------------------------------------------------------------------------
+# ---- Nested values -----------------------------------------------------------------------------------------
 cdef int _items(const Node *node, Cursor *cursor) noexcept nogil:
-    """An array or a map: blocks of items until one of none."""
+    """Read an array or a map, which consists of blocks of items. An empty block is the last one."""
     cdef int64_t count
     cdef int64_t size
     cdef int64_t empty = 0
@@ -215,7 +214,7 @@ cdef int _items(const Node *node, Cursor *cursor) noexcept nogil:
         if count == 0:
             return end_list(node.out) if node.out != NULL else 0
         if count < 0:
-            # Its size in bytes comes too, for who reads past it.
+            # A block with a negative count also has its size in bytes, so that it can be skipped.
             if count < -MAX_INT64:
                 return NEGATIVE_LENGTH
             count = -count
@@ -250,7 +249,7 @@ cdef int _block(const Node *node, Cursor *cursor, int64_t count) noexcept nogil:
             fault = read_value(node.children[child], cursor)
             if fault:
                 return fault
-        # A map's entries are a struct of key and value.
+        # The entries of a map are structs of key and value.
         if node.op == OP_MAP and node.out != NULL:
             fault = end_struct(node.out.children)
             if fault:
@@ -277,7 +276,7 @@ cdef int _branch(const Node *node, Cursor *cursor) noexcept nogil:
         return fault
     if branch < 0 or branch >= node.child_count:
         return NO_SUCH_BRANCH
-    # A union in a union is all that could nest without an end and without a level of its own.
+    # Other branches count their own level in read_value; a union directly in a union must be counted here.
     if node.children[branch].op == OP_UNION:
         if cursor.depth >= MAX_DEPTH:
             return TOO_DEEP
@@ -289,7 +288,7 @@ cdef int _branch(const Node *node, Cursor *cursor) noexcept nogil:
 
 
 cdef int _member(const Node *node, Cursor *cursor) noexcept nogil:
-    """One member of the struct; the others are null. A null is a null struct."""
+    """Read a union into a struct of its members. The other members are null. A null becomes a null struct."""
     cdef int64_t branch
     cdef int at
     cdef int fault = _number(cursor, &branch)
@@ -308,7 +307,7 @@ cdef int _member(const Node *node, Cursor *cursor) noexcept nogil:
             fault = append_null(&node.out.children[at])
         if fault:
             return fault
-    # A member that is not wanted is read past.
+    # Skip a member that is not wanted.
     if chosen.out == NULL:
         fault = read_value(chosen, cursor)
         if fault:
@@ -328,7 +327,7 @@ cdef int _default(const Node *node, const Cursor *cursor) noexcept nogil:
 
 
 cdef int read_value(const Node *node, Cursor *cursor) noexcept nogil:
-    """Read one value. 0, a :c:enum:`Fault`, or a negative Problem of the builders."""
+    """Read one value. Return 0, a :c:enum:`Fault`, or a negative :c:enum:`Problem` of the builders."""
     cdef int64_t number
     cdef int fault
     if node.op == OP_UNION:

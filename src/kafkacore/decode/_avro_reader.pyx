@@ -1,8 +1,7 @@
-"""A column of Avro values in, the columns of a schema out: each row by the program of its own schema.
+"""Read a column of Avro values into Arrow columns.
 
-A program is a compiled pair of writer's schema and wanted columns (``kafkacore.decode.avro_program``). Values
-may be framed as Confluent's serializers do it: a zero byte, the schema's id in four, the value. Does not
-know: what a schema is, where ids are looked up.
+Each row is read by the program that ``kafkacore.decode.avro_program`` compiled for its schema. Confluent's
+serializers put a zero byte and the schema id in four bytes before each value.
 """
 
 cimport cython
@@ -24,26 +23,26 @@ from kafkacore.decode.decoder import ColumnTooLargeError
 
 cdef enum:
     FRAME_SIZE = 5
-    #: A column may say that it was written by so many schemas in one task.
+    #: Maximum number of schemas kept by one reader. When it is reached, all of them are dropped.
     MAX_PROGRAMS = 1000
     MAX_DECIMAL_DIGITS = 38
-    # Rows of an Arrow array with 32-bit offsets.
+    # Maximum number of rows of an Arrow array with 32-bit offsets.
     MAX_ROWS = 0x7FFFFFFF
-    # Beyond those of kafkacore.decode._avro.
+    # Faults in addition to those of kafkacore.decode._avro.
     NOT_FRAMED = 100
     UNKNOWN_SCHEMA = 101
-    # Answers of _rows that are no fault.
+    # Return values of _rows that are not faults.
     ALL_READ = 0
     ASK_FOR_SCHEMA = 1
 
 
 cdef class _Program:
-    """The nodes of one writer's schema; the first is the outermost record."""
+    """The nodes of one writer's schema. The first one reads the outermost record."""
 
     cdef Node *nodes
     cdef Node **links
     cdef int32_t *ends
-    cdef list blobs  # alive as long as the nodes that point into them
+    cdef list blobs  # keeps the bytes alive that the nodes point to
 
     def __cinit__(self, specs, Columns columns not None):
         cdef Py_ssize_t at
@@ -54,12 +53,12 @@ cdef class _Program:
         cdef Node *node
         cdef bytes blob
         cdef list nodes = list(specs)
-        # Whatever the specs are, they are looked at once.
+        # Read the attributes once: the specs are not trusted to return the same values again.
         cdef list children = [tuple(spec.children) for spec in nodes]
         cdef list ends = [tuple(spec.ends) for spec in nodes]
         count = len(nodes)
         if count == 0:
-            raise ValueError("a program without a node")
+            raise ValueError("a program must have at least one node")
         self.blobs = []
         self.nodes = <Node *> calloc(count, sizeof(Node))
         self.links = <Node **> calloc(sum([len(each) for each in children]) + 1, sizeof(Node *))
@@ -78,7 +77,7 @@ cdef class _Program:
             node.child_count = <int> len(<tuple> children[at])
             for child in children[at]:
                 if not 0 <= child < count:
-                    raise ValueError(f"node {at} refers to node {child} of {count}")
+                    raise ValueError(f"node {at} refers to node {child}, but there are only {count} nodes")
                 self.links[link] = &self.nodes[child]
                 link += 1
             if node.op == OP_ENUM or node.op == OP_DEFAULT:
@@ -89,10 +88,10 @@ cdef class _Program:
                 node.ends = self.ends + end
                 for symbol in ends[at]:
                     if not (self.ends[end - 1] if node.ends != self.ends + end else 0) <= symbol <= len(blob):
-                        raise ValueError(f"node {at} has a symbol that ends at {symbol} of {len(blob)} bytes")
+                        raise ValueError(f"node {at} has an invalid symbol end {symbol} in {len(blob)} bytes")
                     self.ends[end] = symbol
                     end += 1
-            if not _fits(node, len(<tuple> ends[at])):
+            if not _is_compatible(node, len(<tuple> ends[at])):
                 raise ValueError(f"node {at} cannot be read into its column: {spec}")
 
     def __dealloc__(self):
@@ -101,8 +100,8 @@ cdef class _Program:
         free(self.ends)
 
 
-cdef bint _fits(const Node *node, Py_ssize_t end_count) noexcept:
-    """Whether what the loops do for the node is what its builder is made for."""
+cdef bint _is_compatible(const Node *node, Py_ssize_t end_count) noexcept:
+    """Return whether the builder of the node can take the values that the node produces."""
     cdef bint is_number = node.out == NULL or node.out.kind == FIXED
     cdef int width = node.out.width if node.out != NULL else 0
     if node.op == OP_NULL or node.op == OP_MISSING:
@@ -131,7 +130,7 @@ cdef bint _fits(const Node *node, Py_ssize_t end_count) noexcept:
             return False
         return node.out.kind == BYTES
     if node.op == OP_ENUM:
-        # One that is skipped needs the number of its symbols alone.
+        # A skipped enum needs only the number of symbols.
         return node.out == NULL or (node.size == end_count and node.out.kind == BYTES)
     if node.op == OP_ARRAY:
         return node.child_count == 1 and (node.out == NULL or node.out.kind == LIST)
@@ -148,20 +147,20 @@ cdef bint _fits(const Node *node, Py_ssize_t end_count) noexcept:
 
 cdef struct Known:
     int64_t schema_id
-    const Node *root  # NULL: there is no such schema
+    const Node *root  # NULL: the schema cannot be used
 
 
 cdef class AvroReader:
-    """Reads columns of values; one call at a time.
+    """Reader of columns of Avro values. It is not thread-safe.
 
     Parameters
     ----------
     schema:
         The wanted columns.
     framed:
-        Whether values name their schemas. If not, the one schema has the id 0.
+        Whether each value starts with a schema id. If not, the id of the only schema is 0.
     batch_bytes:
-        Most memory of the columns of one batch.
+        Maximum memory in bytes of the columns of one batch.
     """
 
     cdef readonly Columns columns
@@ -169,12 +168,12 @@ cdef class AvroReader:
     cdef list programs
     cdef Known[MAX_PROGRAMS] known
     cdef int known_count
-    cdef int last  # the one that the last row used
-    # Of the batch that is being read.
+    cdef int last  # index in ``known`` of the schema of the last row
+    # Buffers of the batch that is being read.
     cdef Py_buffer validity
     cdef Py_buffer offsets
     cdef Py_buffer data
-    # The loop runs, without the GIL; a schema may be learnt only while it does not.
+    # Whether the loop is running without the GIL. Programs must not be added meanwhile.
     cdef bint in_loop
     cdef int64_t start
     cdef int64_t count
@@ -184,30 +183,30 @@ cdef class AvroReader:
     cdef readonly int fault
     cdef readonly int fault_field
     cdef readonly int64_t fault_schema
-    cdef int64_t schema_id  # of the row
+    cdef int64_t schema_id  # of the current row
 
     def __cinit__(self, schema, bint framed, int64_t batch_bytes):
         self.columns = Columns(schema, batch_bytes)
         self.framed = framed
         self.programs = []
 
-    def learn(self, int64_t schema_id, specs):
-        """What rows of a schema look like.
+    def add_program(self, int64_t schema_id, specs):
+        """Add the program for the rows of a schema.
 
         Parameters
         ----------
         schema_id:
-            As the rows name it.
+            Id of the schema.
         specs:
-            The program; None: there is no such schema, and its rows are malformed.
+            Nodes of the program. None means that the schema cannot be used and that its rows are malformed.
         """
         cdef _Program program = None
         if specs is not None:
             program = _Program(specs, self.columns)
-        # After the last call of Python's: another thread may have begun to read meanwhile.
+        # Check after all calls of Python code, during which another thread may have started to read.
         check_unused(self.in_loop, self)
         if self.known_count == MAX_PROGRAMS:
-            # Rows of what is forgotten will ask again.
+            # read() will ask again for the schemas that are dropped here.
             self.known_count = self.last = 0
             self.programs.clear()
         self.known[self.known_count].schema_id = schema_id
@@ -223,36 +222,37 @@ cdef class AvroReader:
         Parameters
         ----------
         validity, offsets, data:
-            Its buffers; ``validity`` and ``data`` may be None.
+            Buffers of the array. ``validity`` and ``data`` may be None.
         start, count:
-            Which rows.
+            First row, and number of rows.
         ask:
-            Called with a schema id that is not known; calls :meth:`learn`.
+            Function that is called with an unknown schema id and must call :meth:`add_program`.
 
         Returns
         -------
         tuple
-            The columns; bits of the malformed rows, or None. ``first_bad`` and ``fault`` say more.
+            The columns, and a bitmap of the malformed rows or None. ``first_bad`` and the ``fault``
+            attributes describe the first malformed row.
 
         Raises
         ------
         ColumnTooLargeError
-            The columns do not fit.
+            The columns exceed the memory limit or 32-bit offsets.
         ValueError
             The buffers are too short for the rows.
         """
         cdef int answer
         if not (0 <= start <= MAX_ROWS and 0 <= count <= MAX_ROWS):
-            raise ValueError(f"rows {start} to {start} + {count} are more than an array has")
+            raise ValueError(f"rows {start} to {start} + {count} exceed the maximum length of an array")
         begin_use(&self.columns.in_use, self)
         try:
             PyObject_GetBuffer(validity if validity is not None else b"", &self.validity, PyBUF_SIMPLE)
             PyObject_GetBuffer(offsets, &self.offsets, PyBUF_SIMPLE)
             PyObject_GetBuffer(data if data is not None else b"", &self.data, PyBUF_SIMPLE)
             if start + count >= self.offsets.len // 4:
-                raise ValueError("offsets are too short for the rows")
+                raise ValueError("the offsets buffer is too short for the rows")
             if validity is not None and start + count > self.validity.len * 8:
-                raise ValueError("validity is too short for the rows")
+                raise ValueError("the validity buffer is too short for the rows")
             self.start, self.count, self.row = start, count, 0
             self.first_bad = -1
             self.bad = bytearray((count + 7) // 8)
@@ -264,10 +264,10 @@ cdef class AvroReader:
                 if answer == NO_MEMORY:
                     raise MemoryError
                 if answer < 0:
-                    raise ColumnTooLargeError(f"{count} values of Avro decode to more than one batch holds")
+                    raise ColumnTooLargeError(f"{count} decoded values of Avro do not fit one batch")
                 ask(self.schema_id)
         finally:
-            # Of one that was not opened nothing is released.
+            # Releasing a buffer that was not acquired has no effect.
             PyBuffer_Release(&self.validity)
             PyBuffer_Release(&self.offsets)
             PyBuffer_Release(&self.data)
@@ -286,7 +286,7 @@ cdef class AvroReader:
 
     @cython.nonecheck(False)
     cdef int _rows(self, Builder *root, uint8_t *bad) noexcept nogil:
-        """Rows from ``row`` on; stops where a schema is not known."""
+        """Read the rows starting at ``row``. Stop at a row whose schema is unknown."""
         cdef const uint8_t *valid = <const uint8_t *> self.validity.buf if self.validity.len else NULL
         cdef const int32_t *ends = <const int32_t *> self.offsets.buf + self.start
         cdef const uint8_t *values = <const uint8_t *> self.data.buf
@@ -297,7 +297,7 @@ cdef class AvroReader:
         cursor.field = -1
         while self.row < self.count:
             place = self.start + self.row
-            # Read once: the offsets may be in memory that another thread changes.
+            # Read the offsets once, because another thread may change this memory.
             begin, end = ends[self.row], ends[self.row + 1]
             if valid != NULL and not (valid[place >> 3] >> (place & 7)) & 1:
                 fault = append_null(root)

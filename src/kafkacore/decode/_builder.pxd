@@ -1,21 +1,21 @@
-"""Growing Arrow columns: values appended one by one, buffers out. Nested columns are trees of builders."""
+"""Builders of Arrow columns. Values are appended one by one. A nested column is a tree of builders."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 cdef enum Kind:
-    BITS = 0      # one bit a value
-    FIXED = 1     # ``width`` bytes a value
-    BYTES = 2     # bytes or text, by 32-bit offsets
-    LIST = 3      # lists and maps, by 32-bit offsets into one child
-    STRUCT = 4    # one child a field
+    BITS = 0      # one bit per value
+    FIXED = 1     # ``width`` bytes per value
+    BYTES = 2     # bytes or strings with 32-bit offsets
+    LIST = 3      # lists and maps with 32-bit offsets into one child
+    STRUCT = 4    # one child per field
 
 cdef enum Problem:
     NO_MEMORY = -1
     TOO_LARGE = -2
 
 cdef struct Budget:
-    int64_t left  # bytes that may still be allocated
+    int64_t left  # number of bytes that may still be allocated
 
 cdef struct Builder:
     Kind kind
@@ -26,8 +26,8 @@ cdef struct Builder:
     uint8_t *validity
     uint8_t *data
     int32_t *offsets
-    int64_t data_size      # of BYTES
-    int64_t data_capacity  # of BYTES
+    int64_t data_size      # used by BYTES
+    int64_t data_capacity  # used by BYTES
     Builder *children
     int child_count
     Budget *budget
@@ -39,8 +39,8 @@ cdef void truncate(Builder *builder, int64_t count) noexcept nogil
 cdef void clear(Builder *builder) noexcept nogil
 
 
-cdef inline int room(Builder *builder) noexcept nogil:
-    """Make room for one more value."""
+cdef inline int reserve(Builder *builder) noexcept nogil:
+    """Reserve space for one more value."""
     if builder.count < builder.capacity:
         return 0
     return grow(builder, builder.count + 1)
@@ -52,8 +52,8 @@ cdef inline void mark_valid(Builder *builder) noexcept nogil:
 
 
 cdef inline int append_fixed(Builder *builder, const void *value, int width) noexcept nogil:
-    """``width`` is the builder's: a constant here, it makes the copy one instruction."""
-    cdef int problem = room(builder)
+    """Append a value of ``builder.width`` bytes. With a constant ``width`` the copy is one instruction."""
+    cdef int problem = reserve(builder)
     if problem:
         return problem
     memcpy(builder.data + builder.count * width, value, width)
@@ -62,7 +62,7 @@ cdef inline int append_fixed(Builder *builder, const void *value, int width) noe
 
 
 cdef inline int append_bit(Builder *builder, bint value) noexcept nogil:
-    cdef int problem = room(builder)
+    cdef int problem = reserve(builder)
     cdef uint8_t bit = <uint8_t> (1 << (builder.count & 7))
     if problem:
         return problem
@@ -75,7 +75,7 @@ cdef inline int append_bit(Builder *builder, bint value) noexcept nogil:
 
 
 cdef inline int append_bytes(Builder *builder, const uint8_t *value, int64_t size) noexcept nogil:
-    cdef int problem = room(builder)
+    cdef int problem = reserve(builder)
     if problem:
         return problem
     if size > builder.data_capacity - builder.data_size:
@@ -91,8 +91,8 @@ cdef inline int append_bytes(Builder *builder, const uint8_t *value, int64_t siz
 
 
 cdef inline int end_list(Builder *builder) noexcept nogil:
-    """A list of what has been appended to the child since the last one."""
-    cdef int problem = room(builder)
+    """Append a list of the values that were appended to the child since the previous list."""
+    cdef int problem = reserve(builder)
     if problem:
         return problem
     builder.offsets[builder.count + 1] = <int32_t> builder.children.count
@@ -101,8 +101,8 @@ cdef inline int end_list(Builder *builder) noexcept nogil:
 
 
 cdef inline int end_struct(Builder *builder) noexcept nogil:
-    """A struct of what has been appended to each child."""
-    cdef int problem = room(builder)
+    """Append a struct of the values that were appended to the children."""
+    cdef int problem = reserve(builder)
     if problem:
         return problem
     mark_valid(builder)
@@ -110,11 +110,11 @@ cdef inline int end_struct(Builder *builder) noexcept nogil:
 
 
 cdef class Columns:
-    """The builders of a schema, and what they hold until :meth:`take`."""
+    """The builders of a schema, which keep their values until :meth:`take`."""
 
     cdef readonly object schema
-    cdef list fields  # of the schema, as they were when the builders were made
-    cdef bint in_use  # by a reader, which may have released the GIL
+    cdef list fields  # fields of the schema from which the builders were created
+    cdef bint in_use  # whether a reader, which may have released the GIL, fills the columns
     cdef Builder root  # a struct of the columns
     cdef Budget budget
     cdef int64_t batch_bytes

@@ -1,7 +1,6 @@
-"""Growing Arrow columns: values appended one by one, buffers out. Nested columns are trees of builders.
+"""Builders of Arrow columns. Values are appended one by one. A nested column is a tree of builders.
 
-A failed record is taken back by :c:func:`truncate`, so that the loops need no check after each value. Does
-not know: any format.
+A decoder removes the values of a malformed record with :c:func:`truncate`.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -15,15 +14,15 @@ import pyarrow as pa
 
 cdef enum:
     MAX_INT32 = 0x7FFFFFFF
-    #: Values that a column has room for at first, below the top.
+    #: Initial capacity of a column, in values. The top-level columns get the number of rows instead.
     FIRST_CAPACITY = 64
-    #: Each level is one of the C stack.
+    #: Maximum nesting depth of a schema, because functions recurse for each level.
     MAX_DEPTH = 200
 
 
 # ---- Memory ------------------------------------------------------------------------------------------------
 cdef int _resize(Builder *builder, uint8_t **block, int64_t old_size, int64_t size) noexcept nogil:
-    """Grow a block; new bytes are zero."""
+    """Grow a block, and set the new bytes to zero."""
     cdef uint8_t *grown
     if size <= old_size:
         return 0
@@ -45,7 +44,7 @@ cdef inline int64_t _value_bytes(const Builder *builder, int64_t capacity) noexc
 
 
 cdef int grow(Builder *builder, int64_t capacity) noexcept nogil:
-    """Room for ``capacity`` values, and for twice as many as before."""
+    """Grow the capacity to at least ``capacity`` values and at least twice the present capacity."""
     cdef int64_t old = builder.capacity
     cdef int problem
     if capacity > MAX_INT32 - 1:
@@ -66,7 +65,7 @@ cdef int grow(Builder *builder, int64_t capacity) noexcept nogil:
 
 
 cdef int grow_data(Builder *builder, int64_t size) noexcept nogil:
-    """Room for ``size`` more bytes."""
+    """Grow the data buffer for at least ``size`` more bytes."""
     cdef int64_t wanted = builder.data_size + size
     cdef int problem
     if size > MAX_INT32 - builder.data_size:
@@ -80,7 +79,7 @@ cdef int grow_data(Builder *builder, int64_t size) noexcept nogil:
 
 
 cdef int append_null(Builder *builder) noexcept nogil:
-    cdef int problem = room(builder)
+    cdef int problem = reserve(builder)
     cdef int at
     if problem:
         return problem
@@ -97,7 +96,7 @@ cdef int append_null(Builder *builder) noexcept nogil:
 
 
 cdef void truncate(Builder *builder, int64_t count) noexcept nogil:
-    """Take back all values from ``count`` on; of a child that is further than its parent, too."""
+    """Remove all values starting at ``count``, also from children that are longer than their parent."""
     cdef int64_t at
     cdef int child
     for at in range(count, builder.count):
@@ -114,7 +113,7 @@ cdef void truncate(Builder *builder, int64_t count) noexcept nogil:
 
 
 cdef void clear(Builder *builder) noexcept nogil:
-    """Give back the memory of the values."""
+    """Free the memory of the values."""
     cdef int child
     for child in range(builder.child_count):
         clear(&builder.children[child])
@@ -128,7 +127,7 @@ cdef void clear(Builder *builder) noexcept nogil:
 
 
 cdef class _Block:
-    """A block of memory with an owner: what Arrow holds on to."""
+    """Memory of a column, owned by an Arrow buffer."""
 
     cdef uint8_t *data
     cdef Py_ssize_t size
@@ -150,19 +149,20 @@ cdef object _taken(uint8_t **data, int64_t size):
 
 # ---- Columns -----------------------------------------------------------------------------------------------
 cdef class Columns:
-    """The builders of a schema, and what they hold until :meth:`take`.
+    """The builders of a schema, which keep their values until :meth:`take`.
 
     Parameters
     ----------
     schema:
-        The columns. 32-bit offsets; at the ends booleans, fixed widths, bytes, text.
+        The columns. Supported are booleans, types of fixed width, binary, string, and lists, maps and structs
+        of them, all with 32-bit offsets.
     batch_bytes:
-        Most memory of what they hold.
+        Maximum memory in bytes of the values.
 
     Raises
     ------
     TypeError
-        A type that has no builder.
+        A column has an unsupported type.
     """
 
     def __cinit__(self, schema, int64_t batch_bytes):
@@ -170,43 +170,44 @@ cdef class Columns:
         self.fields = list(schema)
         self.batch_bytes = batch_bytes
         self.root.kind = STRUCT
-        _plant(&self.root, self.fields, &self.budget, 0)
+        _add_children(&self.root, self.fields, &self.budget, 0)
 
     def __dealloc__(self):
         clear(&self.root)
-        _fell(&self.root)
+        _free_children(&self.root)
 
     cdef int prepare(self, int64_t rows) except -1:
-        """Empty, with room for so many rows."""
+        """Remove all values, and reserve space for a number of rows."""
         cdef int at
         clear(&self.root)
         self.budget.left = self.batch_bytes
         for at in range(self.root.child_count):
-            # Where this finds no room, the first value will say so.
+            # Ignore a failure: appending the first value will report it.
             grow(&self.root.children[at], rows)
         return 0
 
     cdef Builder *of_path(self, tuple path) except NULL:
-        """The builder that lies there: places among children, from the top."""
+        """Return the builder at a path of child numbers, starting at the top-level columns."""
         cdef Builder *found = &self.root
         cdef int at
         for at in path:
             if not 0 <= at < found.child_count:
-                raise ValueError(f"path {path} leads out of the schema")
+                raise ValueError(f"path {path} does not exist in the schema")
             found = &found.children[at]
         return found
 
     def take(self):
-        """The columns; what comes next starts anew.
+        """Return the columns as Arrow arrays, and remove all values from the builders.
 
         Returns
         -------
         list of pyarrow.Array
+            One array for each column.
 
         Raises
         ------
         RuntimeError
-            A reader fills the columns right now.
+            A reader is filling the columns.
         """
         cdef int at
         check_unused(self.in_use, self)
@@ -217,10 +218,10 @@ cdef class Columns:
         return [_array(&self.root.children[at], field.type) for at, field in enumerate(self.fields)]
 
 
-cdef int _plant(Builder *parent, list fields, Budget *budget, int depth) except -1:
+cdef int _add_children(Builder *parent, list fields, Budget *budget, int depth) except -1:
     cdef int at
     if depth > MAX_DEPTH:
-        raise ValueError(f"a schema nested deeper than {MAX_DEPTH} levels")
+        raise ValueError(f"the schema is nested deeper than {MAX_DEPTH} levels")
     parent.budget = budget
     if not fields:
         return 0
@@ -229,11 +230,11 @@ cdef int _plant(Builder *parent, list fields, Budget *budget, int depth) except 
         raise MemoryError
     parent.child_count = <int> len(fields)
     for at, field in enumerate(fields):
-        _plant_one(&parent.children[at], field.type, budget, depth + 1)
+        _init_builder(&parent.children[at], field.type, budget, depth + 1)
     return 0
 
 
-cdef int _plant_one(Builder *builder, kind, Budget *budget, int depth) except -1:
+cdef int _init_builder(Builder *builder, kind, Budget *budget, int depth) except -1:
     cdef list below = []
     if pa.types.is_boolean(kind):
         builder.kind = BITS
@@ -252,15 +253,15 @@ cdef int _plant_one(Builder *builder, kind, Budget *budget, int depth) except -1
         builder.kind = FIXED
         builder.width = kind.bit_width // 8
     else:
-        raise TypeError(f"no column can be built of type {kind}")
-    _plant(builder, below, budget, depth)
+        raise TypeError(f"columns of type {kind} are not supported")
+    _add_children(builder, below, budget, depth)
     return 0
 
 
-cdef void _fell(Builder *builder) noexcept:
+cdef void _free_children(Builder *builder) noexcept:
     cdef int at
     for at in range(builder.child_count):
-        _fell(&builder.children[at])
+        _free_children(&builder.children[at])
     free(builder.children)
     builder.children = NULL
     builder.child_count = 0
@@ -276,13 +277,13 @@ cdef object _array(Builder *builder, kind):
     if count == 0:
         clear(builder)
         return pa.nulls(0, kind)
-    # A program that leaves a child out would make an array that reads past its memory.
+    # A wrong program may not have filled a child. The array would then read beyond its memory.
     if builder.kind == LIST and builder.children.count != builder.offsets[count]:
-        raise ValueError(f"lists of {builder.offsets[count]} items have {builder.children.count}")
+        raise ValueError(f"lists need {builder.offsets[count]} items, but there are {builder.children.count}")
     if builder.kind == STRUCT:
         for at in range(builder.child_count):
             if builder.children[at].count != count:
-                raise ValueError(f"structs in {count} rows have {builder.children[at].count} of a field")
+                raise ValueError(f"a field of a struct has {builder.children[at].count} rows, not {count}")
     if builder.kind == BITS or builder.kind == FIXED:
         buffers.append(_taken(&builder.data, _value_bytes(builder, count)))
     elif builder.kind == BYTES:

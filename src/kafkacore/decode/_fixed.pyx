@@ -1,7 +1,6 @@
-"""Big-endian values of one length in, the buffers of an Arrow column of them out.
+"""Decode big-endian values of fixed length to the buffers of an Arrow column.
 
-Offsets come from an Arrow array that has been checked by who made it; they are checked against the data all
-the same. Does not know: what the numbers mean.
+The offsets come from an Arrow array. They are checked against the data nevertheless.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -15,12 +14,12 @@ BOOLEAN = -1
 
 cdef enum:
     KIND_BOOLEAN = -1
-    # Rows of an Arrow array with 32-bit offsets.
+    # Maximum number of rows of an Arrow array with 32-bit offsets.
     MAX_ROWS = 0x7FFFFFFF
 
 
 cdef class _View:
-    """The bytes of an object, held as long as this is; of None: NULL and 0."""
+    """A buffer acquired from an object and released with this view. For None it is NULL with size 0."""
 
     cdef Py_buffer buffer
     cdef const uint8_t *data
@@ -40,22 +39,22 @@ cdef class _View:
 
 
 def decode_fixed(validity, offsets, data, Py_ssize_t start, Py_ssize_t count, int kind):
-    """The buffers of a column.
+    """Decode rows of an Arrow array of binary to the buffers of a column.
 
     Parameters
     ----------
     validity, offsets, data:
-        Buffers of an Arrow array of binary; ``validity`` and ``data`` may be None.
+        Buffers of the array. ``validity`` and ``data`` may be None.
     start, count:
-        Which rows.
+        First row, and number of rows.
     kind:
-        Bytes of a value: 2, 4 or 8; or :data:`BOOLEAN`, one byte that becomes one bit.
+        Number of bytes of a value: 2, 4 or 8. For :data:`BOOLEAN` it is one byte that becomes one bit.
 
     Returns
     -------
     tuple
-        Values; bits of the rows that are not null, or None: all; bits of the malformed rows, or None: none;
-        the first malformed row.
+        The values; a bitmap of the rows that are not null, or None if all are; a bitmap of the malformed
+        rows, or None if there are none; and the first malformed row, or -1.
 
     Raises
     ------
@@ -69,14 +68,14 @@ def decode_fixed(validity, offsets, data, Py_ssize_t start, Py_ssize_t count, in
     cdef Py_ssize_t first = -1
     cdef bint all_known
     if kind not in (KIND_BOOLEAN, 2, 4, 8):
-        raise ValueError(f"kind is {kind}, not 2, 4, 8 or BOOLEAN")
+        raise ValueError(f"kind is {kind}: it must be 2, 4, 8 or BOOLEAN")
     if not (0 <= start <= MAX_ROWS and 0 <= count <= MAX_ROWS):
-        raise ValueError(f"rows {start} to {start} + {count} are more than an array has")
+        raise ValueError(f"rows {start} to {start} + {count} exceed the maximum length of an array")
     bit_bytes = (count + 7) // 8
     if start + count >= ends.size // 4:
-        raise ValueError("offsets are too short for the rows")
+        raise ValueError("the offsets buffer is too short for the rows")
     if validity is not None and start + count > valid.size * 8:
-        raise ValueError("validity is too short for the rows")
+        raise ValueError("the validity buffer is too short for the rows")
     made = PyBytes_FromStringAndSize(NULL, bit_bytes if kind == KIND_BOOLEAN else count * kind)
     known = PyBytes_FromStringAndSize(NULL, bit_bytes)
     bad = PyBytes_FromStringAndSize(NULL, bit_bytes)

@@ -7,7 +7,8 @@ from kafkacore.decode.decoder import ArrowArray
 from kafkacore.decode.json_schema import Node
 from kafkacore.decode.json_zones import Zones
 
-#: Row, whether it is JSON, name and type of the field, byte where its value starts.
+#: The row, whether it is well-formed JSON, name and type of the field, and the byte at which its value
+#: starts.
 _Reason = tuple[int, bool, tuple[str, pa.DataType] | None, int]
 
 @final

@@ -1,7 +1,7 @@
-"""The compiled decoder of JSON: a column of bytes in, Arrow arrays of the wanted fields and what failed out.
+"""Compiled part of the JSON decoder.
 
-The parser is in C (json_parse.h and beside it); here its columns become Arrow's, without a copy. Does not
-know: Arrow's types by name (json_schema says what each is), options as a user writes them, zones (it asks).
+The parser is written in C (json_columns_impl.c). This module exports its columns as Arrow arrays without a
+copy.
 """
 
 cimport cython
@@ -20,21 +20,22 @@ from kafkacore.wire.exclusive cimport begin_use
 from kafkacore.wire.memory cimport calloc, free, malloc
 
 cdef enum:
-    # Rows of an Arrow array with 32-bit offsets.
+    # Maximum number of rows of an Arrow array with 32-bit offsets.
     MAX_ROWS = 0x7FFFFFFF
-    # Each level is one of the C stack; json_schema refuses deeper ones with a better message.
+    # Maximum nesting depth of a schema, because functions recurse for each level. json_schema has a lower
+    # limit.
     MAX_DEPTH = 200
-    # Of a number in a date, which has to fit 64 bits.
+    # Maximum digits of a number in a date or time, so that it fits into 64 bits.
     MAX_DIGITS = 18
 
-# Bytes of a row by kj_kind, and children where there are any but a struct's.
+# Bytes of a row by kj_kind. A struct can have any number of children; the kinds without an entry have none.
 cdef tuple WIDTHS = (0, 1, 1, 2, 4, 8, 4, 8, 16, 4, 8, 8, 4, 4, 4, 4, 0)
 cdef dict CHILD_COUNTS = {<int> KJ_LIST: 1, <int> KJ_MAP: 2}
 
 
 @cython.final
 cdef class Block:
-    """Memory of a column, given back with the last array that uses it."""
+    """Memory of a column. It is freed with the last array that uses it."""
 
     cdef uint8_t *data
     cdef Py_ssize_t size
@@ -47,9 +48,10 @@ cdef class Block:
 
 
 cdef object take_block(uint8_t **data, int64_t size):
-    """A buffer that owns ``data``, which becomes NULL; it may be NULL if it is empty.
+    """Return an Arrow buffer that takes ownership of ``data``, and set ``data`` to NULL.
 
-    If this raises, the memory still has exactly one owner: the block, or the caller.
+    ``data`` may be NULL if the buffer is empty. If this raises, the memory still has exactly one owner: the
+    block or the caller.
     """
     cdef Block block = Block.__new__(Block)
     if data[0] == NULL:
@@ -70,20 +72,21 @@ cdef int zone_is_known(void *context, const uint8_t *name, int64_t size) except 
 
 @cython.final
 cdef class JsonColumns:
-    """Decodes records to the columns of a schema.
+    """Decoder of JSON records to the columns of a schema.
 
     Parameters
     ----------
     root:
         ``kafkacore.decode.json_schema.Node`` of the struct of all fields.
     zones:
-        What knows time zones: ``kafkacore.decode.json_zones.Zones``.
+        Time zones: a ``kafkacore.decode.json_zones.Zones``.
     allow_non_numeric, allow_single_quotes:
-        As in Spark's options.
+        The Spark options ``allowNonNumericNumbers`` and ``allowSingleQuotes``.
     date_fallback, time_fallback:
-        Whether a date or a time that fails is tried again in the forms of Spark 2 and older.
+        Whether a date or time that does not match its format is also read in the formats of Spark 2 and
+        older.
     batch_bytes:
-        Most memory of the columns of one call.
+        Maximum memory in bytes of the columns of one call.
     """
 
     cdef kj_decoder *decoder
@@ -109,7 +112,7 @@ cdef class JsonColumns:
         self.decoder.zone_context = <void *> self
         set_up(&self.decoder.root, root, 0)
         if self.decoder.root.kind != KJ_STRUCT:
-            raise ValueError("the root of a decoder is a struct")
+            raise ValueError("the root of a decoder must be a struct")
 
     def __dealloc__(self):
         kj_free(self.decoder)
@@ -119,15 +122,20 @@ cdef class JsonColumns:
 
         Returns
         -------
-        (columns, malformed, reasons, found)
-            Arrays of the root's children; a boolean array or None; for the first malformed rows ``(row,
-            whether it is JSON at all, index path of the field's name or None, byte where it starts)``; the
-            rows that are an object, as a boolean array, or None: all.
+        columns : list of pa.Array
+            One array for each child of the root.
+        malformed : pa.BooleanArray or None
+            Which rows are malformed. None means that no row is.
+        reasons : list of tuple
+            For the first malformed rows: the row, whether it is well-formed JSON, the name and type of the
+            field or None, and the position in bytes of the invalid value.
+        found : pa.BooleanArray or None
+            Which rows contain an object. None means all.
 
         Raises
         ------
         ColumnTooLargeError
-            The columns would be larger than ``batch_bytes``, or one of them than 2 GiB.
+            The columns would exceed ``batch_bytes``, or one of them 2 GiB.
         """
         cdef const uint8_t[::1] data_view
         cdef const uint8_t[::1] offsets_view
@@ -142,12 +150,12 @@ cdef class JsonColumns:
         begin_use(&self.in_use, self)
         try:
             if first < 0 or first > MAX_ROWS or count > MAX_ROWS:
-                raise ValueError(f"rows {first} to {first + count} are more than an array has")
+                raise ValueError(f"rows {first} to {first + count} exceed the maximum length of an array")
             if count:
                 validity_buffer, offsets_buffer, data_buffer = values.buffers()
                 offsets_view = memoryview(offsets_buffer).cast("B")
                 if offsets_view.shape[0] < (first + count + 1) * 4:
-                    raise ValueError("the offsets are too short for the rows")
+                    raise ValueError("the offsets buffer is too short for the rows")
                 offsets = <const int32_t *> &offsets_view[0] + first
                 if data_buffer is not None and data_buffer.size:
                     data_view = memoryview(data_buffer).cast("B")
@@ -156,16 +164,16 @@ cdef class JsonColumns:
                 if validity_buffer is not None and values.null_count:
                     validity_view = memoryview(validity_buffer).cast("B")
                     if validity_view.shape[0] * 8 < first + count:
-                        raise ValueError("the validity is too short for the rows")
+                        raise ValueError("the validity buffer is too short for the rows")
                     validity = &validity_view[0]
             with nogil:
                 result = kj_decode(self.decoder, data, data_size, offsets, validity, first, count)
             if result == KJ_BAD_OFFSETS:
-                raise ValueError("the array has an offset out of order or out of its data")
+                raise ValueError("the array has offsets that decrease or exceed its data")
             if result == KJ_NO_MEMORY:
                 raise MemoryError()
             if result == KJ_TOO_LARGE:
-                raise ColumnTooLargeError(f"{count} values of JSON decode to more than one batch holds")
+                raise ColumnTooLargeError(f"{count} decoded values of JSON do not fit one batch")
             self.resolve()
             columns = [
                 export(&self.decoder.root.children[at], self.root.children[at])
@@ -200,7 +208,7 @@ cdef class JsonColumns:
         return found
 
     cdef int resolve(self) except -1:
-        """Put instants where there are times of a zone so far."""
+        """Replace the pending local times by instants."""
         cdef kj_pending *pending = self.decoder.pending
         cdef int64_t count = self.decoder.pending_count
         cdef int64_t at, zone_count
@@ -231,7 +239,7 @@ cdef class JsonColumns:
             zone_count = 0
             for at in range(count):
                 if pending[at].zone == zone:
-                    # The zone has done its work: from here on it would be found again.
+                    # Mark the entry as converted, so that a later zone number does not match it.
                     pending[at].zone = -2
                     pending[at].local_us = instants[zone_count]
                     zone_count += 1
@@ -262,7 +270,7 @@ cdef int set_up(kj_node *node, description, int depth) except -1:
     cdef int kind = description.kind
     cdef tuple children = tuple(description.children)
     if depth > MAX_DEPTH:
-        raise ValueError(f"a schema nested deeper than {MAX_DEPTH} levels")
+        raise ValueError(f"the schema is nested deeper than {MAX_DEPTH} levels")
     check_shape(kind, description.width, children)
     result = kj_node_setup(node, kind, WIDTHS[kind], len(children))
     if result != 0:
@@ -275,11 +283,11 @@ cdef int set_up(kj_node *node, description, int depth) except -1:
             result = kj_node_name(node, at, name, len(name))
         set_up(&node.children[at], children[at], depth + 1)
     if kind == KJ_MAP and node.children[0].kind != KJ_STRING:
-        raise ValueError("a map whose keys are not text")
+        raise ValueError("the keys of a map must be strings")
     if result == 0 and description.pattern:
         name = description.pattern
         if not is_program(<const uint8_t *> name, len(name)):
-            raise ValueError(f"pattern {name!r} is no program of json_patterns")
+            raise ValueError(f"pattern {name!r} is not a program of json_patterns")
         result = kj_node_pattern(node, name, len(name))
     if result == 0 and node.kind == KJ_STRUCT:
         result = kj_node_index(node)
@@ -289,7 +297,7 @@ cdef int set_up(kj_node *node, description, int depth) except -1:
 
 
 cdef bint is_program(const uint8_t *program, int64_t size) noexcept:
-    """Whether it is pairs of an operation and its argument, and what is in brackets ends inside."""
+    """Return whether a program consists of pairs of operation and argument, with valid bracket lengths."""
     cdef int64_t at = 0
     while at < size:
         if size - at < 2:
@@ -305,16 +313,16 @@ cdef bint is_program(const uint8_t *program, int64_t size) noexcept:
 
 
 cdef int check_shape(int kind, width, tuple children) except -1:
-    """Refuse a width or a number of children that the C code does not expect of the kind."""
+    """Check that the width and the number of children are those that the C code expects for the kind."""
     if not 0 <= kind < len(WIDTHS) or WIDTHS[kind] != width:
-        raise ValueError(f"kind {kind} with rows of {width} bytes")
+        raise ValueError(f"a node of kind {kind} cannot have rows of {width} bytes")
     if kind != KJ_STRUCT and len(children) != CHILD_COUNTS.get(kind, 0):
-        raise ValueError(f"kind {kind} with {len(children)} children")
+        raise ValueError(f"a node of kind {kind} cannot have {len(children)} children")
     return 0
 
 
 cdef object find_node(const kj_node *node, const kj_node *wanted, description):
-    """The description of one of the nodes."""
+    """Return the description of the node ``wanted``, or None if it is not in this tree."""
     cdef int32_t at
     if node == wanted:
         return description
@@ -326,7 +334,7 @@ cdef object find_node(const kj_node *node, const kj_node *wanted, description):
 
 
 cdef tuple pack(const uint8_t *flags, int64_t count):
-    """A buffer of bits, and how many are not set."""
+    """Return the flags as a bitmap buffer, and the number of zeros."""
     cdef int64_t size = (count + 7) // 8
     cdef uint8_t *bits = <uint8_t *> malloc(size + 1)
     cdef int64_t zeros
@@ -338,7 +346,7 @@ cdef tuple pack(const uint8_t *flags, int64_t count):
 
 
 cdef object export(kj_node *node, description):
-    """The column as an array, which takes over its memory."""
+    """Return the column as an array that takes ownership of the column's memory."""
     cdef int64_t rows = node.rows
     cdef object validity
     cdef int64_t null_count

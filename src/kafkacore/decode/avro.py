@@ -1,7 +1,7 @@
-"""Values in Avro's binary encoding in, typed Arrow columns out.
+"""Decode values in Avro's binary encoding to typed Arrow columns.
 
-A value is bare, and its schema the one that is given; or it is framed as Confluent's serializers do it, and
-names its schema by an id that a registry resolves. Does not know: Spark, modes.
+A bare value is read with the schema given in the options. A value framed by Confluent's serializers starts
+with the id of its schema, which is looked up in a schema registry.
 """
 
 from __future__ import annotations
@@ -27,36 +27,37 @@ from kafkacore.decode.decoder import (
 from kafkacore.decode.registry import RegistryOptions, SchemaRegistry, registry_options, shared_registry
 from kafkacore.errors import KafkaConfigurationError
 
-#: What is wrong, by the numbers of ``_avro.pxd`` and ``_avro_reader.pyx``.
+#: Descriptions of the faults numbered in ``_avro.pxd`` and ``_avro_reader.pyx``.
 FAULTS = {
-    1: "the value ends early",
+    1: "the value is truncated",
     2: "a length is negative",
-    3: "a number is too long",
-    4: "a union has no such branch",
-    5: "an enum has no such symbol",
+    3: "a number has too many bytes or exceeds the range of its column",
+    4: "a union has no branch with the encoded number",
+    5: "an enum has no symbol with the encoded number",
     6: "a string is not UTF-8",
     7: "a boolean is neither 0 nor 1",
-    8: "values lie too deep in each other",
-    9: "an array has too many items of no bytes",
-    10: "a decimal has more digits than its column",
+    8: "values are nested too deeply",
+    9: "an array has too many items of zero bytes",
+    10: "a decimal has more digits than the precision of its column",
     11: "a time is out of range",
-    100: "the value has no frame (a zero byte and the schema's id), as schema.registry.url asks for",
+    100: "the value does not start with a zero byte and a schema id, which schema.registry.url requires",
 }
 UNKNOWN_SCHEMA = 101
 
 
 @dataclass(frozen=True)
 class AvroOptions:
-    """How values in Avro are read. Picklable.
+    """Options of the Avro decoder. They can be pickled.
 
     Parameters
     ----------
     schema:
-        Of bare values the schema that wrote them; of framed ones the reader's, for aliases and defaults.
+        For bare values, the writer's schema in JSON. For framed values, the reader's schema, which supplies
+        aliases and defaults.
     registry:
-        Where ids of schemas are resolved; ``None``: values are bare.
+        Schema registry that resolves schema ids. ``None`` means that values are bare.
     side:
-        ``key`` or ``value``, for messages.
+        ``key`` or ``value``. It is used in messages.
     """
 
     schema: str | None = None
@@ -65,7 +66,14 @@ class AvroOptions:
 
 
 def avro_options(given: Mapping[str, str], side: Literal["key", "value"] = "value") -> AvroOptions:
-    """The options in ``given``, whose names are in lower case; others are left alone.
+    """Return the Avro options in ``given``.
+
+    Parameters
+    ----------
+    given:
+        Options by lower-case name. Other options are ignored.
+    side:
+        ``key`` or ``value``. It is used in messages.
 
     Raises
     ------
@@ -76,19 +84,19 @@ def avro_options(given: Mapping[str, str], side: Literal["key", "value"] = "valu
     schema = given.get("schema")
     if registry is None and schema is None:
         raise KafkaConfigurationError(
-            f"{side}.format avro needs the schema of the values: option {side}.schema with its JSON, or "
-            f"schema.registry.url where each value names its schema"
+            f"{side}.format avro needs the schema of the values: set {side}.schema to the schema in JSON, or "
+            f"set schema.registry.url if each value starts with a schema id"
         )
     return AvroOptions(schema, registry, side)
 
 
 def given_schema(options: AvroOptions) -> AvroType | None:
-    """The schema of the option, parsed.
+    """Parse the schema in the options. Return ``None`` if it is not set.
 
     Raises
     ------
     KafkaConfigurationError
-        It is none.
+        The text is not a valid Avro schema.
     """
     if options.schema is None:
         return None
@@ -99,21 +107,22 @@ def given_schema(options: AvroOptions) -> AvroType | None:
 
 
 def avro_decoder(schema: pa.Schema, options: AvroOptions, batch_bytes: int = BATCH_BYTES) -> Decoder:
-    """A decoder to the fields of ``schema``.
+    """Return a decoder that reads the fields of ``schema`` from Avro values.
 
     Parameters
     ----------
     schema:
-        The fields that are wanted, by name; every one nullable.
+        The columns to read, matched by name. All of them must be nullable.
     options:
-        Where the values' own schema comes from. No registry is asked before a value names a schema.
+        Source of the writer's schema. The registry is first contacted when a value with a schema id is
+        decoded.
     batch_bytes:
-        Most memory of the columns of one call.
+        Maximum memory in bytes of the columns of one call.
 
     Raises
     ------
     KafkaConfigurationError
-        A field that cannot be read from what the given schema has.
+        A column cannot be read from the given Avro schema.
     """
     return _AvroDecoder(schema, options, batch_bytes)
 
@@ -128,33 +137,33 @@ class _AvroDecoder:
         try:
             self._reader = AvroReader(schema, options.registry is not None, batch_bytes)
         except TypeError as error:
-            raise KafkaConfigurationError(f"Avro has nothing for a column: {error}") from error
+            raise KafkaConfigurationError(f"a column cannot be read from Avro: {error}") from error
         if options.registry is not None:
             self._registry = shared_registry(options.registry)
             if self._given is not None:
                 compile_program(self._given, schema, strict=True)
             return
         assert self._given is not None, "checked by avro_options"
-        self._learn(0, self._given, strict=True)
+        self._add_program(0, self._given, strict=True)
 
-    def _learn(self, schema_id: int, writer: AvroType, strict: bool = False) -> None:
+    def _add_program(self, schema_id: int, writer: AvroType, strict: bool = False) -> None:
         reader = None if strict else self._given
-        self._reader.learn(schema_id, compile_program(writer, self._schema, reader, strict))
+        self._reader.add_program(schema_id, compile_program(writer, self._schema, reader, strict))
         self._fields[schema_id] = [field.name for field in fields_of(writer).fields]
 
-    def _ask(self, schema_id: int) -> None:
-        """Rows name a schema that is new here."""
-        assert self._registry is not None, "only framed rows name a schema"
+    def _resolve(self, schema_id: int) -> None:
+        """Look up a schema id that the reader found in a value, and add its program to the reader."""
+        assert self._registry is not None, "only framed values have a schema id"
         writer, reason = self._registry.schema(schema_id)
         if writer is not None:
             try:
-                self._learn(schema_id, writer)
+                self._add_program(schema_id, writer)
             except KafkaConfigurationError as error:
                 reason = f"schema {schema_id}: {error}"
             else:
                 return
         self._not_read[schema_id] = reason
-        self._reader.learn(schema_id, None)
+        self._reader.add_program(schema_id, None)
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
         count = len(values)
@@ -163,11 +172,11 @@ class _AvroDecoder:
         validity, offsets, data = values.buffers()
         reader = self._reader
         try:
-            columns, bad = reader.read(validity, offsets, data, values.offset, count, self._ask)
+            columns, bad = reader.read(validity, offsets, data, values.offset, count, self._resolve)
         except ColumnTooLargeError as error:
             if count > 1:
                 raise
-            # It will never fit, and would end the query each time.
+            # A single value will not fit on a retry either; an exception would stop the query each time.
             return one_too_large(self._schema, error)
         if bad is None:
             return Decoded(columns)

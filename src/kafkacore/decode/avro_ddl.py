@@ -1,7 +1,4 @@
-"""An Avro schema in, the columns that it has in Spark out, as ``from_avro`` would have them.
-
-Source: Spark's ``SchemaConverters``. Does not know: encoded values.
-"""
+"""Convert an Avro schema to Spark columns, as Spark's ``from_avro`` and ``SchemaConverters`` do."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from kafkacore.decode.avro_program import fields_of
 from kafkacore.decode.avro_schema import AvroType
 from kafkacore.errors import KafkaConfigurationError
 
-#: Columns, with those in columns, that a schema may have which nobody has chosen from.
+#: Maximum number of columns, including nested ones, when the user has not given a schema.
 MAX_FIELDS = 20_000
 _PLAIN = {
     "boolean": "boolean",
@@ -33,17 +30,17 @@ _LOGICAL = {
 
 
 def ddl_of(root: AvroType) -> str:
-    """The columns of a value, in Spark's DDL.
+    """Return the columns of a value in Spark's DDL.
 
     Raises
     ------
     KafkaConfigurationError
-        A type lies within itself, or has no counterpart in Spark.
+        The schema is recursive or too large, or a type has no counterpart in Spark.
     """
     try:
         return _Columns().fields(fields_of(root), ())
     except RecursionError:
-        raise KafkaConfigurationError("types of the Avro schema lie too deep in each other") from None
+        raise KafkaConfigurationError("types of the Avro schema are nested too deeply") from None
 
 
 class _Columns:
@@ -53,13 +50,13 @@ class _Columns:
     def fields(self, record: AvroType, within: tuple[AvroType, ...]) -> str:
         if record in within:
             raise KafkaConfigurationError(
-                f"{record} lies within itself, which columns cannot: give .schema(...), as deep as is needed"
+                f"{record} contains itself, which Spark columns cannot: give the columns with .schema(...)"
             )
-        # Types that are used twice in types that are used twice: a short schema of very many columns.
+        # A short schema can have very many columns if named types are used several times at each level.
         self._count += len(record.fields)
         if self._count > MAX_FIELDS:
             raise KafkaConfigurationError(
-                f"the Avro schema has more than {MAX_FIELDS} fields: give those wanted by .schema(...)"
+                f"the Avro schema has more than {MAX_FIELDS} fields: select columns with .schema(...)"
             )
         inside = (*within, record)
         return ", ".join(f"{_quoted(field.name)} {self._type(field.type, inside)}" for field in record.fields)
@@ -76,7 +73,9 @@ class _Columns:
         if kind.logical == "decimal":
             return f"decimal({kind.precision},{kind.scale})"
         if kind.kind == "null":
-            raise KafkaConfigurationError("a field that is always null has no column: give .schema(...)")
+            raise KafkaConfigurationError(
+                "a field of type null has no Spark type: select columns with .schema(...)"
+            )
         return _LOGICAL.get(kind.logical or "", _PLAIN[kind.kind])
 
     def _union(self, kind: AvroType, within: tuple[AvroType, ...]) -> str:
@@ -89,7 +88,9 @@ class _Columns:
         if kinds == {"float", "double"}:
             return "double"
         if not branches:
-            raise KafkaConfigurationError("a field that is always null has no column: give .schema(...)")
+            raise KafkaConfigurationError(
+                "a field of type null has no Spark type: select columns with .schema(...)"
+            )
         members = (f"member{number} {self._type(branch, within)}" for number, branch in enumerate(branches))
         return f"struct<{', '.join(members)}>"
 

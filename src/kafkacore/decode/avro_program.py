@@ -1,8 +1,8 @@
-"""A writer's Avro schema and the wanted columns in; the program that reads one into the other out.
+"""Compile a writer's Avro schema and the wanted columns to a program that reads values into the columns.
 
-Fields are found by name, exactly or else without regard to case; what the writer has and nobody wants is
-read past; what is wanted and the writer has not is its default in the reader's schema, else null. Numbers
-are widened as the specification has it. Does not know: encoded values, where schemas come from.
+A field is matched by its exact name, or else by its name without regard to case. Other fields of the writer
+are skipped. A column that the writer's schema lacks gets the default of the reader's schema, or else null.
+Numbers are widened as the Avro specification allows.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.wire import Writer
 
 Path = tuple[int, ...]
-#: Where counting the least bytes of a value ends: no value is so large.
+#: Limit when adding up the minimum size of a record. A value cannot be larger than this.
 MAX_LEAST = 2**31
 
 
 class Op(IntEnum):
-    """As in ``_avro.pxd``."""
+    """Kind of a node: the same numbers as in ``_avro.pxd``."""
 
     NULL = 0
     BOOLEAN = 1
@@ -47,7 +47,7 @@ class Op(IntEnum):
 
 
 class Convert(IntEnum):
-    """As in ``_avro.pxd``."""
+    """Conversion from an encoded value to a column: the same numbers as in ``_avro.pxd``."""
 
     TO_INT32 = 0
     TO_INT64 = 1
@@ -63,7 +63,7 @@ class Convert(IntEnum):
 
 @dataclass
 class NodeSpec:
-    """One node of a program; see ``_avro.pxd``."""
+    """One node of a program. ``_avro.pxd`` describes the fields."""
 
     op: Op
     convert: Convert = Convert.TO_INT32
@@ -78,34 +78,41 @@ class NodeSpec:
 def compile_program(
     writer: AvroType, wanted: pa.Schema, reader: AvroType | None = None, strict: bool = False
 ) -> list[NodeSpec]:
-    """The nodes that read what ``writer`` wrote into the columns ``wanted``; the first is the outermost.
+    """Return the nodes that read values of ``writer`` into the columns ``wanted``.
 
     Parameters
     ----------
     writer:
-        The schema of the values. If it is no record, it is taken as a record of one field, ``value``.
+        The schema of the values. A schema that is not a record is treated as a record with one field,
+        ``value``.
     wanted:
         The columns.
     reader:
-        A later or earlier schema of the same, for aliases and defaults.
+        Another version of the schema, which supplies aliases and defaults.
     strict:
-        A column that the writer lacks is an error.
+        Whether a column that the writer's schema lacks is an error.
+
+    Returns
+    -------
+    list of NodeSpec
+        The nodes. The first one reads the outermost record.
 
     Raises
     ------
     KafkaConfigurationError
-        A column cannot be read from what the writer has under its name.
+        A column cannot be read from the writer's field of that name, or ``strict`` is set and the
+        writer has no such field.
     """
     compiler = _Compiler(strict)
     try:
         compiler.root(writer, pa.struct(list(wanted)), reader)
     except RecursionError:
-        raise KafkaConfigurationError("types of the Avro schema lie too deep in each other") from None
+        raise KafkaConfigurationError("types of the Avro schema are nested too deeply") from None
     return compiler.specs
 
 
 def fields_of(root: AvroType) -> AvroType:
-    """The record that a schema is, or that it becomes: of one field, ``value``."""
+    """Return the record of a schema. A schema of another type becomes a record with one field, ``value``."""
     if root.kind == "record":
         return root
     records = [branch for branch in root.branches if branch.kind != "null"]
@@ -115,7 +122,7 @@ def fields_of(root: AvroType) -> AvroType:
 
 
 def find(name: str, fields: Iterable[AvroField]) -> AvroField | None:
-    """By name, exactly or else without regard to case where that is unambiguous."""
+    """Find a field by its exact name, or else without regard to case if there is only one such field."""
     have = list(fields)
     exact = [field for field in have if field.name == name]
     alike = exact or [field for field in have if field.name.lower() == name.lower()]
@@ -126,8 +133,8 @@ class _Compiler:
     def __init__(self, strict: bool) -> None:
         self.specs: list[NodeSpec] = []
         self._strict = strict
-        self._sizes: dict[int, int] = {}  # least bytes of a type, by its identity
-        self._passed: dict[int, int] = {}  # the node that reads past a type, by the type's identity
+        self._sizes: dict[int, int] = {}  # minimum size in bytes by the identity of the type
+        self._skip_nodes: dict[int, int] = {}  # node that skips a type, by the identity of the type
 
     def root(self, writer: AvroType, wanted: pa.StructType, reader: AvroType | None) -> None:
         record = fields_of(writer)
@@ -153,7 +160,7 @@ class _Compiler:
     def _value(
         self, writer: AvroType, wanted: pa.DataType, path: Path, reader: AvroType | None, where: str
     ) -> int:
-        """The node that reads ``writer`` into the column at ``path``."""
+        """Return the node that reads ``writer`` into the column at ``path``."""
         if reader is not None and reader.kind == "union" and writer.kind != "union":
             reader = next((branch for branch in reader.branches if branch.kind == writer.kind), None)
         if writer.kind == "null":
@@ -191,7 +198,7 @@ class _Compiler:
         self, writer: AvroType, wanted: pa.StructType, path: Path, reader: AvroType | None, where: str
     ) -> int:
         at = self._add(NodeSpec(Op.RECORD, path=path))
-        sources: dict[int, int] = {}  # of a field of the writer: the column
+        sources: dict[int, int] = {}  # number of the writer's field -> number of the column
         missing: list[int] = []
         for place, column in enumerate(wanted):
             source = self._source(column.name, writer, reader)
@@ -202,13 +209,13 @@ class _Compiler:
             if number in sources:
                 names = f"{wanted.field(sources[number]).name} and {column.name}"
                 raise KafkaConfigurationError(
-                    f"columns {names} are the same field {source.name} of the Avro schema: leave one out"
+                    f"columns {names} are the same field {source.name} of the Avro schema: remove one of them"
                 )
             sources[number] = place
         children = []
         for number, field in enumerate(writer.fields):
             if number not in sources:
-                children.append(self._past(field.type))
+                children.append(self._skip(field.type))
                 continue
             place = sources[number]
             column = wanted.field(place)
@@ -224,7 +231,7 @@ class _Compiler:
 
     @staticmethod
     def _source(name: str, writer: AvroType, reader: AvroType | None) -> AvroField | None:
-        """The writer's field behind a column."""
+        """Return the writer's field that a column is read from."""
         reads = find(name, reader.fields) if reader is not None else None
         if reads is None:
             return find(name, writer.fields)
@@ -244,7 +251,7 @@ class _Compiler:
         if self._strict:
             have = ", ".join(field.name for field in writer.fields[:20])
             raise KafkaConfigurationError(
-                f"the Avro schema has no field {name}: it has {have or 'none'}; change the schema"
+                f"the Avro schema has no field {name}: it has {have or 'none'}. Correct or remove the column"
             )
         return self._add(NodeSpec(Op.MISSING, path=path))
 
@@ -266,7 +273,7 @@ class _Compiler:
         return at
 
     def _members(self, writer: AvroType, wanted: pa.StructType, path: Path, where: str) -> int:
-        """Several types in one field: a struct of ``member0``, ``member1``, … of which one is not null."""
+        """Read a union into a struct of ``member0``, ``member1``, …, of which one is not null."""
         at = self._add(NodeSpec(Op.MEMBERS, path=path))
         names = {field.name: place for place, field in enumerate(wanted)}
         children = []
@@ -279,54 +286,54 @@ class _Compiler:
             number += 1
             place = names.pop(name, None)
             if place is None:
-                children.append(self._past(branch))
+                children.append(self._skip(branch))
             else:
                 kind = wanted.field(place).type
                 children.append(self._value(branch, kind, (*path, place), None, f"{where}.{name}"))
         if names:
             raise KafkaConfigurationError(
-                f"field {where} is a union of {number} types: its columns are member0 to member{number - 1}, "
-                f"not {next(iter(names))}"
+                f"field {where} is a union of {number} types: name its columns member0 to "
+                f"member{number - 1}, not {next(iter(names))}"
             )
         self.specs[at].children = tuple(children)
         return at
 
     def _least(self, kind: AvroType) -> int:
-        """Least bytes that a value takes."""
+        """Return the minimum size of a value in bytes."""
         if kind.kind != "record":
             return {"null": 0, "float": 4, "double": 8, "fixed": kind.size}.get(kind.kind, 1)
         if id(kind) not in self._sizes:
-            # A type within itself ends by a union or an empty array, of a byte each.
+            # A type that contains itself does so through a union, array or map, each of at least one byte.
             self._sizes[id(kind)] = 1
             least = sum(self._least(field.type) for field in kind.fields)
             self._sizes[id(kind)] = min(least, MAX_LEAST)
         return self._sizes[id(kind)]
 
-    # ---- What nobody wants -------------------------------------------------------------------------------
+    # ---- Skipped values ----------------------------------------------------------------------------------
 
-    def _past(self, writer: AvroType) -> int:
-        """The node that reads past a type; the same for the same type, which may lie within itself."""
-        if id(writer) in self._passed:
-            return self._passed[id(writer)]
+    def _skip(self, writer: AvroType) -> int:
+        """Return the node that skips a type. A type has one such node, because it may contain itself."""
+        if id(writer) in self._skip_nodes:
+            return self._skip_nodes[id(writer)]
         spec = NodeSpec(_OPS[writer.kind], Convert.TO_BINARY, width=writer.size)
-        at = self._passed[id(writer)] = self._add(spec)
+        at = self._skip_nodes[id(writer)] = self._add(spec)
         if writer.kind == "enum":
             spec.size = len(writer.symbols)
         elif writer.kind == "array":
             spec.size = self._least(writer.branches[0])
-            spec.children = (self._past(writer.branches[0]),)
+            spec.children = (self._skip(writer.branches[0]),)
         elif writer.kind == "map":
             spec.size = 1
             key = self._add(NodeSpec(Op.BYTES, Convert.TO_BINARY))
-            spec.children = (key, self._past(writer.branches[0]))
+            spec.children = (key, self._skip(writer.branches[0]))
         elif writer.kind in ("record", "union"):
             below = [field.type for field in writer.fields] or writer.branches
-            spec.children = tuple([self._past(each) for each in below])
+            spec.children = tuple([self._skip(each) for each in below])
         return at
 
 
 def _has_members(several: list[AvroType], wanted: pa.StructType) -> bool:
-    """Whether a struct has a field for each type, and not the fields of records that are alike."""
+    """Return whether a struct has a field for each branch, not the common fields of several records."""
     if any(branch.kind != "record" for branch in several):
         return True
     return len(several) > 1 and all(re.fullmatch(r"member\d+", field.name) for field in wanted)
@@ -354,7 +361,7 @@ _OPS = {
 
 
 def _scalar(writer: AvroType, wanted: pa.DataType) -> NodeSpec | None:
-    """The node of a type without parts; ``None``: it does not become ``wanted``."""
+    """Return the node of a scalar type, or ``None`` if it cannot be read as ``wanted``."""
     kind = writer.kind
     if kind == "boolean" and wanted == pa.bool_():
         return NodeSpec(Op.BOOLEAN)
@@ -377,7 +384,7 @@ def _number(writer: AvroType, wanted: pa.DataType) -> NodeSpec | None:
     logical = writer.logical or ""
     if pa.types.is_timestamp(wanted):
         local = logical.startswith("local-")
-        # A long without logical type is milliseconds, as Spark reads it.
+        # As in Spark, a long without a logical type is in milliseconds.
         if writer.kind != "long" or (wanted.tz is None) is not local or "time-" in logical:
             return None
         if logical.endswith("nanos"):
@@ -419,7 +426,7 @@ def _bytes(writer: AvroType, wanted: pa.DataType) -> NodeSpec | None:
 
 
 def encode_default(kind: AvroType, default: object, where: str) -> bytes:
-    """A default of a schema, which is JSON, as Avro encodes it; a union's is of its first branch."""
+    """Encode a default, which a schema gives in JSON. The default of a union is of its first branch."""
     try:
         return _encoded(kind.branches[0] if kind.kind == "union" else kind, default)
     except (
@@ -431,7 +438,7 @@ def encode_default(kind: AvroType, default: object, where: str) -> bytes:
         OverflowError,
         struct.error,
     ) as error:
-        raise KafkaConfigurationError(f"the default of field {where} is no {kind}") from error
+        raise KafkaConfigurationError(f"the default of field {where} is not a valid {kind}") from error
 
 
 def _encoded(kind: AvroType, value: Any) -> bytes:

@@ -1,7 +1,6 @@
-"""An Avro schema as JSON text in, a graph of its types out.
+"""Parse Avro schemas as defined by the Avro 1.12 specification.
 
-Source: the Avro 1.12 specification. Text comes from a registry or a user and is not trusted: its size, depth
-and names are checked. Does not know: encoded values, Arrow.
+A schema comes from a registry or a user and is not trusted: its size, nesting depth and names are checked.
 """
 
 from __future__ import annotations
@@ -16,19 +15,20 @@ from kafkacore.errors import KafkaError
 from kafkacore.structs import INT32_MAX
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-#: Longest text of a schema, in characters, and how deep types may lie in types.
+#: Maximum length of a schema in characters.
 MAX_CHARACTERS = 4 * 1024 * 1024
+#: Maximum nesting depth of types.
 MAX_DEPTH = 64
-#: A decimal of more digits does not fit Spark's; it stays bytes.
+#: Maximum precision of a decimal in Spark. A decimal of higher precision is read as bytes.
 MAX_PRECISION = 38
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-#: A field that has no default (``None`` is the default null).
+#: Marks a field without a default. ``None`` is the default null.
 NO_DEFAULT = object()
 
 
 class AvroSchemaError(KafkaError):
-    """A text is no Avro schema; the message says where."""
+    """A text is not a valid Avro schema. The message gives the reason."""
 
 
 @dataclass(eq=False)
@@ -43,16 +43,16 @@ class AvroField:
 
 @dataclass(eq=False)
 class AvroType:
-    """One type. Those with a name may lie within themselves.
+    """An Avro type. A named type may contain itself.
 
     Parameters
     ----------
     kind:
-        ``null``, ``int``, … ``record``, ``enum``, ``array``, ``map``, ``fixed``, ``union``.
+        ``null``, ``int``, … ``record``, ``enum``, ``array``, ``map``, ``fixed`` or ``union``.
     logical:
-        The logical type, where it is one that is understood and fits.
+        The logical type, if it is supported and valid for ``kind``.
     branches:
-        Of a union; the one of an array or a map is what it holds.
+        The branches of a union. The only branch of an array or a map is its item type.
     """
 
     kind: str
@@ -71,22 +71,22 @@ class AvroType:
 
 
 def parse_schema(text: str, names: dict[str, AvroType] | None = None) -> AvroType:
-    """The type that a text describes.
+    """Parse a schema.
 
     Parameters
     ----------
     text:
-        A schema in JSON; the bare name of a primitive type is taken too.
+        A schema in JSON, or the name of a primitive type without quotes.
     names:
-        Types that the text may refer to by full name; those that it defines are added.
+        Types by full name that the schema may refer to. The types that the schema defines are added.
 
     Raises
     ------
     AvroSchemaError
-        It is no schema.
+        The text is not a valid schema.
     """
     if len(text) > MAX_CHARACTERS:
-        raise AvroSchemaError(f"a schema of {len(text)} characters is too long")
+        raise AvroSchemaError(f"the schema has {len(text)} characters, and the maximum is {MAX_CHARACTERS}")
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
@@ -102,13 +102,13 @@ class _Parser:
 
     def type_of(self, given: object, namespace: str, depth: int) -> AvroType:
         if depth > MAX_DEPTH:
-            raise AvroSchemaError(f"types lie deeper than {MAX_DEPTH} in each other")
+            raise AvroSchemaError(f"types are nested deeper than {MAX_DEPTH} levels")
         if isinstance(given, str):
             return self._by_name(given, namespace)
         if isinstance(given, list):
             return self._union(given, namespace, depth)
         if not isinstance(given, dict):
-            raise AvroSchemaError(f"{quoted(given)!r} is no type")
+            raise AvroSchemaError(f"{quoted(given)!r} is not a type")
         kind = given.get("type")
         if isinstance(kind, dict | list):
             return self.type_of(kind, namespace, depth + 1)
@@ -132,23 +132,23 @@ class _Parser:
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         found = self._names.get(full) or self._names.get(name)
         if found is None:
-            raise AvroSchemaError(f"there is no type named {quoted(name)!r}")
+            raise AvroSchemaError(f"type {quoted(name)!r} is not defined")
         return found
 
     def _union(self, given: list[object], namespace: str, depth: int) -> AvroType:
         branches = [self.type_of(branch, namespace, depth + 1) for branch in given]
         if not branches or any(branch.kind == "union" for branch in branches):
-            raise AvroSchemaError("a union has at least one branch, and none that is a union")
+            raise AvroSchemaError("a union must have at least one branch, and a branch must not be a union")
         return AvroType("union", branches=branches)
 
     def _define(self, kind: str, given: Mapping[str, object], namespace: str) -> tuple[AvroType, str]:
-        """A type with a name, which what follows may refer to; and the namespace within it."""
+        """Define a named type, and return it with the namespace of its contents."""
         name, own = given.get("name"), given.get("namespace", namespace)
         if not isinstance(name, str) or not isinstance(own, str):
-            raise AvroSchemaError(f"a type {kind} has no name")
+            raise AvroSchemaError(f"a type of kind {kind} has no name")
         full = name if "." in name or not own else f"{own}.{name}"
         if not all(NAME.fullmatch(part) for part in full.split(".")):
-            raise AvroSchemaError(f"{quoted(full)!r} is no name")
+            raise AvroSchemaError(f"{quoted(full)!r} is not a valid name")
         if full in self._names:
             raise AvroSchemaError(f"{quoted(full)!r} is defined twice")
         self._names[full] = defined = AvroType(kind, name=full)
@@ -164,7 +164,7 @@ class _Parser:
             if not isinstance(name, str) or "type" not in each:
                 raise AvroSchemaError(f"a field of record {record.name} has no name or no type")
             if not name.isprintable():
-                raise AvroSchemaError(f"{quoted(name)!a} is no name")
+                raise AvroSchemaError(f"{quoted(name)!a} is not a valid name")
             given_aliases = each.get("aliases")
             aliases = given_aliases if isinstance(given_aliases, list) else []
             record.fields.append(
@@ -176,7 +176,7 @@ class _Parser:
                 )
             )
         if len({each.name for each in record.fields}) < len(record.fields):
-            raise AvroSchemaError(f"a field of record {record.name} is there twice")
+            raise AvroSchemaError(f"record {record.name} has two fields with the same name")
         return record
 
     def _enum(self, given: Mapping[str, object], namespace: str) -> AvroType:
@@ -185,7 +185,7 @@ class _Parser:
         if not isinstance(symbols, list) or not all(
             isinstance(s, str) and NAME.fullmatch(s) for s in symbols
         ):
-            raise AvroSchemaError(f"enum {enum.name} has no symbols, or one that is no name")
+            raise AvroSchemaError(f"enum {enum.name} has no symbols, or a symbol that is not a valid name")
         enum.symbols = tuple(symbols)
         return enum
 
@@ -193,12 +193,12 @@ class _Parser:
         fixed, _ = self._define("fixed", given, namespace)
         size = given.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= INT32_MAX:
-            raise AvroSchemaError(f"fixed {fixed.name} has no size")
+            raise AvroSchemaError(f"fixed {fixed.name} has no valid size")
         fixed.size = size
         return _with_logical(fixed, given)
 
 
-#: The logical types that are understood, and what they may lie on.
+#: The supported logical types, and the kinds that each may annotate.
 LOGICAL = {
     "date": ("int",),
     "time-millis": ("int",),
@@ -215,7 +215,7 @@ LOGICAL = {
 
 
 def _with_logical(plain: AvroType, given: Mapping[str, object]) -> AvroType:
-    """A logical type that is unknown or does not fit is left out, as the specification asks."""
+    """Set the logical type of a type. As specified, an unknown or invalid logical type is ignored."""
     logical = given.get("logicalType")
     if not isinstance(logical, str) or plain.kind not in LOGICAL.get(logical, ()):
         return plain

@@ -1,11 +1,11 @@
-/* Decimals as Arrow has them: 128 bits in the machine's byte order. */
+/* Arrow decimals: 128 bits in the byte order of the machine. */
 #ifndef KAFKACORE_DECIMAL_H
 #define KAFKACORE_DECIMAL_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Whether the number has at most so many digits; 38 at most. */
+/* Return whether a number has at most `digits` decimal digits. `digits` is at most 38. */
 static inline int kc_has_digits(const uint8_t *number, int digits) {
     __int128 value, limit = 1;
     memcpy(&value, number, 16);

@@ -1,7 +1,4 @@
-"""What every decoder takes and gives: a column of bytes in, columns of values and the rows that failed out.
-
-Does not know: any format.
-"""
+"""Interface of the decoders, and functions that they share."""
 
 from __future__ import annotations
 
@@ -16,31 +13,33 @@ if TYPE_CHECKING:
 
 #: An Arrow array of any type.
 ArrowArray: TypeAlias = "pa.Array[Any]"
-#: A field of any type.
+#: An Arrow field of any type.
 ArrowField: TypeAlias = "pa.Field[Any]"
-#: Longest piece of a value that a reason may quote, in characters: a log is no place for the whole of it.
+#: Maximum number of characters of a value that a reason quotes. Values can be too long for a log.
 QUOTED_CHARACTERS = 100
-#: Most memory of the columns of one call: more is split, or malformed where it is one record. 1 GiB.
+#: Default for the maximum memory of the columns of one call (1 GiB). A larger batch must be split; a larger
+#: single value is malformed.
 BATCH_BYTES = 1 << 30
 
 NO_REASONS: Mapping[int, str] = MappingProxyType({})
 
 
 class Decoded(NamedTuple):
-    """The columns of one batch of values.
+    """Result of decoding one batch of values.
 
     Parameters
     ----------
     columns:
-        One array for each field of the wanted schema, in its order, of exactly its type, as long as the
-        input.
+        One array for each field of the wanted schema, in the same order and of exactly the field's type. Each
+        array has as many rows as the input.
     malformed:
-        Booleans without nulls: the rows that could not be decoded, as a whole or in part. ``None``: none.
+        For each row, whether the value is malformed entirely or in part. It has no nulls. ``None`` means that
+        no row is malformed.
     reasons:
-        Row → one sentence, for the first malformed row at least.
+        Reasons by row number. There is a reason at least for the first malformed row.
     absent:
-        Booleans without nulls: the rows in which there is no value, neither a good nor a malformed one.
-        ``None``: those that are null.
+        For each row, whether the value is missing, as opposed to valid or malformed. It has no nulls.
+        ``None`` means that exactly the null rows are absent.
     """
 
     columns: list[ArrowArray]
@@ -50,24 +49,28 @@ class Decoded(NamedTuple):
 
 
 class Decoder(Protocol):
-    """Decodes the values of one column. One thread at a time; may keep what it has learnt between calls."""
+    """Decoder of the values of one column. It may keep state between calls and is not thread-safe."""
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
         """Decode each value.
 
-        A null gives null in every column and is not malformed: it is the deletion of a key (a tombstone). A
-        value that is wrong in part keeps its good fields, and is malformed. Columns that would exceed
-        :data:`BATCH_BYTES`, or one the 2 GiB of 32-bit offsets, raise :class:`ColumnTooLargeError`: decode
-        fewer values at once.
+        A null value becomes null in every column and is not malformed: it is a tombstone. A value that is
+        malformed in part keeps its valid fields.
+
+        Raises
+        ------
+        ColumnTooLargeError
+            The columns would exceed the memory limit of the decoder, or one column would exceed the 2 GiB of
+            32-bit offsets. Decode fewer values at once.
         """
 
 
 class ColumnTooLargeError(KafkaError):
-    """What was decoded does not fit one batch of Arrow arrays; fewer values at once will."""
+    """The decoded values do not fit one batch of Arrow arrays. Decode fewer values at once."""
 
 
 def booleans_of(bits: bytes, count: int) -> pa.BooleanArray:
-    """Return ``count`` booleans without nulls, from a bitmap."""
+    """Return an array of ``count`` booleans without nulls from a bitmap."""
     import pyarrow as pa
 
     made: ArrowArray = pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bits)])
@@ -75,7 +78,7 @@ def booleans_of(bits: bytes, count: int) -> pa.BooleanArray:
 
 
 def nulls(count: int, kind: pa.DataType) -> ArrowArray:
-    """Return ``count`` nulls of a type that only the caller knows."""
+    """Return an array of ``count`` nulls of a type."""
     import pyarrow as pa
 
     made: ArrowArray = pa.nulls(count, cast(Any, kind))
@@ -83,7 +86,7 @@ def nulls(count: int, kind: pa.DataType) -> ArrowArray:
 
 
 def one_too_large(schema: pa.Schema, error: ColumnTooLargeError) -> Decoded:
-    """The columns of one value that never fits: it is malformed."""
+    """Return the result for one value that is too large: it is malformed, and all columns are null."""
     import pyarrow as pa
 
     malformed = pa.array([True])
@@ -91,6 +94,6 @@ def one_too_large(schema: pa.Schema, error: ColumnTooLargeError) -> Decoded:
 
 
 def quoted(text: object, characters: int = QUOTED_CHARACTERS) -> str:
-    """``text`` as a reason may show it: its beginning."""
+    """Return ``text`` shortened to at most ``characters`` characters, for use in a reason."""
     whole = str(text)
     return whole if len(whole) <= characters else f"{whole[:characters]}…"

@@ -1,9 +1,10 @@
 """Decode JSON values to typed Arrow columns, with the values that Spark's ``from_json`` returns.
 
-Options are Spark's own. Spark reads a stream of Jackson tokens, and the parser follows it: a scalar that is
-no token makes the record malformed, a scalar of the wrong type only its field. A list with a wrong element
-is null, and so is a map with a wrong value; a struct keeps its other fields. Of a repeated field the last
-valid value counts. No library has these rules: docs/how-it-works/decisions.md compares them.
+The options are those of Spark. Spark reads a stream of Jackson tokens, and this parser behaves the same way.
+An invalid token makes the whole record malformed; a scalar of the wrong type makes only its field null. A
+list with an element of the wrong type is null, and so is a map with a value of the wrong type, but a struct
+keeps its other fields. If a field is repeated, the last valid value is used. No existing library has these
+rules: docs/how-it-works/decisions.md compares them.
 """
 
 from __future__ import annotations
@@ -31,35 +32,35 @@ from kafkacore.decode.json_zones import Zones
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.text import parse_boolean
 
-#: Where only one value can be followed: that, and what it means.
+#: Options with a single supported value: that value, and what it means.
 ONLY = {
-    "allowComments": ("false", "comments are not read"),
-    "allowUnquotedFieldNames": ("false", "names have quotes"),
-    "allowNumericLeadingZeros": ("false", "numbers have no leading zeros"),
-    "allowBackslashEscapingAnyCharacter": ("false", "only JSON's own escapes are read"),
-    "allowUnquotedControlChars": ("false", "control characters are escaped"),
-    "encoding": ("utf-8", "JSON in records is read as UTF-8"),
-    "locale": ("en-us", "names of months and the form of numbers are English"),
+    "allowComments": ("false", "comments are not supported"),
+    "allowUnquotedFieldNames": ("false", "field names must be quoted"),
+    "allowNumericLeadingZeros": ("false", "numbers must not have leading zeros"),
+    "allowBackslashEscapingAnyCharacter": ("false", "only the escapes of JSON are supported"),
+    "allowUnquotedControlChars": ("false", "control characters must be escaped"),
+    "encoding": ("utf-8", "JSON in records must be UTF-8"),
+    "locale": ("en-us", "month names and number formats must be English"),
 }
 
 
 @dataclass(frozen=True)
 class JsonOptions:
-    """How JSON is read. Names and defaults are those of Spark's JSON reader.
+    """Options of the JSON decoder, with the names and defaults of Spark's JSON reader.
 
     Parameters
     ----------
     time_zone:
-        Of timestamps that name none: a region (``Europe/Paris``) or an offset (``+01:00``).
+        Time zone of timestamps without one: a region (``Europe/Paris``) or an offset (``+01:00``).
     date_format, timestamp_format, timestamp_ntz_format:
-        Patterns of Spark; ``None``: the forms that Spark takes without one.
+        Spark patterns. ``None`` means the formats that Spark accepts without a pattern.
     allow_non_numeric_numbers:
-        Whether NaN, Infinity, -Infinity, +INF, -INF are numbers.
+        Whether NaN, Infinity, -Infinity, +INF and -INF are accepted as numbers.
     allow_single_quotes:
-        Whether 'text' is text.
+        Whether strings may have single quotes.
     enable_date_time_parsing_fallback:
-        Whether dates and times that are not in their form are tried in those of Spark 2 and older; ``None``:
-        where there is no pattern.
+        Whether dates and times that do not match their format are also read in the formats of Spark 2 and
+        older. ``None`` means: only where no pattern is set.
     """
 
     time_zone: str = "UTC"
@@ -72,12 +73,17 @@ class JsonOptions:
 
 
 def json_options(given: Mapping[str, str]) -> JsonOptions:
-    """The options in ``given``, whose names are in lower case; others are left alone.
+    """Return the JSON options in ``given``.
+
+    Parameters
+    ----------
+    given:
+        Options by lower-case name. Other options are ignored.
 
     Raises
     ------
     KafkaConfigurationError
-        An option that is none of these values; the message names it.
+        An option has an unsupported value. The message names the option.
     """
     for name, (only, meaning) in ONLY.items():
         if given.get(name.lower(), only).strip().lower() != only:
@@ -108,21 +114,21 @@ def _boolean(found: Mapping[str, str], name: str, default: bool = True) -> bool:
 
 
 def json_decoder(schema: pa.Schema, options: JsonOptions, batch_bytes: int = BATCH_BYTES) -> Decoder:
-    """A decoder of objects to the fields of ``schema``.
+    """Return a decoder that reads the fields of ``schema`` from JSON objects.
 
     Parameters
     ----------
     schema:
-        The fields that are wanted, by name; every one nullable.
+        The columns to read, matched by name. All of them must be nullable.
     options:
-        How JSON is read.
+        Options of the decoder.
     batch_bytes:
-        Most memory of the columns of one call.
+        Maximum memory in bytes of the columns of one call.
 
     Raises
     ------
     KafkaConfigurationError
-        A type that is not decoded.
+        A column has an unsupported type.
     """
     return _JsonDecoder(schema, options, batch_bytes)
 
@@ -153,16 +159,16 @@ class _JsonDecoder:
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
         if values.type not in (pa.binary(), pa.string()):
-            # Offsets of another width would be read as these.
-            raise TypeError(f"values are of Arrow type {values.type}; taken are binary and string")
+            # The decoder reads 32-bit offsets; other types have offsets of another width.
+            raise TypeError(f"cannot decode Arrow type {values.type}: the type must be binary or string")
         try:
             columns, malformed, reasons, found = self._columns.decode(values)
         except ColumnTooLargeError as error:
             if len(values) > 1:
                 raise
-            # It will never fit, and would end the query each time.
+            # A single value will not fit on a retry either; an exception would stop the query each time.
             return one_too_large(self._schema, error)
-        # Nothing but white space is no value, as null is.
+        # Like a null, a value of white space alone is absent.
         absent = None if found is None else compute.invert(found)
         if malformed is None:
             return Decoded(columns, absent=absent)
@@ -176,22 +182,22 @@ class _JsonDecoder:
 
 
 def _sentence(value: bytes, is_json: bool, field: tuple[str, pa.DataType] | None, start: int) -> str:
-    """Why a value is malformed.
+    """Return the reason why a value is malformed.
 
     Parameters
     ----------
     value:
-        The whole of it.
+        The complete value.
     is_json:
-        Whether it can be read to its end.
+        Whether the value is well-formed JSON.
     field:
-        Name and type of the field where it failed; ``None``: outside of all that are wanted.
+        Name and type of the field in which decoding failed. ``None`` if it failed outside the wanted fields.
     start:
-        Byte at which that field's value begins.
+        Position in bytes at which the value of that field starts.
     """
     if not is_json:
         where = f" (in field {field[0]})" if field is not None else ""
         return f"not a JSON object{where}: {quoted(value.decode('utf-8', 'replace'))}"
-    assert field is not None, "JSON that is wrong has a field that is"
+    assert field is not None, "a well-formed JSON value is malformed because of a field"
     found = quoted(value[start : start + 4 * QUOTED_CHARACTERS].decode("utf-8", "replace"))
-    return f"field {field[0]} is {field[1]}, which cannot be read from: {found}"
+    return f"field {field[0]} of type {field[1]} cannot be read from: {found}"

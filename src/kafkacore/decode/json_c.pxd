@@ -1,4 +1,4 @@
-"""What json_columns_impl.c gives to Cython."""
+"""Cython declarations of json_columns_impl.c."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 

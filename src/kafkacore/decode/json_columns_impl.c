@@ -1,4 +1,4 @@
-/* Records in JSON to columns: the loop over records, and the memory. See json_types.h. */
+/* Decoder of JSON records: the loop over the records, and memory management. See json_types.h. */
 #define _GNU_SOURCE /* strtod_l */
 #include "json_parse.h"
 
@@ -92,7 +92,7 @@ int kj_node_pattern(kj_node *node, const uint8_t *program, int64_t size) {
     return KJ_OK;
 }
 
-/* Have the record lie where zeros are behind it. */
+/* Copy the record to a buffer in which zeros follow it. */
 static inline int take_record(kj_decoder *decoder, const uint8_t *data, int64_t size) {
     if (UNLIKELY(size > decoder->record_capacity || decoder->record == NULL)) {
         int64_t capacity = size < 4096 ? 4096 : size + size / 4;
@@ -127,7 +127,7 @@ static int note_malformed(kj_decoder *decoder, int64_t row, int32_t code) {
     return KJ_OK;
 }
 
-/* One row for the record in decoder->record. */
+/* Append one row for the record in decoder->record. */
 static int decode_record(kj_decoder *decoder, int64_t row) {
     kj_node *root = &decoder->root;
     const uint8_t *p = skip_space(decoder->record);
@@ -135,7 +135,7 @@ static int decode_record(kj_decoder *decoder, int64_t row) {
     decoder->depth = 0;
     decoder->wrong_node = decoder->wrong_owner = NULL;
     decoder->wrong_at = p - decoder->record;
-    /* Nothing but space is no value, and nothing wrong. */
+    /* A record of white space alone is a missing value, not a malformed one. */
     if (p == decoder->record + decoder->record_size) return append_null(root);
     if (LIKELY(*p == '{')) result = parse_object(decoder, &p, root);
     if (LIKELY(result == KJ_OK)) return KJ_OK;
@@ -146,13 +146,13 @@ static int decode_record(kj_decoder *decoder, int64_t row) {
     return append_null(root);
 }
 
-/* Room for all rows of the records' own fields, at once. */
+/* Reserve space for all rows of the top-level fields. */
 static int reserve_fields(kj_decoder *decoder, int64_t count) {
     kj_node *root = &decoder->root;
     int result = KJ_OK;
     if (count + 1 > root->capacity) result = grow_rows(root, count + 1);
     for (int32_t field = 0; field < root->child_count && result == KJ_OK; field++)
-        /* One more, for a field that an object has twice. */
+        /* Reserve one more row for a field that is repeated in an object. */
         if (count + 2 > root->children[field].capacity) result = grow_rows(&root->children[field], count + 2);
     return result;
 }
@@ -169,7 +169,7 @@ int kj_decode(kj_decoder *decoder, const uint8_t *data, int64_t data_size, const
             result = append_null(&decoder->root);
             continue;
         }
-        /* Read once: the offsets may be in memory that another thread changes. */
+        /* Read each offset once, because another thread may change this memory. */
         int64_t begin = __atomic_load_n(&offsets[row], __ATOMIC_RELAXED);
         int64_t end = __atomic_load_n(&offsets[row + 1], __ATOMIC_RELAXED);
         if (begin < 0 || end < begin || end > data_size) return KJ_BAD_OFFSETS;

@@ -1,8 +1,8 @@
-/* Columns as they grow: append rows and take them back. Part of json_columns_impl.c.
+/* Columns: append rows and remove them. Part of json_columns_impl.c.
  *
- * While a column grows, its nulls are one byte per row. A repeated field takes rows back from the middle, which is a
+ * While a column grows, its validity is one byte per row. A repeated field removes rows from the middle, which is a
  * memmove of bytes and would be slow with bits. A field of a record has been seen if its column is longer than its
- * struct's column, so no flags are cleared for each record. */
+ * struct's column, so there are no flags to clear for each record. */
 #ifndef KAFKACORE_JSON_NODES_H
 #define KAFKACORE_JSON_NODES_H
 
@@ -24,7 +24,7 @@ static inline int take_memory(kj_node *node, int64_t size) {
     return KJ_OK;
 }
 
-/* Room for `rows` rows in all. */
+/* Grow the capacity to at least `rows` rows. */
 static __attribute__((noinline)) int grow_rows(kj_node *node, int64_t rows) {
     int64_t capacity = node->capacity < 32 ? 64 : node->capacity * 2;
     if (capacity < rows) capacity = rows;
@@ -51,7 +51,7 @@ static inline int reserve_row(kj_node *node) {
 static __attribute__((noinline)) int grow_bytes(kj_node *node, int64_t more) {
     int64_t size = node->bytes_size + more;
     int64_t capacity = node->bytes_capacity < 512 ? 1024 : node->bytes_capacity * 2;
-    /* An offset is what counts: it has 31 bits. */
+    /* Offsets limit the size to 31 bits. */
     if (more > INT32_MAX || size > INT32_MAX) return KJ_TOO_LARGE;
     if (capacity < size) capacity = size;
     if (take_memory(node, capacity - node->bytes_capacity) != KJ_OK) return KJ_TOO_LARGE;
@@ -86,7 +86,7 @@ static int append_null(kj_node *node) {
     return KJ_OK;
 }
 
-/* Take back all rows from `rows` on. */
+/* Remove all rows starting at `rows`. */
 static void truncate_rows(kj_node *node, int64_t rows) {
     if (node->kind == KJ_STRUCT) {
         for (int32_t field = 0; field < node->child_count; field++) truncate_rows(&node->children[field], rows);
@@ -100,7 +100,7 @@ static void truncate_rows(kj_node *node, int64_t rows) {
     if (rows < node->rows) node->rows = rows;
 }
 
-/* Take `count` rows out, from row `from` on. */
+/* Remove `count` rows starting at `from`. */
 static void erase_rows(kj_node *node, int64_t from, int64_t count) {
     int64_t behind = node->rows - from - count;
     if (count == 0) return;
@@ -134,7 +134,7 @@ static void free_column(kj_node *node) {
     for (int32_t child = 0; child < node->child_count; child++) free_column(&node->children[child]);
 }
 
-/* One row of a number, whose bytes are as they lie in memory. */
+/* Append a number as one row. */
 #define APPEND_NUMBER(node, type, value)                            \
     do {                                                            \
         int reserved = reserve_row(node);                           \

@@ -1,7 +1,8 @@
-/* Numbers: tokens as Jackson accepts them, values as its getters return them. Part of json_columns_impl.c.
+/* Numbers: the tokens that Jackson accepts, and the values that its getters return. Part of json_columns_impl.c.
  *
- * A double is exact after one operation if its digits are at most 2^53 and its power of ten at most 22. All others go
- * through strtod_l in the C locale. A float is never read through a double, because that would round twice. */
+ * If the digits are at most 2^53 and the power of ten is at most 22, one operation gives the correctly rounded double.
+ * strtod_l in the C locale reads all other numbers. A float is never read as a double first, because that would round
+ * twice. */
 #ifndef KAFKACORE_JSON_NUMBERS_H
 #define KAFKACORE_JSON_NUMBERS_H
 
@@ -15,21 +16,21 @@
 
 typedef __int128 kj_int128;
 
-enum { KJ_NUMBER_INT, KJ_NUMBER_FLOAT, KJ_NUMBER_SPECIAL /* NaN, infinite */ };
+enum { KJ_NUMBER_INT, KJ_NUMBER_FLOAT, KJ_NUMBER_SPECIAL /* NaN or infinity */ };
 
 typedef struct {
     const uint8_t *start, *end;
     int32_t kind;
     int32_t negative;
-    int32_t digit_count;  /* before and behind the point */
+    int32_t digit_count;  /* before and after the decimal point, and in the exponent */
     int32_t fraction_digits;
-    int64_t exponent;     /* as written; far out of range when it does not fit */
+    int64_t exponent;     /* as written; a value far out of range if it does not fit */
     double special;
 } kj_number;
 
 static inline int is_digit(uint8_t byte) { return (uint8_t)(byte - '0') < 10; }
 
-/* A decimal point is a point, whatever the process's locale. Made by kj_new. */
+/* The C locale, in which the decimal point is '.'. Created by kj_new. */
 static locale_t c_locale;
 
 static const uint8_t *scan_word(const uint8_t *p, const char *word) {
@@ -37,7 +38,7 @@ static const uint8_t *scan_word(const uint8_t *p, const char *word) {
     return memcmp(p, word, size) == 0 ? p + size : NULL;
 }
 
-/* NaN, Infinity and the like at `p`, behind a sign if `sign` is not 0; or NULL. */
+/* Scan NaN, Infinity or INF at `p`, after a sign if `sign` is not 0. Return the position after it, or NULL. */
 static const uint8_t *scan_special(const kj_decoder *decoder, const uint8_t *p, uint8_t sign, kj_number *number) {
     const uint8_t *end = scan_word(p, "Infinity");
     if (!decoder->allow_non_numeric) return NULL;
@@ -63,7 +64,7 @@ static const uint8_t *scan_exponent(const uint8_t *p, kj_number *number) {
     return p;
 }
 
-/* The number at `p`; behind it, or NULL if it is none. */
+/* Scan the number at `p`. Return the position after it, or NULL if it is invalid. */
 static const uint8_t *scan_number(const kj_decoder *decoder, const uint8_t *p, kj_number *number) {
     number->start = p;
     number->kind = KJ_NUMBER_INT;
@@ -101,7 +102,7 @@ static const uint8_t *scan_number(const kj_decoder *decoder, const uint8_t *p, k
     return p;
 }
 
-/* Whether an integer token fits 64 bits; if so its value. */
+/* Get the value of an integer token. Return 0 if it does not fit 64 bits. */
 static inline int int_value(const kj_number *number, int64_t *out) {
     const uint8_t *p = number->start + number->negative;
     uint64_t value = 0;
@@ -112,7 +113,8 @@ static inline int int_value(const kj_number *number, int64_t *out) {
     return 1;
 }
 
-/* Up to 19 digits of a number and the power of ten they are to be multiplied with; whether those are all. */
+/* Get the digits of a number as an integer, and the power of ten to multiply it by. Return 0 if there are more than 19
+ * significant digits. */
 static int mantissa_of(const kj_number *number, uint64_t *mantissa, int64_t *exponent) {
     uint64_t value = 0;
     int kept = 0;
@@ -136,10 +138,10 @@ static double double_value(const kj_number *number) {
     uint64_t mantissa;
     int64_t exponent, integer;
     if (number->kind == KJ_NUMBER_SPECIAL) return number->special;
-    /* An integer has no negative zero. */
+    /* An integer -0 becomes 0, not a negative zero. */
     if (number->kind == KJ_NUMBER_INT && int_value(number, &integer)) return (double)integer;
     if (mantissa_of(number, &mantissa, &exponent) && mantissa <= (1ull << 53) && exponent >= -22 && exponent <= 22) {
-        /* Both are exact, so that the one rounding is right (Clinger). */
+        /* Both operands are exact, so the single rounding is correct (Clinger). */
         double value = (double)mantissa;
         value = exponent < 0 ? value / POWERS_OF_TEN[-exponent] : value * POWERS_OF_TEN[exponent];
         return number->negative ? -value : value;
@@ -160,7 +162,8 @@ static float float_value(const kj_number *number) {
     return strtof_l((const char *)number->start, NULL, c_locale);
 }
 
-/* digits × 10^exponent as a decimal of the node's precision and scale, half rounded up. Not digits are skipped. */
+/* Compute digits × 10^exponent as a decimal of the node's precision and scale, rounded half up. Skip other characters.
+ * Return 0 if it does not fit. */
 static int decimal_from(const kj_node *node, const uint8_t *p, const uint8_t *end, int64_t exponent, int negative,
                         kj_int128 *out) {
     kj_int128 value = 0;
@@ -170,7 +173,7 @@ static int decimal_from(const kj_node *node, const uint8_t *p, const uint8_t *en
     for (const uint8_t *at = p; at < end; at++) digits += is_digit(*at);
     *out = 0;
     if (digits == 0) return 1;
-    wanted = digits + shift; /* digits of the result */
+    wanted = digits + shift; /* number of digits of the result */
     if (wanted > node->precision) return 0;
     for (; p < end && seen < wanted; p++) {
         if (!is_digit(*p)) continue;
@@ -202,7 +205,7 @@ static int number_decimal(const kj_node *node, const kj_number *number, kj_int12
     return decimal_from(node, number->start, end, -scale, number->negative, out);
 }
 
-/* A decimal in text, by the grammar of java.math.BigDecimal; commas are left out as Spark does it. */
+/* Read a decimal from text in the syntax of java.math.BigDecimal. As in Spark, commas are ignored. */
 static int text_decimal(const kj_node *node, const uint8_t *p, const uint8_t *end, kj_int128 *out) {
     int64_t digits = 0, fraction = 0, exponent = 0;
     int in_fraction = 0, negative, exponent_negative, any = 0;

@@ -1,8 +1,8 @@
-"""The names of JSON's options, for who checks names and is to stay light: the decoder needs pyarrow."""
+"""Names of the JSON options, importable without the decoder and therefore without pyarrow."""
 
 from __future__ import annotations
 
-#: Options of Spark's JSON reader that are understood here, in Spark's spelling.
+#: Supported options of Spark's JSON reader, in Spark's spelling.
 JSON_OPTION_NAMES = (
     "timeZone",
     "dateFormat",

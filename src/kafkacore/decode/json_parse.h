@@ -1,7 +1,6 @@
-/* Values of records: skipped, or read to a column's type. Part of json_columns_impl.c.
+/* Skip the values of a record, or read them into columns. Part of json_columns_impl.c.
  *
- * The record lies in memory of its own with zeros behind it. A zero is nowhere allowed, so that every loop ends there
- * and needs to know no end. */
+ * Zeros follow the record in its buffer. A zero is invalid in JSON, so every loop stops there without an end pointer. */
 #ifndef KAFKACORE_JSON_PARSE_H
 #define KAFKACORE_JSON_PARSE_H
 
@@ -19,8 +18,8 @@ static inline int is_quote(const kj_decoder *decoder, uint8_t byte) {
     return byte == '"' || (byte == '\'' && decoder->allow_single_quotes);
 }
 
-/* A value that is neither text, object nor array: `number` is set if it is one, else its kind is -1. Behind it, or
- * NULL. */
+/* Scan a number, true, false or null. Set `number`, or its kind to -1 if the value is not a number. Return the position
+ * after the value, or NULL if it is invalid. */
 static const uint8_t *scan_scalar(const kj_decoder *decoder, const uint8_t *p, kj_number *number) {
     number->kind = -1;
     switch (*p) {
@@ -31,7 +30,7 @@ static const uint8_t *scan_scalar(const kj_decoder *decoder, const uint8_t *p, k
     }
 }
 
-/* Behind a field's name at `p`, its colon and the space after that; or NULL. */
+/* Scan the name of a field at `p`. Return the position of the value after the colon, or NULL. */
 static const uint8_t *scan_name(const kj_decoder *decoder, const uint8_t *p, kj_text *name) {
     if (!is_quote(decoder, *p)) return NULL;
     p = scan_text(decoder, p + 1, *p, name);
@@ -40,8 +39,8 @@ static const uint8_t *scan_name(const kj_decoder *decoder, const uint8_t *p, kj_
     return *p == ':' ? skip_space(p + 1) : NULL;
 }
 
-/* Walk over the value at `p`; written to `out` on the way if that is not NULL. Behind it, or NULL with the error in
- * *error. No recursion: brackets are bits. */
+/* Skip the value at `p`, and also write it to `out` unless that is NULL. Return the position after the value, or NULL
+ * with the error in *error. There is no recursion: a bit for each level tells objects from arrays. */
 static const uint8_t *walk(const kj_decoder *decoder, const uint8_t *p, kj_node *out, int *error) {
     uint64_t is_object[KJ_MAX_DEPTH / 64 + 1];
     int32_t depth = 0;
@@ -78,7 +77,7 @@ static const uint8_t *walk(const kj_decoder *decoder, const uint8_t *p, kj_node 
             if (depth == 0) goto done;
             p = skip_space(p);
         }
-        /* What closes, as often as it does; or the next of its kind. */
+        /* Any number of closing brackets, or a comma before the next value. */
         for (;;) {
             int in_object = (is_object[(depth - 1) >> 6] >> ((depth - 1) & 63)) & 1;
             if (UNLIKELY(result != KJ_OK)) goto failed;
@@ -109,7 +108,7 @@ failed:
     return NULL;
 }
 
-/* Walk over a value that is not of the type: KJ_WRONG, or what is worse. */
+/* Skip a value of the wrong type. Return KJ_WRONG or a more serious error. */
 static int skip_wrong(kj_decoder *decoder, const uint8_t **at) {
     int error;
     const uint8_t *p = walk(decoder, *at, NULL, &error);
@@ -125,7 +124,7 @@ static int parse_value(kj_decoder *decoder, const uint8_t **at, kj_node *node);
 static int integer_of(const kj_number *number, int32_t kind, int64_t *out) {
     if (number->kind != KJ_NUMBER_INT || !int_value(number, out)) return 0;
     switch (kind) {
-    case KJ_BYTE: return *out >= INT8_MIN && *out <= UINT8_MAX; /* as Jackson has it */
+    case KJ_BYTE: return *out >= INT8_MIN && *out <= UINT8_MAX; /* the range of Jackson */
     case KJ_SHORT: return *out >= INT16_MIN && *out <= INT16_MAX;
     case KJ_INT: return fits_int32(*out);
     default: return 1;
@@ -152,7 +151,7 @@ static int append_number(kj_node *node, const kj_number *number) {
         return KJ_OK;
     case KJ_TIMESTAMP:
         if (!integer_of(number, KJ_LONG, &integer)) return KJ_WRONG;
-        /* Seconds; the product wraps around in Spark too. */
+        /* The number is in seconds. The product wraps around in Spark too. */
         APPEND_NUMBER(node, int64_t, (uint64_t)integer * 1000000u);
         return KJ_OK;
     case KJ_FLOAT: APPEND_NUMBER(node, float, float_value(number)); return KJ_OK;
@@ -169,7 +168,7 @@ static int append_number(kj_node *node, const kj_number *number) {
     }
 }
 
-/* An integer column's most common case at full speed; 0 if it is another one. */
+/* Fast path for integers of at most 9 digits. Return 0 if the value is not one. */
 static inline int append_small_integer(kj_node *node, const uint8_t **at) {
     const uint8_t *p = *at;
     int negative = *p == '-';
@@ -220,8 +219,8 @@ static inline int base64_digit(uint32_t byte) {
     return byte == '+' ? 62 : byte == '/' ? 63 : -1;
 }
 
-/* Base64 as Jackson reads it: space between groups of four, padding needed. KJ_BROKEN where it would go on reading
- * behind the closing quote. */
+/* Decode base64 as Jackson does: white space is allowed between groups of four, and padding is required. Return
+ * KJ_BROKEN where Jackson would continue reading after the closing quote. */
 static int append_base64(kj_node *node, const kj_text *text) {
     const uint8_t *p = text->start;
     int result = reserve_row(node);
@@ -282,7 +281,7 @@ static int append_from_text(kj_decoder *decoder, kj_node *node, kj_text *text) {
     }
 }
 
-/* As scan_text, with control characters in the text, zeros among them. */
+/* Like scan_text, but allow control characters in the text, including zeros. */
 static const uint8_t *scan_lines(const kj_decoder *decoder, const uint8_t *p, kj_text *text) {
     const uint8_t *end = decoder->record + decoder->record_size;
     text->start = p;
@@ -296,8 +295,8 @@ static const uint8_t *scan_lines(const kj_decoder *decoder, const uint8_t *p, kj
     return NULL;
 }
 
-/* Base64 with control characters. It is no JSON, and Jackson, which decodes it where it stands, passes over them
- * between groups of four. */
+/* Read base64 with control characters. This is not valid JSON, but Jackson decodes base64 directly from its input and
+ * skips control characters between groups of four. */
 static int parse_lines_of_base64(kj_decoder *decoder, const uint8_t **at, kj_node *node) {
     kj_text text;
     const uint8_t *p = scan_lines(decoder, *at + 1, &text);
@@ -316,7 +315,7 @@ static int parse_text(kj_decoder *decoder, const uint8_t **at, kj_node *node) {
     return LIKELY(node->kind == KJ_STRING) ? append_text(node, &text) : append_from_text(decoder, node, &text);
 }
 
-/* A value of any kind as text. */
+/* Read a value of any type as a string. */
 static int parse_as_text(kj_decoder *decoder, const uint8_t **at, kj_node *node) {
     int64_t size = node->bytes_size;
     int error = reserve_row(node);
@@ -348,7 +347,7 @@ static int32_t find_field(const kj_node *node, const uint8_t *name, int64_t size
     }
 }
 
-/* Whether the bytes at `p` are the name with its closing quote. `p` and the name have room to be read in steps. */
+/* Return whether the bytes at `p` are the name with its closing quote. Both can be read 8 bytes at a time. */
 static inline int is_name(const uint8_t *p, const uint8_t *name, int32_t size) {
     uint64_t left, right;
     for (; size > 8; size -= 8, p += 8, name += 8) {
@@ -366,7 +365,8 @@ static inline int is_name(const uint8_t *p, const uint8_t *name, int32_t size) {
 #endif
 }
 
-/* Field of the name at the quote `p`, or -1: first the one that is expected. Sets what is behind the colon, or NULL. */
+/* Return the field of the name at *at, or -1. Try the expected field first. Set *at to the value after the colon, or to
+ * NULL. */
 static inline int32_t parse_name(kj_decoder *decoder, const uint8_t **at, const kj_node *node, int32_t expected) {
     const uint8_t *p = *at;
     kj_text name;
@@ -378,7 +378,7 @@ static inline int32_t parse_name(kj_decoder *decoder, const uint8_t **at, const 
     }
     *at = scan_name(decoder, p, &name);
     if (*at == NULL) return -1;
-    /* Half a surrogate pair is in no name of a schema. */
+    /* An unpaired surrogate becomes 0xFF, which no name of a schema contains. */
     if (plain_text(decoder, &name, 0xFF) != KJ_OK) {
         *at = NULL;
         return -1;
@@ -394,14 +394,14 @@ static void note_wrong(kj_decoder *decoder, const kj_node *owner, int32_t field,
     decoder->wrong_at = at - decoder->record;
 }
 
-/* One more value for a field that this object has had already: the last that is good counts. */
+/* Read a repeated field of an object. The last valid value replaces the previous one. */
 static __attribute__((noinline)) int parse_again(kj_decoder *decoder, const uint8_t **at, kj_node *node, int64_t row) {
     int result = parse_value(decoder, at, node);
     if (result == KJ_OK || result == KJ_PARTIAL) erase_rows(node, row, 1);
     return result;
 }
 
-/* The object whose brace is at *at. Adds a row, whatever is wrong with its fields; KJ_OK, KJ_PARTIAL, or below 0. */
+/* Read the object at *at. Append a row even if fields are wrong. Return KJ_OK, KJ_PARTIAL, or a negative error. */
 static int parse_object(kj_decoder *decoder, const uint8_t **at, kj_node *node) {
     const uint8_t *p = skip_space(*at + 1);
     int64_t row = node->rows;
@@ -450,7 +450,7 @@ done:
     return outcome;
 }
 
-/* Behind the rest of a list whose elements are no longer of interest; `p` is behind one of them. */
+/* Skip the remaining elements of a list; `p` is after an element. Return the position after the list, or NULL. */
 static const uint8_t *skip_elements(kj_decoder *decoder, const uint8_t *p, int *error) {
     for (;;) {
         p = skip_space(p);
@@ -473,7 +473,7 @@ static int parse_list(kj_decoder *decoder, const uint8_t **at, kj_node *node) {
         int result = parse_value(decoder, &p, element);
         if (result < 0) return result;
         if (result == KJ_WRONG) {
-            /* One element that is not of the type, and there is no list. */
+            /* One element of the wrong type makes the whole list wrong. */
             truncate_rows(element, first);
             *at = skip_elements(decoder, p, &error);
             decoder->depth--;
@@ -507,7 +507,7 @@ static int parse_map(kj_decoder *decoder, const uint8_t **at, kj_node *node) {
         if (p == NULL) return KJ_BROKEN;
         int result = parse_value(decoder, &p, value);
         if (result < 0) return result;
-        /* A map with a value that is not of the type is none; but first it is read to its end. */
+        /* A value of the wrong type makes the whole map wrong, but the map is still read to its end. */
         if (result == KJ_WRONG)
             outcome = KJ_WRONG;
         else if (result == KJ_PARTIAL && outcome == KJ_OK)

@@ -1,6 +1,6 @@
-/* Dates and times by a pattern, as java.time's formatters read them strictly. Part of json_columns_impl.c.
+/* Read dates and times by a pattern, like java.time's formatters in strict mode. Part of json_columns_impl.c.
  *
- * A pattern is a program (json_patterns.py writes it): pairs of an operation and its argument. */
+ * json_patterns.py compiles a pattern to a program: pairs of an operation and its argument. */
 #ifndef KAFKACORE_JSON_PATTERNS_H
 #define KAFKACORE_JSON_PATTERNS_H
 
@@ -18,7 +18,7 @@ typedef struct {
 
 static inline uint8_t lower(uint8_t byte) { return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte; }
 
-/* Exactly `width` digits; or from one to nineteen if `width` is 1. */
+/* Read exactly `width` digits, or from 1 to 18 if `width` is 1. */
 static int read_number(const uint8_t **p, const uint8_t *end, int width, int64_t *out) {
     int64_t value = width == 1 ? read_digits(p, end, 1, 18) : 0;
     for (int index = 0; width > 1 && index < width; index++) {
@@ -40,7 +40,7 @@ static int read_year(const uint8_t **p, const uint8_t *end, int width, int64_t *
         return 1;
     }
     *out = read_digits(p, end, width, 9);
-    /* A plus stands only where there are more digits than usual. */
+    /* A plus sign is only allowed before more than `width` digits. */
     if (*out < 0 || (sign == '+' && *p - start <= width) || (sign == '-' && *out == 0)) return 0;
     if (sign == '-') *out = -*out;
     return 1;
@@ -61,7 +61,7 @@ static int read_month_name(const uint8_t **p, const uint8_t *end, int in_full, i
     return 0;
 }
 
-/* X, XX, XXX; the same of x and, as xx, of Z. */
+/* Read an offset by the pattern X, XX, XXX, x, xx or xxx. Z is compiled to xx. */
 static int read_offset(const uint8_t **p, const uint8_t *end, int letter, int width, kj_time *zone) {
     int64_t hours, minutes = 0;
     zone->has_offset = 1;
@@ -119,7 +119,7 @@ static int read_part(const uint8_t **p, const uint8_t *end, const uint8_t *opera
     }
 }
 
-/* Run the program from `at` to `stop`; what stands in brackets may be missing as a whole. */
+/* Run the program from `at` to `stop`. The part in brackets may be missing as a whole. */
 static int read_parts(const uint8_t **p, const uint8_t *end, const uint8_t *at, const uint8_t *stop, kj_parts *parts) {
     while (at < stop) {
         if (*at == '[') {

@@ -1,6 +1,6 @@
-"""Spark's patterns of dates and times in, programs for json_patterns.h out: the letters that data use.
+"""Compile Spark's date and time patterns to programs for json_patterns.h.
 
-Does not know: text that is to be read.
+Only the pattern letters that are common in data are supported.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 from kafkacore.errors import KafkaConfigurationError
 
-#: Letter -> how often it may stand in a row.
+#: The supported pattern letters, and how many times each may be repeated.
 LETTERS: dict[str, Container[int]] = {
     **dict.fromkeys("LdHhms", (1, 2)),
     **dict.fromkeys("XxZ", (1, 2, 3)),
@@ -22,42 +22,47 @@ LETTERS: dict[str, Container[int]] = {
     "V": (2,),
 }
 NUMBERS = "yMdHhmsS"
-#: An argument is one byte.
+#: Maximum length of a program, because a length inside it is stored in one byte.
 MAX_LENGTH = 255
 
 
 def pattern_program(pattern: str, option: str) -> bytes:
-    """The program of a pattern.
+    """Compile a pattern.
 
     Parameters
     ----------
     pattern:
-        As Spark's option has it, such as ``yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]``.
+        A Spark pattern such as ``yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]``.
     option:
-        Its name, for the message.
+        Name of the option, for messages.
+
+    Returns
+    -------
+    bytes
+        Pairs of an operation and its argument, one byte each.
 
     Raises
     ------
     KafkaConfigurationError
-        It is no pattern, or one with letters that are not read.
+        The pattern is invalid or has unsupported letters.
     """
     operations = _operations(pattern, option)
     for (letter, width), (following, _) in pairwise(operations):
         if letter in NUMBERS and following in NUMBERS and (width == 1 or letter == "S"):
             raise KafkaConfigurationError(
-                f"option {option}: a number of any length has no end before another one"
+                f"option {option}: a number of variable length must not be followed by another number"
             )
     letters = {letter for letter, _ in operations}
     if ("h" in letters) != ("a" in letters) or {"h", "H"} <= letters:
-        raise KafkaConfigurationError(f"option {option}: hours are H, or h together with a")
+        raise KafkaConfigurationError(f"option {option}: give hours as H, or as h together with a")
     if "V" in letters and operations[-1][0] != "V":
-        raise KafkaConfigurationError(f"option {option}: VV is read only at the end")
+        raise KafkaConfigurationError(f"option {option}: VV must be at the end of the pattern")
     return b"".join(bytes((ord(letter), argument)) for letter, argument in _with_ends(operations, option))
 
 
 def _operations(pattern: str, option: str) -> list[tuple[str, int]]:
     if not pattern or len(pattern.encode()) > MAX_LENGTH // 2:
-        raise KafkaConfigurationError(f"option {option}: a pattern has 1 to {MAX_LENGTH // 2} characters")
+        raise KafkaConfigurationError(f"option {option}: a pattern must have 1 to {MAX_LENGTH // 2} bytes")
     operations: list[tuple[str, int]] = []
     for at, part in enumerate(pattern.replace("''", "\0").split("'")):
         literal = part.replace("\0", "'")
@@ -67,7 +72,7 @@ def _operations(pattern: str, option: str) -> list[tuple[str, int]]:
         for letter, run in groupby(literal):
             operations += _run(letter, len(list(run)), option)
     if pattern.count("'") % 2:
-        raise KafkaConfigurationError(f"option {option}: a quote is not closed")
+        raise KafkaConfigurationError(f"option {option}: a quote in the pattern is not closed")
     return operations
 
 
@@ -76,11 +81,12 @@ def _run(letter: str, count: int, option: str) -> list[tuple[str, int]]:
         return [(letter, 0)] * count
     if not (letter.isascii() and letter.isalpha()):
         if letter in "{}#":
-            raise KafkaConfigurationError(f"option {option}: {letter} stands in quotes")
+            raise KafkaConfigurationError(f"option {option}: put {letter} in quotes")
         return [("=", byte) for byte in letter.encode()] * count
     if count not in LETTERS.get(letter, ()):
         raise KafkaConfigurationError(
-            f"option {option}: {letter * count} is not read; yyyy MM MMM dd HH hh a mm ss SSS XXX xxx VV are"
+            f"option {option}: {letter * count} is not supported. "
+            f"Use yyyy MM MMM dd HH hh a mm ss SSS XXX xxx VV"
         )
     if letter == "Z":
         return [("x", 2)]
@@ -88,7 +94,7 @@ def _run(letter: str, count: int, option: str) -> list[tuple[str, int]]:
 
 
 def _with_ends(operations: list[tuple[str, int]], option: str) -> list[tuple[str, int]]:
-    """Each opening bracket with the number of operations inside instead of a closing one."""
+    """Drop closing brackets, and store in each opening bracket the number of operations inside."""
     found: list[tuple[str, int]] = []
     opened: list[int] = []
     for operation in operations:
@@ -100,8 +106,8 @@ def _with_ends(operations: list[tuple[str, int]], option: str) -> list[tuple[str
             start = opened.pop()
             found[start] = ("[", len(found) - start - 1)
         else:
-            raise KafkaConfigurationError(f"option {option}: a bracket is closed that is not open")
-    # An open one goes to the end, as in Java.
+            raise KafkaConfigurationError(f"option {option}: a closing bracket has no opening bracket")
+    # A bracket that is not closed extends to the end, as in Java.
     while opened:
         start = opened.pop()
         found[start] = ("[", len(found) - start - 1)

@@ -1,7 +1,4 @@
-"""Arrow types in, what the compiled decoder is to make of JSON for them out; refuses the types it cannot.
-
-Does not know: values, options.
-"""
+"""Translate an Arrow schema to the tree of nodes that the compiled JSON decoder takes."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ import pyarrow as pa
 from kafkacore.errors import KafkaConfigurationError
 
 NO_PATTERNS: Mapping[int, bytes] = MappingProxyType({})
-#: Deepest nesting of a schema. Each level is one of the C stack.
+#: Maximum nesting depth of a schema. The decoder recurses once for each level.
 MAX_DEPTH = 100
 
-# In the order of kj_kind in json_types.h.
+# The values of the enum kj_kind in json_types.h.
 (
     NULL,
     BOOLEAN,
@@ -52,20 +49,22 @@ SCALARS: dict[pa.DataType, tuple[int, int]] = {
 
 
 class Node(NamedTuple):
-    """A field's type, as the decoder sees it.
+    """Description of a field's type for the decoder.
 
     Parameters
     ----------
     kind:
         One of the constants above.
     width:
-        Bytes of a row, or of its offset; 0 where there is neither.
+        Number of bytes of a row, or of an offset for types with offsets. 0 for structs and nulls.
+    arrow_type:
+        The Arrow type of the field.
     precision, scale:
-        Of decimals.
+        Precision and scale of a decimal.
     names, children:
-        Of a struct its fields; of a list its element; of a map its key and its value.
+        The fields of a struct. A list has its element as the only child; a map has its key and its value.
     pattern:
-        Program of json_patterns by which dates or times are read; empty: in the forms taken without one.
+        Program of ``json_patterns`` that reads the dates or times. If empty, the default formats are read.
     """
 
     kind: int
@@ -79,12 +78,19 @@ class Node(NamedTuple):
 
 
 def root_of(schema: pa.Schema, patterns: Mapping[int, bytes] = NO_PATTERNS) -> Node:
-    """The fields of ``schema`` as one struct; ``patterns`` by kind.
+    """Return the fields of ``schema`` as one struct node.
+
+    Parameters
+    ----------
+    schema:
+        The columns to read.
+    patterns:
+        Programs of ``json_patterns`` by kind (``DATE``, ``TIMESTAMP`` or ``TIMESTAMP_NTZ``).
 
     Raises
     ------
     KafkaConfigurationError
-        A type that JSON is not decoded to.
+        A field has an unsupported type, or two fields have the same name.
     """
     return _node_of(pa.struct(list(schema)), "", 0, patterns)
 
@@ -109,7 +115,7 @@ def _node_of(kind: pa.DataType, path: str, depth: int, patterns: Mapping[int, by
     if pa.types.is_struct(kind):
         return _struct_of(kind, path, depth, patterns)
     raise KafkaConfigurationError(
-        f"{path} is of type {kind}, to which JSON is not decoded: ask for it as a string"
+        f"{path} is of type {kind}, which cannot be read from JSON: declare it as a string"
     )
 
 
@@ -118,9 +124,7 @@ def _struct_of(kind: pa.StructType, path: str, depth: int, patterns: Mapping[int
     names = tuple(field.name for field in fields)
     for name in names:
         if names.count(name) > 1:
-            raise KafkaConfigurationError(
-                f"the schema has two fields {path}{name}: give each a name of its own"
-            )
+            raise KafkaConfigurationError(f"the schema has two fields named {path}{name}: rename one of them")
         if "\0" in name:
             raise KafkaConfigurationError(
                 "the schema has a field with a zero character in its name: rename it"

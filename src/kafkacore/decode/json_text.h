@@ -1,4 +1,4 @@
-/* Text in quotes: where it ends, what its escapes mean, bytes that are not UTF-8. Part of json_columns_impl.c. */
+/* Strings: find their end, resolve escapes, and replace invalid UTF-8. Part of json_columns_impl.c. */
 #ifndef KAFKACORE_JSON_TEXT_H
 #define KAFKACORE_JSON_TEXT_H
 
@@ -10,7 +10,7 @@
 
 typedef struct {
     const uint8_t *start, *end; /* between the quotes */
-    int32_t has_escape, has_high; /* a backslash; a byte from 0x80 on */
+    int32_t has_escape, has_high; /* contains a backslash; contains a byte >= 0x80 */
 } kj_text;
 
 static inline int hex_digit(uint8_t byte) {
@@ -19,7 +19,7 @@ static inline int hex_digit(uint8_t byte) {
     return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
 }
 
-/* The four digits of \uXXXX, or -1. */
+/* Return the value of the four digits of \uXXXX, or -1. */
 static inline int32_t hex_unit(const uint8_t *p) {
     int32_t unit = 0;
     for (int index = 0; index < 4; index++) {
@@ -30,7 +30,7 @@ static inline int32_t hex_unit(const uint8_t *p) {
     return unit;
 }
 
-/* Behind the escape at the backslash `p`, or NULL. */
+/* Return the position after the escape at the backslash `p`, or NULL if it is invalid. */
 static const uint8_t *skip_escape(const kj_decoder *decoder, const uint8_t *p) {
     switch (p[1]) {
     case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't': return p + 2;
@@ -40,8 +40,8 @@ static const uint8_t *skip_escape(const kj_decoder *decoder, const uint8_t *p) {
     }
 }
 
-/* The first byte from `p` on that needs a look: quote, backslash, below 0x20; a byte above 0x7F is noted. The zeros
- * behind the record are such bytes. */
+/* Return the first quote, backslash or byte below 0x20 at or after `p`. Set *has_high if a byte above 0x7F precedes it.
+ * The zeros after the record stop the loop. */
 static inline const uint8_t *plain_end(const uint8_t *p, uint8_t quote, int32_t *has_high) {
 #ifdef __SSE2__
     const __m128i quotes = _mm_set1_epi8((char)quote), slashes = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1F);
@@ -66,7 +66,7 @@ static inline const uint8_t *plain_end(const uint8_t *p, uint8_t quote, int32_t 
 #endif
 }
 
-/* Read text whose opening quote is `quote` and which starts at `p`; behind its closing quote, or NULL. */
+/* Scan text that starts at `p`, after the opening quote. Return the position after the closing quote, or NULL. */
 static inline const uint8_t *scan_text(const kj_decoder *decoder, const uint8_t *p, uint8_t quote, kj_text *text) {
     text->start = p;
     text->has_escape = text->has_high = 0;
@@ -83,8 +83,8 @@ static inline const uint8_t *scan_text(const kj_decoder *decoder, const uint8_t 
     }
 }
 
-/* How many bytes of a character of UTF-8 are at `p`, all before `end`; or minus the bytes that one U+FFFD stands for:
- * the longest beginning of a character, as Java's decoder has it. */
+/* Return the number of bytes of the UTF-8 character at `p`. For an invalid one, return minus the number of bytes that
+ * one U+FFFD replaces: like Java's decoder, the longest valid start of a character. */
 static inline int utf8_size(const uint8_t *p, const uint8_t *end) {
     int64_t left = end - p;
     uint8_t lead = p[0], low = 0x80, high = 0xBF;
@@ -134,7 +134,7 @@ static inline uint8_t *put_utf8(uint8_t *out, uint32_t point) {
 static inline int is_high_surrogate(int32_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
 static inline int is_low_surrogate(int32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
-/* The next character of text, which was scanned: its code point; half a surrogate pair as it is. */
+/* Return the code point of the next character of scanned text. An unpaired surrogate is returned as it is. */
 static inline uint32_t next_point(const uint8_t **at, const uint8_t *end) {
     const uint8_t *p = *at;
     uint32_t point;
@@ -170,7 +170,7 @@ static inline uint32_t next_point(const uint8_t **at, const uint8_t *end) {
     return point;
 }
 
-/* Text without escapes and in UTF-8. There is room for three times its bytes. Half a surrogate pair becomes `half`. */
+/* Write text as valid UTF-8 without escapes. `out` has three times its size. An unpaired surrogate becomes `half`. */
 static uint8_t *unescape(const kj_text *text, uint8_t *out, uint8_t half) {
     const uint8_t *p = text->start;
     while (p < text->end) {
@@ -196,7 +196,7 @@ static int reserve_scratch(kj_decoder *decoder, int64_t size) {
     return KJ_OK;
 }
 
-/* Have text stand without escapes and in UTF-8: as it is if it does, else in the scratch. KJ_OK or KJ_NO_MEMORY. */
+/* Make text valid UTF-8 without escapes, in decoder->scratch if it has to change. Return KJ_OK or KJ_NO_MEMORY. */
 static inline int plain_text(kj_decoder *decoder, kj_text *text, uint8_t half) {
     if (LIKELY(!text->has_escape && (!text->has_high || is_utf8(text->start, text->end)))) return KJ_OK;
     if (reserve_scratch(decoder, 3 * (text->end - text->start)) != KJ_OK) return KJ_NO_MEMORY;
@@ -216,7 +216,7 @@ static int append_text(kj_node *node, const kj_text *text) {
     if (UNLIKELY(!plain)) {
         size = unescape(text, out, '?') - out;
     } else if (size <= 16) {
-        /* Both have that much room behind. */
+        /* Both buffers have at least 16 bytes left. */
         memcpy(out, text->start, 16);
     } else {
         memcpy(out, text->start, (size_t)size);

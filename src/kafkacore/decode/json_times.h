@@ -1,4 +1,4 @@
-/* Dates and times in text, by the rules of Spark's casts. Part of json_columns_impl.c. */
+/* Read dates and times in text by the rules of Spark's casts. Part of json_columns_impl.c. */
 #ifndef KAFKACORE_JSON_TIMES_H
 #define KAFKACORE_JSON_TIMES_H
 
@@ -8,12 +8,12 @@
 #define US_PER_SECOND 1000000ll
 #define SECONDS_PER_DAY 86400ll
 
-/* A time of one's own zone, or what is to be asked. */
+/* A local time with an offset, the name of a zone, or neither. */
 typedef struct {
     int64_t local_us;
-    int32_t has_offset; /* of seconds, below */
+    int32_t has_offset; /* whether offset_s is set */
     int64_t offset_s;
-    const uint8_t *zone, *zone_end; /* name of a zone, or NULL: the session's */
+    const uint8_t *zone, *zone_end; /* name of the zone, or NULL for the session's zone */
 } kj_time;
 
 static int is_leap(int64_t year) { return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0; }
@@ -24,7 +24,7 @@ static int is_date(int64_t year, int64_t month, int64_t day) {
     return day <= days[month - 1] + (month == 2 && is_leap(year));
 }
 
-/* Days from 1970-01-01, of the Gregorian calendar also before there was one. */
+/* Return the days since 1970-01-01 in the proleptic Gregorian calendar. */
 static int64_t days_from(int64_t year, int64_t month, int64_t day) {
     year -= month <= 2;
     int64_t era = (year >= 0 ? year : year - 399) / 400;
@@ -40,7 +40,7 @@ static void trim(const uint8_t **p, const uint8_t **end) {
     while (*end > *p && is_trimmed((*end)[-1])) --*end;
 }
 
-/* One or two digits, or four to `most`; their value, and behind them; -1 if there are other than that. */
+/* Read `least` to `most` digits and advance *p. Return their value, or -1 if the number of digits is different. */
 static int64_t read_digits(const uint8_t **p, const uint8_t *end, int least, int most) {
     const uint8_t *start = *p;
     int64_t value = 0;
@@ -62,7 +62,7 @@ static int parse_date(const uint8_t *p, const uint8_t *end, int32_t *out) {
         if (p < end) {
             if (*p++ != '-') return 0;
             day = read_digits(&p, end, 1, 2);
-            /* What follows the date is nobody's business. */
+            /* As in Spark, any text may follow after a space or T. */
             if (day < 0 || (p < end && *p != ' ' && *p != 'T')) return 0;
         }
     }
@@ -74,7 +74,7 @@ static int parse_date(const uint8_t *p, const uint8_t *end, int32_t *out) {
     return 1;
 }
 
-/* Days since 1970 as a number, as Spark 1.5 wrote dates. */
+/* Read a date written as the number of days since 1970, as Spark 1.5 did. */
 static int parse_days(const uint8_t *p, const uint8_t *end, int32_t *out) {
     int negative = p < end && *p == '-';
     int64_t value = 0;
@@ -86,13 +86,13 @@ static int parse_days(const uint8_t *p, const uint8_t *end, int32_t *out) {
         if (value > INT32_MAX) return 0;
     }
     value = negative ? -value : value;
-    /* Before the Gregorian calendar they count days of another one. */
+    /* Days before the start of the Gregorian calendar would need the Julian calendar. */
     if (!fits_int32(value) || value < -141427) return 0;
     *out = (int32_t)value;
     return 1;
 }
 
-/* +hh:mm, +h:mm, +hh:m, +hhmm, +hh, +h and +hh:mm:ss, to seconds; 0 if it is none. */
+/* Read an offset +hh:mm, +h:mm, +hh:m, +hhmm, +hh, +h, +hhmmss or +hh:mm:ss in seconds. Return 0 if it is invalid. */
 static int parse_offset(const uint8_t *p, const uint8_t *end, int64_t *out) {
     int64_t hours, minutes = 0, seconds = 0;
     int negative = p < end && *p == '-', colon = 0;
@@ -132,7 +132,7 @@ static int parse_offset(const uint8_t *p, const uint8_t *end, int64_t *out) {
 }
 
 static void parse_zone(const uint8_t *p, const uint8_t *end, kj_time *time) {
-    /* As Java trims: also what is below a blank. */
+    /* Like Java's trim(), which removes all characters up to the space. */
     while (p < end && *p <= 0x20) p++;
     while (end > p && end[-1] <= 0x20) end--;
     time->has_offset = 1;
@@ -145,19 +145,19 @@ static void parse_zone(const uint8_t *p, const uint8_t *end, kj_time *time) {
     time->zone_end = end;
 }
 
-/* Microseconds since 1970 of a date and a time of day, if they are ones and fit. */
+/* Compute microseconds since 1970 from a date and a time of day. Return 0 if they are invalid or out of range. */
 static int join_time(int64_t year, int64_t month, int64_t day, int64_t hour, int64_t minute, int64_t second,
                      int64_t micros, int64_t *out) {
     int64_t seconds, us;
     if (!is_date(year, month, day) || hour > 23 || minute > 59 || second > 59) return 0;
     seconds = days_from(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second;
-    /* The last second before the smallest time is out of range, what is added to it is not. */
+    /* The second of the smallest times is out of range itself; adding the microseconds brings it back into range. */
     if (__builtin_mul_overflow(seconds + (seconds < 0), US_PER_SECOND, &us)) return 0;
     return !__builtin_add_overflow(us, micros - (seconds < 0 ? US_PER_SECOND : 0), out);
 }
 
-/* A time in one of the forms that Spark takes without a pattern. A time of day alone is none: its date would be that
- * of the day on which it is read. */
+/* Read a time in one of the formats that Spark accepts without a pattern. A time of day alone is not accepted, because
+ * Spark would take the date on which it is read. */
 static int parse_time(const uint8_t *p, const uint8_t *end, kj_time *time) {
     int64_t year, month = 1, day = 1, hour = 0, minute = 0, second = 0, micros = 0, sign = 1;
     time->has_offset = 0;
@@ -194,7 +194,7 @@ static int parse_time(const uint8_t *p, const uint8_t *end, kj_time *time) {
     return join_time(sign * year, month, day, hour, minute, second, micros, &time->local_us);
 }
 
-/* Text without its first "GMT", in the scratch: 2020-01-02T00:00GMT+01:00. KJ_WRONG if there is none. */
+/* Copy text such as 2020-01-02T00:00GMT+01:00 to the scratch without its first "GMT". Return KJ_WRONG without one. */
 static int without_gmt(kj_decoder *decoder, kj_text *text) {
     const uint8_t *p = text->start;
     while (text->end - p >= 3 && memcmp(p, "GMT", 3) != 0) p++;
@@ -210,7 +210,7 @@ static int without_gmt(kj_decoder *decoder, kj_text *text) {
     return KJ_OK;
 }
 
-/* Number of the zone of this name, or -1; KJ_NO_MEMORY; KJ_PYTHON_ERROR after an error of Python. */
+/* Return the number of the zone with a name, -1 if it is unknown, KJ_NO_MEMORY, or KJ_PYTHON_ERROR. */
 static int32_t find_zone(kj_decoder *decoder, const uint8_t *name, int64_t size) {
     int32_t zone;
     if (size < 1 || size > 64) return -1;
@@ -219,7 +219,7 @@ static int32_t find_zone(kj_decoder *decoder, const uint8_t *name, int64_t size)
             return decoder->zone_is_known[zone] ? zone : -1;
     int known = decoder->zone_known(decoder->zone_context, name, size);
     if (known < 0) return KJ_PYTHON_ERROR;
-    /* Those that do not exist are no longer remembered when they are many. */
+    /* Unknown names use at most a quarter of the table. */
     if (zone == KJ_MAX_ZONES || (!known && zone > KJ_MAX_ZONES / 4)) return -1;
     decoder->zone_names[zone] = kc_malloc((size_t)size);
     if (decoder->zone_names[zone] == NULL) return KJ_NO_MEMORY;
@@ -244,7 +244,7 @@ static int append_time(kj_decoder *decoder, kj_node *node, const kj_time *time) 
         if (zone == KJ_PYTHON_ERROR || zone == KJ_NO_MEMORY) return zone;
         if (zone < 0) return KJ_WRONG;
     }
-    /* Lest the zone's offset makes it more than 64 bits hold. */
+    /* Leave two days for the zone's offset, so that the instant fits 64 bits. */
     if (time->local_us > INT64_MAX - 2 * SECONDS_PER_DAY * US_PER_SECOND ||
         time->local_us < INT64_MIN + 2 * SECONDS_PER_DAY * US_PER_SECOND)
         return KJ_WRONG;

@@ -1,5 +1,4 @@
-/* A value as text, where text is wanted and there is none: written anew as Jackson's generator writes it. Part of
- * json_columns_impl.c. */
+/* Write JSON values to string columns in the format of Jackson's generator. Part of json_columns_impl.c. */
 #ifndef KAFKACORE_JSON_WRITE_H
 #define KAFKACORE_JSON_WRITE_H
 
@@ -16,10 +15,10 @@ static int put_bytes(kj_node *node, const void *data, int64_t size) {
     return KJ_OK;
 }
 
-/* Text in quotes. Characters beyond 16 bits and half pairs are escaped, as Jackson does it. */
+/* Write text in quotes. As in Jackson, characters above U+FFFF and unpaired surrogates are escaped. */
 static int put_text(kj_node *node, const kj_text *text) {
     static const char *const named[] = {['\b'] = "b", ['\t'] = "t", ['\n'] = "n", ['\f'] = "f", ['\r'] = "r"};
-    /* The longest is what becomes an escape: six bytes for one. */
+    /* One byte becomes an escape of at most six bytes. */
     int result = reserve_bytes(node, 6 * (text->end - text->start) + 2);
     if (result != KJ_OK) return result;
     uint8_t *out = node->bytes + node->bytes_size;
@@ -52,7 +51,7 @@ static int put_text(kj_node *node, const kj_text *text) {
     return KJ_OK;
 }
 
-/* A double as Java's Double.toString of 19 and newer has it: the fewest digits that mean it. Returns the size. */
+/* Format a double with the fewest digits that identify it, as Double.toString of Java 19 and newer. Return the size. */
 static int format_double(double value, char *out) {
     char digits[40];
     char *at = out;

@@ -1,7 +1,7 @@
 """Look up time zones by their Java names, and convert local times of a zone to instants.
 
-The decoder writes times of a zone with changing offsets as local times. After the batch, this module
-converts them.
+The decoder first stores times of a zone with changing offsets as local times. This module converts them after
+each batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kafkacore.errors import KafkaConfigurationError
 
-#: java.time.ZoneId.SHORT_IDS, which Spark takes too.
+#: Short names of ``java.time.ZoneId.SHORT_IDS``, which Spark also accepts.
 SHORT_IDS = {
     "EST": "-05:00", "HST": "-10:00", "MST": "-07:00", "ACT": "Australia/Darwin", "AET": "Australia/Sydney",
     "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo", "AST": "America/Anchorage",
@@ -30,7 +30,8 @@ OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
 MAX_OFFSET_S = 18 * 3600
 
 US_PER_SECOND = 1_000_000
-#: The calendar, with its days of the week, repeats itself after so many days, which are 400 years.
+#: Length of the 400-year cycle after which the Gregorian calendar repeats, including weekdays, in
+#: microseconds.
 CYCLE_US = 146_097 * 86_400 * US_PER_SECOND
 EPOCH = datetime(1970, 1, 1)
 YEAR_1_US = (datetime(1, 1, 2) - EPOCH) // timedelta(microseconds=1)
@@ -38,7 +39,7 @@ YEAR_9000_US = (datetime(9000, 1, 1) - EPOCH) // timedelta(microseconds=1)
 
 
 def fixed_offset_s(name: str) -> int | None:
-    """Seconds east of UTC of a zone that is only that (``+01:00``, ``UTC``, ``GMT+1``); else ``None``."""
+    """Return the offset in seconds of a fixed-offset zone (``+01:00``, ``UTC``, ``GMT+1``), else ``None``."""
     name = SHORT_IDS.get(name, name)
     if name in ("Z", "UTC", "GMT", "UT"):
         return 0
@@ -61,17 +62,17 @@ def _regions() -> frozenset[str]:
 
 
 class Zones:
-    """The zones of one decoder.
+    """Time zones of one decoder.
 
     Parameters
     ----------
     session:
-        Name of the zone of times that name none.
+        Name of the zone for times without one.
 
     Raises
     ------
     KafkaConfigurationError
-        There is no zone of that name.
+        The zone is unknown.
     """
 
     def __init__(self, session: str) -> None:
@@ -79,22 +80,23 @@ class Zones:
         self.session_offset_s = fixed_offset_s(session)
         if not self.is_known(session):
             raise KafkaConfigurationError(
-                f"option timeZone names {session!r}: no such time zone is known here"
+                f"option timeZone: unknown time zone {session!r}. "
+                f"Use a region such as Europe/Paris or an offset such as +01:00"
             )
 
     def is_known(self, name: str) -> bool:
         return fixed_offset_s(name) is not None or SHORT_IDS.get(name, name) in _regions()
 
     def to_instants(self, name: str | None, local: pa.Buffer) -> memoryview:
-        """Microseconds since 1970 in UTC.
+        """Convert local times to instants, in microseconds since 1970 UTC.
 
         Parameters
         ----------
         name:
-            Of a zone that is known; ``None``: the session's.
+            Name of a known zone. ``None`` means the session's zone.
         local:
-            64-bit microseconds since 1970 of the zone's clocks. A time that they skip is read as if they had
-            not been put forward, one that they show twice is the first, as in Java.
+            Local times as 64-bit microseconds since 1970. As in Java, a time in a gap is read with the offset
+            before the gap, and an ambiguous time is the earlier instant.
         """
         name = self.session if name is None else name
         values = memoryview(local).cast("B").cast("q")
@@ -116,7 +118,7 @@ def _offset_s(zone: zoneinfo.ZoneInfo, local_us: int) -> int:
     if local_us > YEAR_9000_US:
         local_us -= ((local_us - YEAR_9000_US) // CYCLE_US + 1) * CYCLE_US
     local = EPOCH + timedelta(microseconds=max(local_us, YEAR_1_US))
-    # Not folded: of two the first; in a gap the offset before it.
+    # With fold=0, an ambiguous time is the earlier one, and a time in a gap has the offset before the gap.
     offset = zone.utcoffset(local.replace(fold=0))
     assert offset is not None
     return offset // timedelta(seconds=1)

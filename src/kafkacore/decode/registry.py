@@ -1,9 +1,9 @@
 """Read schemas by id from a schema registry over HTTP, and keep them for the life of the process.
 
-An id never changes its meaning, so a found schema is kept. A missing id is remembered for
-:data:`ABSENT_MS`, and only a limited number of missing ids is asked for in that time, so that hostile
-values cause no flood of requests. The registry's answers are not trusted: length, form, and references are
-limited. Redirects are not followed, because they would carry the password elsewhere.
+A schema id always refers to the same schema, so a schema is cached without expiry. A missing id is cached for
+:data:`ABSENT_MS`, and the number of missing ids requested in that time is limited, so that malicious values
+cannot cause a flood of requests. The registry's responses are not trusted: their size, form and number of
+references are checked. Redirects are not followed, because they would send the password to another server.
 
 The API is Confluent's Schema Registry API, which Apicurio, Redpanda, and Karapace offer too.
 """
@@ -29,47 +29,51 @@ from kafkacore.errors import KafkaConfigurationError, KafkaError
 
 logger = logging.getLogger(__name__)
 
-#: Of a connection, and of each piece of an answer; of all of it.
+#: Timeout in seconds to connect, and to receive each part of a response.
 TIMEOUT_S = 10.0
+#: Maximum time in milliseconds to receive a complete response.
 ANSWER_MS = 30_000.0
-#: Attempts of each address, and the wait before the second; it doubles.
+#: Number of attempts for each address.
 ATTEMPTS = 3
+#: Backoff in milliseconds before the second attempt. It doubles for each further attempt.
 RETRY_MS = 200.0
+#: Maximum size of a response.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-#: How long "there is no such schema" is believed.
+#: How long, in milliseconds, a missing schema is cached.
 ABSENT_MS = 30_000.0
-#: So many unknown ids are asked for in that time; then values are malformed without a question.
+#: Maximum number of missing ids requested in that time. After that, values with another unknown id are
+#: malformed without a request.
 MAX_ABSENT = 100
-#: What to change where a certificate is not trusted, by OpenSSL's code of the reason.
+#: What to do when a certificate is not trusted, by OpenSSL's verification error code.
 _REMEDIES = {
-    9: "set this machine's clock, or renew the certificate",
+    9: "correct the clock of this machine, or renew the certificate",
     10: "renew the certificate",
-    62: "set schema.registry.url to a name that it was issued for",
-    64: "set schema.registry.url to an address that it was issued for",
+    62: "set schema.registry.url to a host name in the certificate",
+    64: "set schema.registry.url to an IP address in the certificate",
 }
-_UNKNOWN_ISSUER = "set schema.registry.ssl.cafile to a PEM file with the certificate of who has issued it"
-#: Schemas that one may refer to, directly or not.
+_UNKNOWN_ISSUER = "set schema.registry.ssl.cafile to a PEM file with the certificate of the issuer"
+#: Maximum number of schemas that one schema may refer to, directly or indirectly.
 MAX_REFERENCES = 100
 
 
 class SchemaRegistryError(KafkaError):
-    """The registry did not answer, or not with a schema; trying again may help."""
+    """The registry did not respond, or its response is not a schema. Retrying may succeed."""
 
     retriable = True
 
 
 @dataclass(frozen=True)
 class RegistryOptions:
-    """Where the registry is.
+    """Address and credentials of a schema registry.
 
     Parameters
     ----------
     urls:
-        Addresses of one registry, tried in order.
+        Addresses of the registry. They are tried in order.
     auth:
-        ``user:password``; never shown.
+        ``user:password`` for HTTP basic authentication. It is never part of a message.
     cafile:
-        File of the certificates to trust.
+        PEM file with the certificates to trust. ``None`` means the system's certificates.
     """
 
     urls: tuple[str, ...]
@@ -78,12 +82,17 @@ class RegistryOptions:
 
 
 def registry_options(given: Mapping[str, str]) -> RegistryOptions | None:
-    """The options in ``given``, whose names are in lower case; ``None``: there is no registry.
+    """Return the registry options in ``given``, or ``None`` if no registry is configured.
+
+    Parameters
+    ----------
+    given:
+        Options by lower-case name. Other options are ignored.
 
     Raises
     ------
     KafkaConfigurationError
-        The address is none of http or https.
+        An address is not an http or https URL.
     """
     text = given.get("schema.registry.url")
     if text is None:
@@ -98,11 +107,12 @@ def registry_options(given: Mapping[str, str]) -> RegistryOptions | None:
             sound = False
         if not sound:
             raise KafkaConfigurationError(
-                "schema.registry.url must be an address such as https://registry:8081, or several with commas"
+                "schema.registry.url must be an address such as https://registry:8081, or a list of them "
+                "separated by commas"
             )
         if parts.username is not None:
             auth = auth or urllib.parse.unquote(f"{parts.username}:{parts.password or ''}")
-        # Without the user, who is a secret, so that the address may stand in messages.
+        # Remove the credentials: the address appears in messages.
         urls.append(
             parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
         )
@@ -114,7 +124,7 @@ _shared_lock = threading.Lock()
 
 
 def shared_registry(options: RegistryOptions) -> SchemaRegistry:
-    """This process's registry of these options."""
+    """Return the registry client that this process shares for these options."""
     with _shared_lock:
         return _shared.setdefault(options, SchemaRegistry(options))
 
@@ -125,14 +135,14 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class SchemaRegistry:
-    """A registry, and what it has said. Threads may share it.
+    """Client of a schema registry that caches schemas. It is thread-safe.
 
     Parameters
     ----------
     options:
-        Where it is.
+        Address and credentials of the registry.
     clock:
-        For waits, and the age of what is not there.
+        Clock for backoff, timeouts and the age of cached missing ids.
     """
 
     def __init__(self, options: RegistryOptions, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -143,14 +153,19 @@ class SchemaRegistry:
         self._absent: dict[int, tuple[float, str]] = {}
 
     def schema(self, schema_id: int) -> tuple[AvroType | None, str]:
-        """The schema of an id; or ``None`` and one sentence on why it cannot be read.
+        """Return the schema with an id.
+
+        Returns
+        -------
+        tuple
+            The schema and an empty string; or ``None`` and the reason why the schema cannot be used.
 
         Raises
         ------
         SchemaRegistryError
-            The registry cannot be asked.
+            The request failed.
         KafkaConfigurationError
-            The file of certificates cannot be read.
+            The certificate file cannot be read.
         """
         with self._lock:
             if schema_id in self._found:
@@ -160,7 +175,10 @@ class SchemaRegistry:
             if schema_id in self._absent:
                 return None, self._absent[schema_id][1]
             if len(self._absent) >= MAX_ABSENT:
-                return None, f"schema {schema_id} was not asked for, after {MAX_ABSENT} that are unknown"
+                return None, (
+                    f"schema {schema_id} was not requested, because {MAX_ABSENT} other ids were unknown in "
+                    f"the last {ABSENT_MS / 1000:.0f} s"
+                )
             try:
                 answer = self._get(f"/schemas/ids/{schema_id}")
                 if answer is None:
@@ -174,28 +192,29 @@ class SchemaRegistry:
             return None, reason
 
     def latest(self, subject: str) -> AvroType:
-        """The latest schema of a subject.
+        """Return the latest schema of a subject.
 
         Raises
         ------
         KafkaConfigurationError
-            There is none, or it is none of Avro; or the file of certificates cannot be read.
+            The subject does not exist, its schema is not an Avro schema, or the certificate file cannot be
+            read.
         SchemaRegistryError
-            The registry cannot be asked.
+            The request failed.
         """
         with self._lock:
             answer = self._get(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
             if answer is None:
                 raise KafkaConfigurationError(
                     f"the schema registry has no subject {subject!r}: set value.subject (or key.subject), or "
-                    f"give the columns by .schema(...)"
+                    f"give the columns with .schema(...)"
                 )
             try:
                 return self._parse(answer)
             except AvroSchemaError as error:
                 raise KafkaConfigurationError(f"the latest schema of subject {subject!r}: {error}") from error
 
-    # ---- Answers -----------------------------------------------------------------------------------------
+    # ---- Responses ---------------------------------------------------------------------------------------
 
     def _parse(self, answer: Mapping[str, object]) -> AvroType:
         names: dict[str, AvroType] = {}
@@ -205,10 +224,10 @@ class SchemaRegistry:
     def _refer(
         self, answer: Mapping[str, object], names: dict[str, AvroType], known: set[tuple[str, int]]
     ) -> None:
-        """Parse what an answer refers to, and what that refers to, first."""
+        """Parse the schemas that a response refers to, directly or indirectly, and add them to ``names``."""
         references = answer.get("references") or []
         if not isinstance(references, list):
-            raise AvroSchemaError("its references are no list")
+            raise AvroSchemaError("its 'references' property is not a list")
         for reference in references:
             subject = reference.get("subject") if isinstance(reference, dict) else None
             version = reference.get("version") if isinstance(reference, dict) else None
@@ -218,19 +237,19 @@ class SchemaRegistry:
                 continue
             known.add((subject, version))
             if len(known) > MAX_REFERENCES:
-                raise AvroSchemaError(f"it refers to more than {MAX_REFERENCES} schemas")
+                raise AvroSchemaError(f"it refers to more than {MAX_REFERENCES} other schemas")
             referred = self._get(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/{version}")
             if referred is None:
                 raise AvroSchemaError(
-                    f"version {version} of {quoted(subject)!r}, to which it refers, is not there"
+                    f"it refers to version {version} of subject {quoted(subject)!r}, which does not exist"
                 )
             self._refer(referred, names, known)
             parse_schema(_text_of(referred), names)
 
-    # ---- Questions ---------------------------------------------------------------------------------------
+    # ---- Requests ---------------------------------------------------------------------------------------
 
     def _get(self, path: str) -> Mapping[str, object] | None:
-        """What the registry answers; ``None``: it has no such thing."""
+        """Return the registry's response, or ``None`` if the registry reports a missing resource."""
         trouble = "no address"
         wait_ms = RETRY_MS
         for attempt in range(ATTEMPTS):
@@ -239,7 +258,7 @@ class SchemaRegistry:
                 wait_ms *= 2
             for url in self._options.urls:
                 try:
-                    return self._ask(url + path)
+                    return self._request(url + path)
                 except urllib.error.HTTPError as error:
                     is_absent = error.code == 404 and _is_registrys(error)
                     error.close()
@@ -252,7 +271,7 @@ class SchemaRegistry:
                     trouble = f"{url} answered {error.code}"
                     if error.code == 404:
                         raise SchemaRegistryError(
-                            f"{trouble}, but not as a schema registry does: check schema.registry.url"
+                            f"{trouble}, but it is not a schema registry: check schema.registry.url"
                         ) from None
                     if 300 <= error.code < 500 and error.code not in (408, 429):
                         raise SchemaRegistryError(f"the schema registry {trouble}") from None
@@ -267,7 +286,7 @@ class SchemaRegistry:
                 logger.info("the schema registry did not answer: %s", trouble)
         raise SchemaRegistryError(f"the schema registry did not answer in {ATTEMPTS} attempts: {trouble}")
 
-    def _ask(self, url: str) -> Mapping[str, object]:
+    def _request(self, url: str) -> Mapping[str, object]:
         request = urllib.request.Request(url)  # noqa: S310 - http or https, by registry_options
         request.add_header("Accept", "application/vnd.schemaregistry.v1+json, application/json")
         if self._options.auth is not None:
@@ -279,13 +298,13 @@ class SchemaRegistry:
         with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT_S) as response:
             raw = self._read(response)
         if len(raw) > MAX_ANSWER_BYTES:
-            raise ValueError(f"the answer exceeds {MAX_ANSWER_BYTES} bytes")
+            raise ValueError(f"the response exceeds {MAX_ANSWER_BYTES} bytes")
         try:
             answer = json.loads(raw)
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise ValueError("the answer is no object in JSON")
+            raise ValueError("the response is not a JSON object")
         return answer
 
     def _tls(self) -> ssl.SSLContext:
@@ -294,12 +313,12 @@ class SchemaRegistry:
             return ssl.create_default_context(cafile=cafile)
         except OSError as error:
             raise KafkaConfigurationError(
-                f"schema.registry.ssl.cafile is no PEM file of certificates that can be read here: {cafile} "
+                f"schema.registry.ssl.cafile is not a readable PEM file with certificates: {cafile} "
                 f"({error.strerror or error})"
             ) from error
 
     def _read(self, response: HTTPResponse) -> bytes:
-        """All of an answer, unless it is too long or takes too long."""
+        """Read a complete response, within the limits of size and time."""
         raw = bytearray()
         until_ms = self._clock.monotonic_ms() + ANSWER_MS
         while len(raw) <= MAX_ANSWER_BYTES:
@@ -308,12 +327,12 @@ class SchemaRegistry:
                 break
             raw += piece
             if self._clock.monotonic_ms() > until_ms:
-                raise ValueError(f"the answer took more than {ANSWER_MS / 1000:.0f} s")
+                raise ValueError(f"the response took longer than {ANSWER_MS / 1000:.0f} s")
         return bytes(raw)
 
 
 def _is_registrys(error: urllib.error.HTTPError) -> bool:
-    """Whether it is a registry that says no, and not a proxy or a wrong path."""
+    """Return whether an error response comes from a schema registry, not from a proxy or a wrong path."""
     try:
         answer = json.loads(error.read(MAX_ANSWER_BYTES))
     except (OSError, HTTPException, ValueError, RecursionError):
@@ -324,8 +343,8 @@ def _is_registrys(error: urllib.error.HTTPError) -> bool:
 def _text_of(answer: Mapping[str, object]) -> str:
     kind = answer.get("schemaType", "AVRO")
     if kind != "AVRO":
-        raise AvroSchemaError(f"it is of type {quoted(kind)}, not AVRO")
+        raise AvroSchemaError(f"its schemaType is {quoted(kind)}, not AVRO")
     text = answer.get("schema")
     if not isinstance(text, str):
-        raise AvroSchemaError("the registry's answer has no schema")
+        raise AvroSchemaError("the registry's response has no 'schema' property")
     return text

@@ -1,8 +1,8 @@
-"""One value a record, as Java's serializers write it: bytes in, a column of numbers or text out.
+"""Decode numbers and strings written by Kafka's Java serializers to an Arrow column.
 
 Numbers are big-endian and have exactly the length of their type (``LongSerializer``, ``DoubleSerializer``,
-…); text is UTF-8 (``StringSerializer``, and ``UUIDSerializer``, which writes a UUID as its 36 characters).
-Anything else is malformed. Does not know: fields, schemas.
+…). Strings are UTF-8 (``StringSerializer``). ``UUIDSerializer`` writes a UUID as a string of 36 characters.
+All other values are malformed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafkacore.decode._fixed import BOOLEAN, decode_fixed
 from kafkacore.decode.decoder import ArrowArray, Decoded, Decoder, booleans_of, nulls, quoted
 from kafkacore.errors import KafkaConfigurationError
 
-#: Type of each format whose values have one length.
+#: Arrow type of each format with values of fixed length.
 FIXED: Mapping[str, pa.DataType] = {
     "long": pa.int64(),
     "integer": pa.int32(),
@@ -29,7 +29,7 @@ UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
 def scalar_decoder(format: str) -> Decoder:  # noqa: A002 - Spark's word
-    """A decoder to one column.
+    """Return a decoder of a scalar format. Its result has one column.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ def scalar_decoder(format: str) -> Decoder:  # noqa: A002 - Spark's word
     Raises
     ------
     KafkaConfigurationError
-        It is none of these.
+        The format is unknown.
     """
     if format in FIXED:
         return _Fixed(format)
     if format in ("string", "uuid"):
         return _Text(is_uuid=format == "uuid")
     raise KafkaConfigurationError(
-        f"there is no format {format!r}: choose among string, uuid, {', '.join(FIXED)}"
+        f"unknown format {format!r}: choose one of string, uuid, {', '.join(FIXED)}"
     )
 
 
@@ -73,8 +73,8 @@ class _Fixed:
 
     def _reason(self, value: bytes) -> str:
         if len(value) != self._width:
-            return f"{len(value)} bytes are no {self._name}, which has {self._width}"
-        return f"byte {value.hex()} is no boolean, which is 00 or 01"
+            return f"the value has {len(value)} bytes, but {self._name} has {self._width}"
+        return f"byte {value.hex()} is not a boolean: it must be 00 or 01"
 
 
 class _Text:
@@ -96,14 +96,14 @@ class _Text:
             )
             if wrong.true_count:
                 first = wrong.index(True).as_py()
-                reasons.setdefault(first, f"{quoted(text[first].as_py())!r} is no UUID")
+                reasons.setdefault(first, f"{quoted(text[first].as_py())!r} is not a UUID")
                 text = compute.if_else(wrong, pa.scalar(None, pa.string()), text)
                 bad = wrong if bad is None else compute.or_(bad, wrong)
         return Decoded([text], bad, reasons)
 
 
 def _valid_text(values: pa.BinaryArray) -> tuple[ArrowArray, pa.BooleanArray, dict[int, str]]:
-    """The values that are UTF-8; which are not, and why the first is not."""
+    """Return the valid UTF-8 values, which rows are malformed, and the reason for the first malformed row."""
     texts: list[str | None] = []
     malformed: list[bool] = []
     reasons: dict[int, str] = {}

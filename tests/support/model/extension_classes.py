@@ -272,7 +272,7 @@ def avro_columns() -> Any:
 @made_by("decode._avro_reader.AvroReader")
 def avro_reader() -> Any:
     reader = AvroReader(AVRO, False, 2**20)
-    reader.learn(0, avro_program())
+    reader.add_program(0, avro_program())
     return reader
 
 

@@ -236,7 +236,7 @@ def test_type_within_itself_is_read_as_deep_as_the_columns_go():
     raw = written(chain, {"v": 1, "next": {"v": 2, "next": {"v": 3, "next": None}}})
     rows, malformed, _ = decode(chain, [raw], v=pa.int32(), next=pa.struct([("v", pa.int32())]))
     assert (rows, malformed) == ([(1, {"v": 2})], None)
-    with pytest.raises(KafkaConfigurationError, match="lies within itself"):
+    with pytest.raises(KafkaConfigurationError, match="contains itself"):
         ddl_of(parse_schema(json.dumps(chain)))
 
 
@@ -273,17 +273,17 @@ def test_type_that_does_not_become_the_column_is_refused(kind, column):
 @pytest.mark.parametrize(
     ("kind", "raw", "column", "reason"),
     [
-        ("string", b"\x06ab", pa.string(), "ends early"),
+        ("string", b"\x06ab", pa.string(), "truncated"),
         ("string", b"\x01", pa.string(), "negative"),
         ("string", b"\x04\xc3\x28", pa.string(), "not UTF-8"),
         ("string", b"\x06\xed\xa0\x80", pa.string(), "not UTF-8"),
-        ("long", b"\xff" * 10, pa.int64(), "too long"),
-        ("int", written("long", 2**31), pa.int32(), "too long"),
+        ("long", b"\xff" * 10, pa.int64(), "too many bytes"),
+        ("int", written("long", 2**31), pa.int32(), "exceeds the range"),
         ("boolean", b"\x02", pa.bool_(), "neither 0 nor 1"),
-        (["null", "int"], b"\x04", pa.int32(), "no such branch"),
-        (["null", "int"], b"\x01", pa.int32(), "no such branch"),
-        ({"type": "enum", "name": "E", "symbols": ["A"]}, b"\x02", pa.string(), "no such symbol"),
-        ({"type": "array", "items": "int"}, written("long", 2**60), pa.list_(pa.int32()), "ends early"),
+        (["null", "int"], b"\x04", pa.int32(), "no branch"),
+        (["null", "int"], b"\x01", pa.int32(), "no branch"),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, b"\x02", pa.string(), "no symbol"),
+        ({"type": "array", "items": "int"}, written("long", 2**60), pa.list_(pa.int32()), "truncated"),
         ({"type": "array", "items": "int"}, written("long", -(2**63)), pa.list_(pa.int32()), "negative"),
         (
             {"type": "array", "items": record(("x", "null"), name="Empty")},
@@ -309,7 +309,7 @@ def test_type_that_does_not_become_the_column_is_refused(kind, column):
             pa.timestamp("us", tz="UTC"),
             "range",
         ),
-        ("double", b"\0" * 7, pa.float64(), "ends early"),
+        ("double", b"\0" * 7, pa.float64(), "truncated"),
     ],
 )
 def test_malformed_value_says_why_and_leaves_its_neighbours(kind, raw, column, reason):
@@ -408,17 +408,17 @@ def test_cut_or_changed_bytes_never_break_the_columns(value, place, byte):
     [
         ("{", "not an Avro schema"),
         ('{"type":"record","name":"R"}', "no fields"),
-        ('{"type":"record","name":"R","fields":[{"name":"a","type":"S"}]}', "no type named 'S'"),
+        ('{"type":"record","name":"R","fields":[{"name":"a","type":"S"}]}', "type 'S' is not defined"),
         ('{"type":"record","name":"R","fields":[{"name":"a"}]}', "no name or no type"),
-        ('{"type":"record","name":"9","fields":[]}', "is no name"),
+        ('{"type":"record","name":"9","fields":[]}', "is not a valid name"),
         ('{"type":"enum","name":"E"}', "no symbols"),
-        ('{"type":"fixed","name":"F","size":-1}', "no size"),
-        ('["null",["int"]]', "none that is a union"),
+        ('{"type":"fixed","name":"F","size":-1}', "no valid size"),
+        ('["null",["int"]]', "must not be a union"),
         ('{"type":' * 100 + '"int"' + "}" * 100, "deeper than"),
         ("[" * 100_000, "not an Avro schema"),
-        (r'{"type":"enum","name":"E","symbols":["\ud800"]}', "one that is no name"),
-        (r'{"type":"record","name":"R","fields":[{"name":"\ud800","type":"int"}]}', "is no name"),
-        ("5", "is no type"),
+        (r'{"type":"enum","name":"E","symbols":["\ud800"]}', "not a valid name"),
+        (r'{"type":"record","name":"R","fields":[{"name":"\ud800","type":"int"}]}', "is not a valid name"),
+        ("5", "is not a type"),
     ],
 )
 def test_text_that_is_no_schema_is_refused(text, sentence):
@@ -446,9 +446,9 @@ def test_small_schema_of_very_many_fields_is_neither_spelled_out_nor_walked_twic
 
 def test_schema_deeper_than_the_stack_is_refused():
     deep = tower(5_000, 1)
-    with pytest.raises(KafkaConfigurationError, match="too deep in each other"):
+    with pytest.raises(KafkaConfigurationError, match="nested too deeply"):
         compile_program(deep, pa.schema([("a", pa.int32())]))
-    with pytest.raises(KafkaConfigurationError, match="too deep in each other"):
+    with pytest.raises(KafkaConfigurationError, match="nested too deeply"):
         ddl_of(deep)
 
 
@@ -489,7 +489,7 @@ def test_columns_of_a_schema_are_those_of_from_avro():
 
 
 def test_avro_needs_a_schema_or_a_registry():
-    with pytest.raises(KafkaConfigurationError, match=r"value\.schema .* or schema\.registry\.url"):
+    with pytest.raises(KafkaConfigurationError, match=r"value\.schema .* or set schema\.registry\.url"):
         avro_options({"mode": "FAILFAST"})
     with pytest.raises(KafkaConfigurationError, match=r"value\.schema: not an Avro schema"):
         avro_decoder(pa.schema([]), avro_options({"schema": "{"}))

@@ -94,7 +94,7 @@ def test_field_of_another_type_is_null_and_leaves_the_others():
     found = decoded(SIMPLE, b'{"a":"1","b":"x","l":[1,"x",2],"c":2}')
     assert rows(found) == [(None, "x", 2.0, None, None)]
     assert found.malformed.to_pylist() == [True]
-    assert "field a is int32" in found.reasons[0]
+    assert "field a of type int32" in found.reasons[0]
 
 
 def test_nested_values_keep_what_is_good_in_them():
@@ -401,7 +401,7 @@ def test_option_that_cannot_be_followed_is_named(options, sentence):
         ("yyyyy", "yyyyy"),
         ("yyyy-MM-dd'T", "quote"),
         ("yyyy]", "bracket"),
-        ("dMyyyy", "any length"),
+        ("dMyyyy", "variable length"),
         ("hh:mm", "h together with a"),
         ("VV yyyy", "at the end"),
         ("x" * 1000, "1 to"),
@@ -482,7 +482,7 @@ def test_what_decodes_to_too_much_is_split_and_malformed_alone():
     decoder = json_decoder(pa.schema([("a", pa.list_(wide)), ("b", pa.int32())]), JsonOptions(), 10_000_000)
     small = b'{"a":[' + b"{}," * 5_000 + b'{}],"b":1}'
     large = b'{"a":[' + b"{}," * 50_000 + b'{}],"b":1}'
-    with pytest.raises(ColumnTooLargeError, match="2 values of JSON"):
+    with pytest.raises(ColumnTooLargeError, match="2 decoded values of JSON"):
         decoder.decode(pa.array([small, large], pa.binary()))
     found = decoder.decode(pa.array([large], pa.binary()))
     assert rows(found) == [(None, None)]

@@ -78,7 +78,7 @@ def test_a_file_of_certificates_that_is_none_is_named(serve, tmp_path, content):
         path.write_text(content)
     with serve("127.0.0.1") as server:
         with pytest.raises(
-            KafkaConfigurationError, match=r"schema\.registry\.ssl\.cafile is no PEM file .*pem"
+            KafkaConfigurationError, match=r"schema\.registry\.ssl\.cafile is not a readable PEM file .*pem"
         ):
             ask(server, schema__registry__ssl__cafile=str(path))
         assert server.asked == []

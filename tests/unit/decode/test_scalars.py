@@ -52,14 +52,14 @@ def test_wrong_length_is_malformed_and_leaves_its_neighbours(name):
     values, malformed, reasons = decode(name, [sound, sound + b"\0", b"", None, sound])
     assert values == [1, None, None, None, 1]
     assert malformed == [False, True, True, False, False]
-    assert reasons == {1: f"{len(sound) + 1} bytes are no {name}, which has {len(sound)}"}
+    assert reasons == {1: f"the value has {len(sound) + 1} bytes, but {name} has {len(sound)}"}
 
 
 def test_boolean_of_another_byte_is_malformed():
     assert decode("boolean", [b"\x01", b"\x02"]) == (
         [True, None],
         [False, True],
-        {1: "byte 02 is no boolean, which is 00 or 01"},
+        {1: "byte 02 is not a boolean: it must be 00 or 01"},
     )
 
 
@@ -77,7 +77,7 @@ def test_uuid_of_another_form_is_malformed_and_quoted_briefly():
 
 
 def test_unknown_format_is_refused():
-    with pytest.raises(KafkaConfigurationError, match="no format 'decimal'"):
+    with pytest.raises(KafkaConfigurationError, match="unknown format 'decimal'"):
         scalar_decoder("decimal")
 
 
