@@ -29,7 +29,7 @@ from kafkacore.errors import KafkaConfigurationError
 
 #: Descriptions of the faults numbered in ``_avro.pxd`` and ``_avro_reader.pyx``.
 FAULTS = {
-    1: "the value is truncated",
+    1: "the data is truncated",
     2: "a length is negative",
     3: "a number has too many bytes or exceeds the range of its column",
     4: "a union has no branch with the encoded number",
@@ -40,7 +40,7 @@ FAULTS = {
     9: "an array has too many items of zero bytes",
     10: "a decimal has more digits than the precision of its column",
     11: "a time is out of range",
-    100: "the value does not start with a zero byte and a schema id, which schema.registry.url requires",
+    100: "the data does not start with a zero byte and a schema id, which schema.registry.url requires",
 }
 UNKNOWN_SCHEMA = 101
 

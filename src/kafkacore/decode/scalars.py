@@ -73,7 +73,7 @@ class _Fixed:
 
     def _reason(self, value: bytes) -> str:
         if len(value) != self._width:
-            return f"the value has {len(value)} bytes, but {self._name} has {self._width}"
+            return f"got {len(value)} bytes, expected {self._width} for {self._name}"
         return f"byte {value.hex()} is not a boolean: it must be 00 or 01"
 
 

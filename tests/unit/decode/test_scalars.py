@@ -52,7 +52,7 @@ def test_wrong_length_is_malformed_and_leaves_its_neighbours(name):
     values, malformed, reasons = decode(name, [sound, sound + b"\0", b"", None, sound])
     assert values == [1, None, None, None, 1]
     assert malformed == [False, True, True, False, False]
-    assert reasons == {1: f"the value has {len(sound) + 1} bytes, but {name} has {len(sound)}"}
+    assert reasons == {1: f"got {len(sound) + 1} bytes, expected {len(sound)} for {name}"}
 
 
 def test_boolean_of_another_byte_is_malformed():

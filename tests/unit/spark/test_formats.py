@@ -157,7 +157,7 @@ def test_dropmalformed_does_not_depend_on_the_columns_asked_for():
 def test_failfast_names_the_record_and_the_reason_but_not_the_value():
     with pytest.raises(MalformedRecordError, match=r"MALFORMED_RECORD.* value of t-3 at offset 12 "):
         read(FLAT, value__format="json", mode="FAILFAST")
-    with pytest.raises(MalformedRecordError, match=r"the key of t-3 at offset 13 .* 3 bytes are no long"):
+    with pytest.raises(MalformedRecordError, match=r"the key of t-3 at offset 13 .* got 3 bytes, expected 8"):
         read(struct_of(key=LongType()), key__format="long", mode="FAILFAST")
 
 
