@@ -23,15 +23,15 @@ extensions = [
     "sphinx_design",
 ]
 root_doc = "index"
-#: Pages of developers, which the repository shows and the site does not.
+#: Pages for developers, which are not part of the site.
 exclude_patterns = ["PORTED_TESTS.md"]
 
 nitpicky = True
 nitpick_ignore = [
-    # Imported for type checkers only.
+    # Imported only for type checkers.
     ("py:class", "StructType"),
     ("py:class", "DataFrame"),
-    # Names of types, and parts of their parameters, in signatures.
+    # Type aliases, and parts of generic types that Sphinx splits at the comma.
     ("py:class", "CommitCallback"),
     ("py:class", "collections.abc.Mapping[int"),
     ("py:class", "collections.abc.Mapping[str"),
@@ -40,7 +40,7 @@ nitpick_ignore = [
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
 
-# Signatures without the modules of their types, one parameter a line where they are long.
+# Show signatures without module names. Long signatures have one parameter per line.
 add_module_names = False
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -1,4 +1,4 @@
-"""Print the records of a topic until none comes for a second.
+"""Print the records of a topic until no record arrives for one second.
 
 python examples/consume.py localhost:9092 greetings
 """

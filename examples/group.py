@@ -1,4 +1,6 @@
-"""Share a topic's partitions with every other run of this program for the same group, until caught up.
+"""Consume a topic as a member of a group until no records are left.
+
+Several runs of this program with the same group share the partitions of the topic.
 
 python examples/group.py localhost:9092 orders billing
 """
@@ -22,7 +24,7 @@ with KafkaConsumer(
     topic,
     bootstrap_servers=servers,
     group_id=group,
-    auto_offset_reset="earliest",  # where the group has committed nothing yet
+    auto_offset_reset="earliest",  # where to start if the group has no committed offset
     enable_auto_commit=False,
 ) as consumer:
     while not caught_up(consumer):
@@ -30,6 +32,6 @@ with KafkaConsumer(
             for record in records:
                 print(record.partition, record.offset, record.value.decode())
         try:
-            consumer.commit()  # all that was printed; who takes over goes on behind it
+            consumer.commit()  # the offsets after the last printed records
         except (CommitFailedError, RebalanceInProgressError) as error:
-            print("may be printed once more, by whom it belongs to now:", error)
+            print("commit failed, another member may print these records again:", error)

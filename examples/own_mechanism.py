@@ -1,4 +1,4 @@
-"""Log in with a password that is read anew for each connection, so that it may change while the program runs.
+"""Authenticate with a password that may change while the program runs: it is read for each connection.
 
 python examples/own_mechanism.py localhost:9092 greetings alice password.txt
 """
@@ -15,7 +15,7 @@ servers, topic, user, password_file = sys.argv[1:]
 
 
 class PlainByFile(SaslMechanism):
-    """The mechanism PLAIN (RFC 4616); made for each authentication, also when a session is renewed."""
+    """SASL PLAIN (RFC 4616). An instance is created for each authentication and re-authentication."""
 
     name = "PLAIN"
 
@@ -23,7 +23,7 @@ class PlainByFile(SaslMechanism):
         self.user = config.username
 
     def step(self, challenge: bytes | None) -> bytes | None:
-        if challenge is None:  # the client speaks first
+        if challenge is None:  # the client sends the first message
             password = Path(password_file).read_text().strip()
             return f"\0{self.user}\0{password}".encode()
         self.is_complete = True

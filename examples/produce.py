@@ -1,4 +1,4 @@
-"""Produce ten records and print where they went.
+"""Produce ten records and print their partitions and offsets.
 
 python examples/produce.py localhost:9092 greetings
 """

@@ -1,4 +1,4 @@
-"""Handle records that take longer than max_poll_interval_ms, without losing them.
+"""Process records for longer than max_poll_interval_ms without losing the assigned partitions.
 
 python examples/slow_handler.py localhost:9092 orders billing 10
 """
@@ -23,7 +23,7 @@ with KafkaConsumer(
     topic,
     bootstrap_servers=servers,
     group_id=group,
-    auto_offset_reset="earliest",  # where the group has committed nothing yet
+    auto_offset_reset="earliest",  # where to start if the group has no committed offset
     enable_auto_commit=False,
     max_poll_interval_ms=1000,
 ) as consumer:
@@ -32,11 +32,11 @@ with KafkaConsumer(
             with consumer.hold() as held:
                 for record in records:
                     if not held.check(partition):
-                        print("another member has it now:", record.value.decode())
+                        print("another member owns the partition now:", record.value.decode())
                         break
                     time.sleep(float(seconds))  # a model, a web service, a nightly job
                     print("handled:", record.value.decode())
                     try:
                         consumer.commit({partition: OffsetAndMetadata(record.offset + 1)})
                     except (CommitFailedError, RebalanceInProgressError) as error:
-                        print("may be handled once more:", error)
+                        print("commit failed, the record may be handled again:", error)

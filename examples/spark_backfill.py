@@ -1,6 +1,6 @@
-"""Read a topic back from segment files, without a broker, and write it as Parquet.
+"""Read a topic from segment files without a broker, and write it as Parquet.
 
-A backup, tiered storage or a copied data directory: what Kafka left on disk is all that is needed.
+The files may come from a backup, tiered storage or a copied data directory.
 
 python examples/spark_backfill.py /backup/kafka orders orders.parquet
 """

@@ -1,4 +1,4 @@
-"""Streaming ETL: orders as JSON in, invoices out, into another topic; and how far behind it is.
+"""Streaming ETL: read orders as JSON, write invoices to another topic, and print the lag.
 
 python examples/spark_etl.py localhost:9092 orders invoices ./invoices.checkpoint
 """
@@ -19,10 +19,10 @@ logging.getLogger("kafkacore.spark.monitor").setLevel(logging.INFO)
 
 builder = SparkSession.builder.master("local[2]").appName("kafkacore ETL")
 spark = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
-monitor = QueryMonitor()  # a line of log for each batch; start_exporter(monitor, 9400) for Prometheus
+monitor = QueryMonitor()  # logs a line for each batch; start_exporter(monitor, 9400) exports to Prometheus
 spark.streams.addListener(monitor)
 
-# The task decodes the values: only the fields that are named here are looked at.
+# The tasks decode the values, and only the fields of this schema.
 orders = (
     spark.readStream.format("kafkacore")
     .option("kafka.bootstrap.servers", bootstrap_servers)
@@ -48,7 +48,7 @@ query = (
     .start()
 )
 query.awaitTermination()
-came = sum(progress.numInputRows for progress in query.recentProgress)
+count = sum(progress.numInputRows for progress in query.recentProgress)
 behind = lag(query.lastProgress)
-print(f"{came} orders came, {behind.total if behind else 0} are left")
+print(f"{count} orders read, {behind.total if behind else 0} left")
 spark.stop()

@@ -1,4 +1,4 @@
-"""Lakehouse ingest: a topic into a Delta table, each record once, without a JAR, however often it runs.
+"""Lakehouse ingest: copy a topic into a Delta table without a JAR. Repeated runs write each record once.
 
 pip install 'kafkacore[spark,delta]'
 python examples/spark_lakehouse.py localhost:9092 orders ./orders.delta ./orders.checkpoint
@@ -30,4 +30,4 @@ result = run_pipeline(spark, job, on_batch=lambda batch: print(f"batch {batch.nu
 spark.stop()
 
 held = DeltaTable(table).to_pyarrow_table(columns=["id"]).num_rows
-print(f"{result.rows} records came, the table holds {held}")
+print(f"{result.rows} records written, the table has {held}")

@@ -1,4 +1,4 @@
-"""Count what arrives in a topic, with Spark Structured Streaming and no JAR.
+"""Count the words in a topic with Spark Structured Streaming, without a JAR.
 
 python examples/spark_stream.py localhost:9092 greetings
 """
@@ -11,7 +11,7 @@ if len(sys.argv) < 3:
     sys.exit(__doc__)
 bootstrap_servers, topic = sys.argv[1:3]
 builder = SparkSession.builder.master("local[2]").appName("kafkacore example")
-# A state store for each of them: the default of 200 is for a cluster.
+# Each partition has a state store. The default of 200 partitions is meant for a cluster.
 spark = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
 stream = (
     spark.readStream.format("kafkacore")

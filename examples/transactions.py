@@ -1,6 +1,6 @@
-"""Write to two topics in transactions, and print what was committed.
+"""Write to two topics in transactions, and print the committed records.
 
-Needs Apache Kafka: the embedded broker does not serve transactions.
+This needs Apache Kafka: the embedded broker does not serve transactions.
 
 python examples/transactions.py localhost:9092 orders invoices
 """
@@ -21,7 +21,7 @@ with KafkaProducer(bootstrap_servers=servers, transactional_id="billing-1") as p
             producer.begin_transaction()
             producer.send(orders, b"order %d" % number)
             if number == 3:
-                raise KafkaError("this one goes wrong")
+                raise KafkaError("simulated failure")
             producer.send(invoices, b"invoice of order %d" % number)
             producer.commit_transaction()
         except ProducerFencedError:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-#: The first word of a comment → the function that writes what replaces it.
+#: Functions that generate the text replacing a comment, by the first word of the comment.
 WRITERS = {
     "api": api,
     "commands": commands,
@@ -35,7 +35,7 @@ _COMMENT = re.compile(r"^<!-- reference: (\w+) ?(.*) -->$", re.MULTILINE)
 
 
 def expanded(text: str) -> str:
-    """Return the text of a page with its comments replaced."""
+    """Return the text of a page with its reference comments replaced by generated text."""
     return _COMMENT.sub(lambda match: WRITERS[match[1]](*match[2].split()), text)
 
 

@@ -1,4 +1,4 @@
-"""The reference of classes and functions, from ``__all__`` of the public modules."""
+"""Generate the reference of classes and functions from ``__all__`` of the public modules."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from _pytest.fixtures import FixtureFunctionDefinition
 
 
 def api(module_name: str, *names: str) -> str:
-    """Return directives of autodoc for the public names of a module, each in a section of its own."""
+    """Return a section with an autodoc directive for each public name of a module."""
     module = import_module(module_name)
     return "\n".join(_sections(module_name, names or tuple(module.__all__)))
 
 
 def fixtures(module_name: str) -> str:
-    """Return a section for each fixture of a plugin of pytest."""
+    """Return a section for each fixture of a pytest plugin."""
     found = {
         name: value for name, value in vars(import_module(module_name)).items() if not name.startswith("_")
     }

@@ -1,4 +1,4 @@
-"""The reference of the command line, from its parsers."""
+"""Generate the reference of the command line from its parsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference of errors, from the classes of ``kafkacore.errors``."""
+"""Generate the reference of errors from the classes of ``kafkacore.errors``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkacore.errors import BROKER_ERRORS, BrokerResponseError, KafkaError
 
 
 def errors(which: str) -> str:
-    """Return a section for each error: ``broker``, by code, or ``client``, by name."""
+    """Return a section for each error: ``broker`` errors by code, or ``client`` errors by name."""
     if which == "broker":
         found = [error for _, error in sorted(BROKER_ERRORS.items()) if error.errno > 0] + [BROKER_ERRORS[-1]]
     else:
@@ -37,7 +37,7 @@ def _section(error: type[KafkaError]) -> str:
 
 
 def _prose(error: type[KafkaError]) -> str:
-    """The docstring of the class up to the sections of numpydoc, in Markdown."""
+    """Return the docstring of a class without its numpydoc sections, in Markdown."""
     text = inspect.cleandoc(vars(error).get("__doc__") or "")
     assert text, f"{error.__name__} has no docstring"
     return text.split("\n\nParameters\n")[0].replace("``", "`")

@@ -1,4 +1,4 @@
-"""Links from docstrings to what has no entry of its own: errors are on one page, internals on none."""
+"""Resolve references in docstrings to errors, which share one page, and to names without a page."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ERRORS_PAGE = "reference/errors"
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: nodes.Element, contnode: nodes.Node
 ) -> nodes.Node | None:
-    """Return a link to an error, or the text of any other name that exists.
+    """Return a link to an error, or plain text for any other name that exists.
 
-    ``None`` makes Sphinx warn.
+    For an unknown name, return ``None``, and Sphinx reports a warning.
     """
     if node.get("refdomain") != "py":
         return None
@@ -36,7 +36,7 @@ def resolve(
 
 
 def _exists(path: str) -> bool:
-    """Whether a dotted path leads to a module, or to an attribute of one."""
+    """Return whether a dotted path is a module or an attribute of one."""
     parts = path.split(".")
     for length in range(len(parts), 0, -1):
         try:

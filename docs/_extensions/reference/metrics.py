@@ -1,4 +1,4 @@
-"""The reference of metrics, from the registries that clients fill and the text that the broker serves."""
+"""Generate the reference of metrics from the registries of clients and the metrics text of the broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafkacore.producer.sender_metrics import ProducerMetrics
 from kafkacore.spark.monitor import DESCRIPTIONS, GROUP
 from kafkacore.structs import TopicPartition
 
-#: Values of labels and parts of descriptions that stand for any topic, partition and node.
+#: Placeholders in labels and descriptions for any topic, partition and node.
 _TOPIC, _PARTITION, _NODE = "TOPIC", 0, 0
 
 
@@ -117,7 +117,7 @@ def _broker_rows() -> Iterable[tuple[str, ...]]:
 
 
 def _snapshot() -> Any:
-    """A look at a broker of which every number is 0, with one topic, request and group."""
+    """Return the status of a broker with one topic, API and group, in which every number is 0."""
 
     def zeros(**given: object) -> Mapping[str, object]:
         return defaultdict(int, given)

@@ -1,4 +1,4 @@
-"""The reference of settings, from their rows: name, type, default, valid values, meaning."""
+"""Generate the reference of settings from their rows: name, type, default, valid values and meaning."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kafkacore.spark.typed.options import FORMAT_OPTIONS
 from kafkacore.structs import INT32_MAX, INT64_MAX
 
 _NAMED = {INT32_MAX: "2³¹-1", INT64_MAX: "2⁶³-1", -INT64_MAX - 1: "-2⁶³", sys.float_info.max: "no limit"}
-#: Defaults of the broker that are made when it starts.
+#: Broker defaults that are replaced here, because the broker computes them when it starts.
 _BROKER_DEFAULTS = {"data_dir": None, "listeners": "PLAINTEXT://127.0.0.1:9092"}
 
 
 class Entry(NamedTuple):
-    """One setting, as it is shown. ``facts`` are the words before each fact, and the fact in Markdown."""
+    """One setting in the reference. ``facts`` maps labels such as ``Default`` to text in Markdown."""
 
     name: str
     meaning: str
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 def settings(table: str) -> str:
-    """Return the entries of a table as sections, each with an anchor of its name."""
+    """Return the entries of a table as sections, each with its name as the anchor."""
     return "\n".join(map(_section, TABLES[table]()))
 
 
@@ -49,7 +49,7 @@ def options(table: str) -> str:
     """Return the entries as a table for a guide, with links to the reference."""
     lines = ["| option | default | meaning |", "|---|---|---|"]
     for entry in TABLES[table]():
-        # The anchor that Markdown gives to a heading.
+        # The anchor that the Markdown parser generates for a heading.
         anchor = re.sub(r"[^\w-]", "", entry.name.lower())
         name = f"[`{entry.name}`](../reference/settings/{table}.md#{anchor})"
         scope = entry.facts["Applies to"]
@@ -90,7 +90,7 @@ def _client_default(row: Setting) -> str:
     if isinstance(value, str):
         return f'`"{value}"`'
     if isinstance(value, int) and type(value) not in (int, bool):
-        return "`None`"  # A codec: none.
+        return "`None`"  # no codec
     if isinstance(value, tuple) and value and all(isinstance(each, type) for each in value):
         return ", ".join(f"`{each.__name__}`" for each in value)
     return f"`{value}`"
@@ -150,7 +150,7 @@ def _of_topics() -> Iterable[Entry]:
 
 def _of_spark(rows: Mapping[str, Setting]) -> Iterable[Entry]:
     for row in rows.values():
-        # An option may describe a default that is not one value.
+        # The default of an option may be a description instead of a value.
         shown = getattr(row, "shown_default", "")
         facts = _facts(row, row.default) | ({"Default": shown} if shown else {})
         facts["Applies to"] = {"batch": "batch reads", "stream": "streams"}.get(getattr(row, "scope", ""), "")

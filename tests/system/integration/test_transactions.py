@@ -423,7 +423,7 @@ def test_the_example_prints_what_was_committed(kafka: ApacheKafka, java_peer: Ja
     done = subprocess.run(command, capture_output=True, timeout=2 * BUDGET_S, check=False, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     aborted, *printed = done.stdout.splitlines()
-    assert aborted == "aborted: this one goes wrong"
+    assert aborted == "aborted: simulated failure"
     assert sorted(printed) == sorted(
         line
         for number in (0, 1, 2, 4)

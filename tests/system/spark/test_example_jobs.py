@@ -45,16 +45,16 @@ def test_lakehouse_example_holds_each_record_once_whatever_runs_again(run, make_
     topic = make_topic(ORDERS)
     places = (topic, tmp_path / "orders.delta", tmp_path / "checkpoint")
     shown, _ = run("spark_lakehouse.py", *places)
-    assert shown == ["batch 0: 10 rows", "10 records came, the table holds 10"]
+    assert shown == ["batch 0: 10 rows", "10 records written, the table has 10"]
     shown, _ = run("spark_lakehouse.py", *places)
-    assert shown == ["0 records came, the table holds 10"]
+    assert shown == ["0 records written, the table has 10"]
 
 
 def test_etl_example_writes_what_it_has_computed(run, spark, our_broker, make_topic, tmp_path):
     source, target = make_topic([*ORDERS, (0, None, b"{damaged")]), make_topic(partitions=1)
     shown, names = run("spark_etl.py", source, target, tmp_path / "checkpoint")
     spark.streams.removeListener(names["monitor"])
-    assert shown == ["10 orders came, 0 are left"]
+    assert shown == ["10 orders read, 0 left"]
     with KafkaConsumer(
         bootstrap_servers=our_broker.bootstrap_servers, consumer_timeout_ms=20_000
     ) as consumer:
