@@ -1,4 +1,4 @@
-"""The parts of a consumer on a model cluster and a virtual clock."""
+"""Parts of a consumer, connected to a model cluster with a virtual clock."""
 
 from model.consumer_fixtures import clock, make_consumer, make_fetcher, make_network_client
 

@@ -1,4 +1,4 @@
-"""KafkaConsumer's calls about its group, on a model cluster: what is committed when, and by which offsets."""
+"""KafkaConsumer's commit calls on a model cluster: when offsets are committed, and which."""
 
 import kafka.structs
 import pytest
@@ -33,7 +33,10 @@ REBALANCE = 27
 
 @pytest.fixture
 def make(make_consumer):
-    """``make(*topics, **configs)`` → a consumer of group "g"; a-0 has ten records, a-1 five."""
+    """Return a function ``make(*topics, **configs)`` that creates a consumer of group "g".
+
+    By default a-0 has ten records and a-1 has five.
+    """
 
     def make(*topics, logs=None, **configs):
         logs = logs or {A0: FetchLog(simple_batch(0, 10)), A1: FetchLog(simple_batch(0, 5))}
@@ -43,12 +46,12 @@ def make(make_consumer):
 
 
 def committed(consumer):
-    """Offsets that the coordinator has."""
+    """Return the offsets that the coordinator has stored."""
     return {tp: kept.offset for tp, kept in consumer.model.coordinator.offsets.committed.items()}
 
 
 def keep(consumer, offsets):
-    """Have the coordinator know offsets already."""
+    """Store committed offsets at the coordinator."""
     for tp, offset in offsets.items():
         consumer.model.coordinator.offsets.committed[tp] = OffsetAndMetadata(offset, "kept")
 
@@ -57,7 +60,7 @@ def commits(consumer):
     return consumer.model.requests_of(OffsetCommitRequest)
 
 
-# ---- What is committed -----------------------------------------------------------------------------------
+# ---- Committed offsets -----------------------------------------------------------------------------------
 def test_commit_without_offsets_is_of_all_that_was_handed_out(make):
     consumer = make("a", enable_auto_commit=False)
     assert read(consumer, max_records=3) == {A0: [0, 1, 2]}
@@ -81,7 +84,7 @@ def test_commit_in_a_loop_goes_up_to_the_record_that_the_loop_has(make):
     consumer.commit_async()
     consumer.commit({})
     assert committed(consumer) == {A0: 6, A1: 0}
-    assert next(consumer).offset == 6, "the loop goes on"
+    assert next(consumer).offset == 6, "the loop continues after the commit"
 
 
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetMetadataAsync")
@@ -141,7 +144,7 @@ def test_what_is_no_partition_or_callback_is_refused(make):
 )
 def test_without_a_group_calls_about_it_say_what_to_do(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 1))}, "a")
-    assert consumer.config["enable_auto_commit"] is False, "there is nowhere to commit to"
+    assert consumer.config["enable_auto_commit"] is False, "a consumer without a group cannot commit"
     for call in (
         consumer.commit,
         consumer.commit_async,
@@ -170,7 +173,7 @@ def test_closed_consumer_refuses_calls_about_its_group(make):
             call()
 
 
-# ---- Where it begins -------------------------------------------------------------------------------------
+# ---- Start positions -------------------------------------------------------------------------------------
 @pytest.mark.kafka("KafkaConsumerTest.testResetUsingAutoResetPolicy")
 @pytest.mark.parametrize("assigned", [True, False])
 def test_reading_begins_where_the_group_has_come_to_and_else_by_auto_offset_reset(make, assigned):
@@ -231,7 +234,7 @@ def test_group_without_permission_is_refused_by_the_poll(make):
         consumer.poll(1000)
 
 
-# ---- Automatic -------------------------------------------------------------------------------------------
+# ---- Auto-commit -----------------------------------------------------------------------------------------
 @pytest.mark.kafka(
     "ConsumerCoordinatorTest.testAutoCommitDynamicAssignment",
     "ConsumerCoordinatorTest.testAutoCommitManualAssignment",
@@ -252,7 +255,7 @@ def test_auto_commit_is_of_what_polls_before_have_given(make, clock, subscribed)
     assert committed(consumer) == {}
     assert read(consumer, max_records=3) == {A0: [3, 4, 5]}
     consumer.poll(0, max_records=1)
-    assert committed(consumer) == {A0: 3, A1: 0}, "the records of the last poll are still being worked on"
+    assert committed(consumer) == {A0: 3, A1: 0}, "records of the last poll are still being processed"
 
 
 @pytest.mark.behaviour(
@@ -266,7 +269,7 @@ def test_auto_commit_of_a_loop_is_of_the_records_that_it_has_taken(make, clock):
         clock.advance(2000)
         if record.offset == 9:
             break
-    # The third poll, of which the loop had two records; before it all eight had been taken.
+    # The loop got two records from the third poll. The eight records of the first two polls were processed.
     assert committed(consumer)[A0] == 8
 
 
@@ -331,7 +334,7 @@ def test_auto_commit_comes_before_another_assignment_and_before_unsubscribing(ma
 
 # ---- Rebalances ------------------------------------------------------------------------------------------
 class Committing(ConsumerRebalanceListener):
-    """Commits what goes."""
+    """A listener that commits an offset for each partition that is revoked or assigned."""
 
     def __init__(self, offset):
         self.offset, self.consumer, self.error = offset, None, None
@@ -421,7 +424,7 @@ def test_group_metadata_are_who_the_consumer_is(make):
     assert member
 
 
-# ---- The end ---------------------------------------------------------------------------------------------
+# ---- Close -----------------------------------------------------------------------------------------------
 @pytest.mark.kafka(
     "ConsumerCoordinatorTest.testCloseDynamicAssignment",
     "KafkaConsumerTest.testGracefulClose",
@@ -489,7 +492,7 @@ def test_close_is_bounded_while_the_coordinator_is_silent(make, clock, timeout_m
     started_ms = clock.monotonic_ms()
     consumer.close(timeout_ms=timeout_ms)
     assert clock.monotonic_ms() - started_ms == pytest.approx(timeout_ms, abs=50)
-    assert len(commits(consumer)) == 1, "sent all the same"
+    assert len(commits(consumer)) == 1, "the commit is sent even without time to wait for its response"
     assert consumer.network.closed
 
 
@@ -523,7 +526,7 @@ def test_close_calls_back_what_was_on_its_way(make):
     assert errors == [None]
 
 
-# ---- Trouble ---------------------------------------------------------------------------------------------
+# ---- Errors ----------------------------------------------------------------------------------------------
 def test_callback_that_raises_comes_out_of_the_poll_and_loses_no_records(make):
     consumer = make("a", enable_auto_commit=False)
     read(consumer, max_records=2)
@@ -653,6 +656,8 @@ def test_commits_are_counted_and_waits_for_them_too(make, clock):
     consumer.model.held = set()
     consumer.commit()
     figures = consumer.metrics()
-    assert figures["consumer-coordinator-metrics"]["commit-total"] == 2, "the one that came late as well"
+    assert figures["consumer-coordinator-metrics"]["commit-total"] == 2, (
+        "the commit that timed out is counted too"
+    )
     assert 300e6 <= figures["consumer-metrics"]["commit-sync-time-ns-total"] < 400e6
     assert 200e6 <= figures["consumer-metrics"]["committed-time-ns-total"] < 300e6

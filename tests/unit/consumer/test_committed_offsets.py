@@ -1,4 +1,4 @@
-"""CommittedOffsets: where a group has come to, and what begins there."""
+"""CommittedOffsets: a group's committed offsets, and the positions derived from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def asked(group):
     return group.broker.requests_of(OffsetFetchRequest)
 
 
-# ---- For the user ----------------------------------------------------------------------------------------
+# ---- Committed offsets for the application ---------------------------------------------------------------
 @pytest.mark.kafka(
     "ConsumerCoordinatorTest.testFetchCommittedOffsets",
     "ConsumerCoordinatorTest.testNoThrowWhenStableFlagIsSupported",
@@ -153,9 +153,9 @@ def test_wakeup_ends_the_wait(group):
         group.offsets.fetch_committed({A0}, group.timer())
 
 
-# ---- For positions ---------------------------------------------------------------------------------------
+# ---- Initial positions -----------------------------------------------------------------------------------
 def init(group):
-    """As a poll does it, until it is done."""
+    """Run turns as a poll does until all positions are initialized."""
     for _ in range(50):
         if group.offsets.init_positions():
             return

@@ -1,4 +1,4 @@
-"""CompletedFetch: one partition's part of a response, handed out piece by piece."""
+"""CompletedFetch: one partition of a fetch response, returned in pieces."""
 
 import pyarrow as pa
 import pytest
@@ -34,7 +34,7 @@ def offsets(records):
 
 
 def columns(fetch, **limits):
-    """Offsets that ``fetch_columns`` gives."""
+    """Return the offsets that ``fetch_columns`` reads."""
     builder = ColumnBuilder(("offset",))
     count = fetch.fetch_columns(builder, **limits)
     found = pa.record_batch(builder.finish()).column(0).to_pylist()
@@ -127,7 +127,9 @@ def test_read_committed_drops_aborted_records_and_moves_past_them():
         simple_batch(2, 2, producer_id=2, transactional=True),  # committed
         simple_batch(4, 2),  # no transaction
         marker(6, 1, ABORT),
-        simple_batch(7, 2, producer_id=1, transactional=True),  # committed, the same producer
+        simple_batch(
+            7, 2, producer_id=1, transactional=True
+        ),  # committed, by the producer that aborted before
         marker(9, 1, COMMIT),
         marker(10, 2, COMMIT),
     ]

@@ -1,4 +1,4 @@
-"""ConsumerNetworkClient: requests in, futures out."""
+"""ConsumerNetworkClient: sending requests and completing their futures."""
 
 import math
 import threading
@@ -167,7 +167,7 @@ def test_wakeup_raises_once(parts):
     assert parts.network.woken == 1
     with pytest.raises(WakeupError):
         parts.client.poll(timer(parts))
-    assert parts.network.polls == [0.0], "it did not wait before raising"
+    assert parts.network.polls == [0.0], "poll() must wait before it raises"
     parts.client.poll(timer(parts, 0))
 
 
@@ -229,7 +229,7 @@ def test_future_may_be_completed_by_another_thread(parts):
     other.start()
     other.join()
     assert parts.client.poll_until(future, timer(parts))
-    assert seen == [threading.get_ident()], "listeners run on the polling thread"
+    assert seen == [threading.get_ident()], "listeners must run on the polling thread"
 
 
 def test_poll_until_gives_up_at_its_time(parts, node):

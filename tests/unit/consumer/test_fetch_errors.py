@@ -1,5 +1,6 @@
-"""What a Fetcher makes of errors, of other replicas, and of answers that nobody wants any more. By Kafka's
-FetcherTest and FetchCollectorTest.
+"""How a Fetcher handles errors, preferred replicas and stale responses.
+
+The cases follow Kafka's FetcherTest and FetchCollectorTest.
 """
 
 import struct
@@ -57,7 +58,7 @@ def preferred(parts):
     return parts.subscriptions.preferred_read_replica(A0, parts.clock.monotonic_ms())
 
 
-# ---- Errors of partitions ----------------------------------------------------------------------------------
+# ---- Partition errors --------------------------------------------------------------------------------------
 @pytest.mark.kafka(
     "FetcherTest.testFetchError",
     "FetcherTest.testHandleFetchResponseError",
@@ -76,7 +77,7 @@ def test_stale_metadata_are_refreshed_the_replica_forgotten_and_the_position_kep
     assert preferred(parts) is None
     parts.client.poll_no_wakeup()
     assert parts.metadata.update_version > version
-    assert fetch(parts) == 0, "it is too early"
+    assert fetch(parts) == 0, "the back-off has not elapsed yet"
     clock.advance(100)
     fetch(parts)
     assert nodes_asked(parts) == [1, 0]
@@ -159,7 +160,7 @@ def test_response_without_a_whole_batch_is_an_error_until_a_seek(make_fetcher, m
 )
 @pytest.mark.behaviour("Fetcher", "an error in one partition loses no records of others")
 def test_error_without_records_is_raised_once_and_those_with_records_come_round_it(make_fetcher):
-    """Kafka's testCompletedFetchRemoval."""
+    """Follow Kafka's testCompletedFetchRemoval."""
     parts = make_fetcher({tp: FetchLog(simple_batch(0, 3)) for tp in (A1, A0, A2, A3)}, reset=NONE)
     parts.cluster.errors["fetch", A0].append(OffsetOutOfRangeError.errno)
     parts.cluster.errors["fetch", A2].append(TopicAuthorizationFailedError.errno)
@@ -176,7 +177,7 @@ def test_error_without_records_is_raised_once_and_those_with_records_come_round_
 
 @pytest.mark.kafka("FetcherTest.testSeekBeforeException")
 def test_error_behind_records_comes_with_the_next_collect_unless_a_seek_makes_it_stale(make_fetcher):
-    """Kafka's testSeekBeforeException."""
+    """Follow Kafka's testSeekBeforeException."""
     parts = make_fetcher({tp: FetchLog(simple_batch(0, 3)) for tp in (A0, A1)}, reset=NONE)
     parts.cluster.errors["fetch", A1].append(OffsetOutOfRangeError.errno)
     fetch(parts)
@@ -278,7 +279,7 @@ def test_lost_fetch_of_a_partition_given_up_meanwhile_is_nobodys(make_fetcher):
     assert preferred(parts) is None
 
 
-# ---- Answers that nobody wants any more --------------------------------------------------------------------
+# ---- Stale responses ---------------------------------------------------------------------------------------
 @pytest.mark.kafka(
     "FetcherTest.testFetchDuringEagerRebalance",
     "FetcherTest.testFetchDuringCooperativeRebalance",
@@ -367,7 +368,7 @@ def test_what_waits_of_a_paused_partition_is_dropped_after_a_seek(make_fetcher):
     assert collect(parts) == {A0: [1, 2]}
 
 
-# ---- Topics made anew (KIP-516) ----------------------------------------------------------------------------
+# ---- Recreated topics (KIP-516) ----------------------------------------------------------------------------
 def test_topic_made_anew_has_its_position_checked_though_its_epoch_is_lower(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3, leader_epoch=5))})
     parts.subscriptions.maybe_validate_position(A0, 5)
@@ -396,9 +397,9 @@ def test_fetch_goes_by_the_new_id_and_gives_the_old_one_up(make_fetcher):
     assert [(topic.topic_id, topic.partitions) for topic in request.forgotten_topics_data] == [(old, [0])]
 
 
-# ---- Errors in a row ---------------------------------------------------------------------------------------
+# ---- Repeated errors ---------------------------------------------------------------------------------------
 class Always(list):
-    """As a queue of errors: this one without end."""
+    """A queue of errors that returns the same error forever."""
 
     def __init__(self, error):
         super().__init__([error.errno])
@@ -411,7 +412,7 @@ SPAN_MS, BACKOFF_MS = 10_000, 100
 
 
 def fetches_of_a_tight_loop(parts, offsets=None):
-    """Poll every millisecond for ``SPAN_MS``, and count the fetches."""
+    """Poll every millisecond for ``SPAN_MS`` and return the number of fetch requests."""
     before = len(fetch_requests(parts))
     for _ in range(SPAN_MS):
         parts.clock.advance(1)
@@ -435,7 +436,7 @@ def test_offset_that_is_always_out_of_range_backs_off(make_fetcher):
 
 
 def test_offset_out_of_range_once_is_reset_at_once(make_fetcher):
-    """Also a second time, after a fetch that succeeded."""
+    """Reset without a back-off, also a second time after a successful fetch."""
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=EARLIEST)
     offsets = offsets_of(parts)
     for _ in range(2):
@@ -448,7 +449,7 @@ def test_offset_out_of_range_once_is_reset_at_once(make_fetcher):
 
 
 def test_replicas_that_send_each_other_the_reader_back_off(make_fetcher):
-    """The leader prefers a follower, for which every offset is out of range."""
+    """The leader prefers a follower, on which every offset is out of range."""
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, node_count=2)
     parts.cluster.preferred[A0] = 1
     answer = parts.cluster._fetch_one
@@ -470,7 +471,7 @@ def test_leader_that_hints_at_itself_for_ever_backs_off(make_fetcher):
 
 @pytest.mark.parametrize("error_code", [FetchSessionIdNotFoundError.errno, UnknownError.errno, 0])
 def test_fetch_that_always_fails_as_a_whole_backs_off(make_fetcher, error_code):
-    """By its error code, or because it leaves all partitions out."""
+    """Back off when the response has an error code or omits all partitions."""
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
     parts.cluster._fetch = lambda node_id, request, age_ms: FetchResponse(error_code=error_code)
     assert 10 < fetches_of_a_tight_loop(parts) <= SPAN_MS / BACKOFF_MS + 2

@@ -1,4 +1,4 @@
-"""FetchSessionHandler: the client's half of KIP-227."""
+"""FetchSessionHandler: the client side of fetch sessions (KIP-227)."""
 
 from uuid import UUID
 
@@ -27,7 +27,7 @@ FOO0, FOO1, BAR0 = TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPart
 
 
 def request(handler, partitions, ids=IDS):
-    """Build a request of ``{partition: offset}``."""
+    """Build a request for the offsets ``{partition: offset}``."""
     builder = handler.new_builder()
     for tp, offset in partitions.items():
         builder.add(tp, FetchPartition(ids.get(tp.topic, ZERO_UUID), offset, 1000))
@@ -59,7 +59,7 @@ def handler():
 
 
 def established(handler, partitions, session_id=123):
-    """A handler in a session of ``partitions``."""
+    """Return a handler with an established session of ``partitions``."""
     request(handler, partitions)
     assert handler.handle_response(response(session_id, partitions), 17)
     return handler

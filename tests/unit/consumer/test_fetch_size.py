@@ -1,4 +1,4 @@
-"""How many bytes are asked for where reading ends at an offset."""
+"""Fetch sizes: how many bytes are requested when reading stops at a given offset."""
 
 import pytest
 from model.fetch_log import FetchLog, batch, simple_batch
@@ -21,7 +21,7 @@ def answer(*batches, partition=A0, offset=0):
 
 
 def batches_of(count, records, value=b"x" * 100):
-    """As many batches of as many records, one behind the other."""
+    """Return ``count`` consecutive batches of ``records`` records each."""
     return [
         batch([(base + n, None, value) for n in range(records)], base_offset=base)
         for base in range(0, count * records, records)
@@ -31,7 +31,7 @@ def batches_of(count, records, value=b"x" * 100):
 @pytest.fixture
 def sizes():
     made = FetchSizes(MOST)
-    # Only what is read up to an end is looked at.
+    # Sizes are tracked only for partitions that are read up to an end offset.
     assert made.wanted("a", 0, 10) == MOST
     return made
 
@@ -95,7 +95,7 @@ def test_larger_records_are_believed_at_once_and_smaller_ones_by_and_by(sizes):
 
 
 def asked_sizes(parts):
-    """Of the last fetch, by partition."""
+    """Return ``partition_max_bytes`` of each partition in the last fetch request."""
     return {
         asked.partition: asked.partition_max_bytes
         for topic in fetch_requests(parts)[-1].topics

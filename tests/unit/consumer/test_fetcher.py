@@ -1,4 +1,4 @@
-"""Fetcher: one fetch on its way to every node, records out."""
+"""Fetcher: at most one fetch in flight per node, and the records it returns."""
 
 import pytest
 from model.fetch_log import ABORT, FetchLog, batch, marker, simple_batch, with_bad_crc
@@ -277,7 +277,7 @@ def test_node_with_buffered_data_is_skipped(make_fetcher):
 
 
 def asked_offsets(parts):
-    """What the last fetch request asked for: partition → offset."""
+    """Return the fetch offset of each partition in the last fetch request."""
     return {
         asked.partition: asked.fetch_offset
         for topic in fetch_requests(parts)[-1].topics
@@ -429,7 +429,7 @@ def test_stale_leader_refreshes_metadata_and_backs_off(make_fetcher, error):
     before = parts.metadata.update_version
     assert collect(parts) == {}
     assert parts.metadata.is_update_due()
-    assert fetch(parts) == 0, "it waits for the back-off"
+    assert fetch(parts) == 0, "the retry must wait for the back-off"
     assert parts.metadata.update_version == before + 1
     parts.clock.advance(100)
     assert fetch(parts) == 1
@@ -501,7 +501,7 @@ def test_preferred_replica_is_used_and_dropped_on_an_error(make_fetcher):
     fetch(parts)
     assert collect(parts) == {}
     assert parts.subscriptions.preferred_read_replica(A0, 0.0) is None
-    assert parts.subscriptions.position(A0).offset == 2, "a follower that lags is no reason to reset"
+    assert parts.subscriptions.position(A0).offset == 2, "a lagging follower must not cause an offset reset"
 
 
 @pytest.mark.kafka(

@@ -1,4 +1,4 @@
-"""One owner at a time, and the heartbeat thread where nobody is."""
+"""SingleOwnerGuard: one owner at a time, or the heartbeat thread while there is no owner."""
 
 import itertools
 import linecache
@@ -14,7 +14,7 @@ from kafkacore.errors import IllegalStateError
 
 
 def in_thread(task):
-    """What ``task`` gives, or raises, in a thread of its own."""
+    """Run ``task`` in its own thread and return its result or the IllegalStateError that it raised."""
     outcome = []
 
     def run():
@@ -98,7 +98,7 @@ def test_an_error_of_user_code_leaves_the_guard_as_it_was():
         assert not enters_background(guard)
 
 
-# ---- The heartbeat thread in the owner's place -------------------------------------------------------------
+# ---- The heartbeat thread as deputy ------------------------------------------------------------------------
 def test_the_deputy_comes_in_only_when_nobody_is_there_and_may_enter_again():
     guard = SingleOwnerGuard()
 
@@ -157,7 +157,7 @@ def test_many_comings_of_the_deputy_never_refuse_the_application():
     deputy = Thread(target=be_deputy)
     deputy.start()
     try:
-        # It may be late to begin.
+        # The deputy thread may start late.
         for number in itertools.count():
             with guard:
                 pass
@@ -190,7 +190,10 @@ def test_an_entry_that_a_ctrl_c_broke_off_is_made_good_by_the_next(guard_lines):
 
 
 def enter_traced(guard, at=None):
-    """Enter, interrupted at a line; the lines that it has."""
+    """Enter the guard with a trace function, and return the line numbers that ran.
+
+    Raise KeyboardInterrupt at line ``at``, if given.
+    """
     lines = []
 
     def trace(frame, event, arg):
@@ -217,7 +220,7 @@ def guard_lines():
     guard = SingleOwnerGuard()
     lines = enter_traced(guard)
     guard.__exit__()
-    # No signal's handler runs between a count and the try behind it: nothing is called there.
+    # No signal handler can run at a ``try`` line: nothing is called between it and the counter before it.
     kept = [each for each in lines if linecache.getline(guard_module.__file__, each).strip() != "try:"]
     assert len(kept) > 5
     return kept

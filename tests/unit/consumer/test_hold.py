@@ -1,6 +1,4 @@
-"""``consumer.hold()`` on a model cluster: what stays, what goes, and who is told, while the program takes its
-time.
-"""
+"""``consumer.hold()`` on a model cluster: which partitions stay assigned while the application is busy."""
 
 import random
 
@@ -23,7 +21,7 @@ POLL_INTERVAL_MS = 10_000
 
 
 class RecordingListener(ConsumerRebalanceListener):
-    """Records its calls; the next one raises ``error``."""
+    """A listener that records its calls; the next one raises ``error``."""
 
     def __init__(self):
         self.calls = []
@@ -47,7 +45,10 @@ class RecordingListener(ConsumerRebalanceListener):
 
 @pytest.fixture
 def make(make_consumer):
-    """``make(**configs)`` → a member of group "g" that reads topic "a": a-0 has ten records, a-1 five."""
+    """Return a function ``make(**configs)`` that creates a member of group "g" subscribed to topic "a".
+
+    The partition a-0 has ten records, a-1 five.
+    """
 
     def make(*topics, **configs):
         logs = {A0: FetchLog(simple_batch(0, 10)), A1: FetchLog(simple_batch(0, 5))}
@@ -58,7 +59,7 @@ def make(make_consumer):
 
 
 def pass_time(consumer, duration_ms):
-    """As the heartbeat thread does it, while the program is busy with something else."""
+    """Run the heartbeat thread's turns while the application is busy."""
     clock, membership = consumer._engine.clock, consumer._engine.membership
     end_ms = clock.monotonic_ms() + duration_ms
     while (now_ms := clock.monotonic_ms()) < end_ms:
@@ -74,14 +75,14 @@ def sent(consumer, kind):
 
 
 def rebalance(consumer, *partitions, times=1):
-    """Another leads now, and the group rebalances, so many times one behind the other."""
+    """Let another member lead the group, and rebalance it ``times`` times in a row."""
     group = consumer.model.coordinator
     group.follow(*partitions)
     group.errors[HeartbeatRequest].extend([REBALANCE])
     group.generation_id += times - 1
 
 
-# ---- Staying -----------------------------------------------------------------------------------------------
+# ---- Keeping the membership --------------------------------------------------------------------------------
 def test_a_handler_longer_than_the_poll_interval_costs_no_membership(make):
     consumer = make()
     read(consumer, max_records=3)
@@ -200,7 +201,7 @@ def test_a_closed_consumer_is_not_held_and_one_that_is_closed_meanwhile_ends_in_
         consumer.hold()
 
 
-# ---- What the group does meanwhile -------------------------------------------------------------------------
+# ---- Rebalances during a hold ------------------------------------------------------------------------------
 def test_a_rebalance_in_the_middle_is_joined_and_what_stays_goes_on_where_it_was(make):
     consumer = make()
     assert read(consumer, max_records=3) == {A0: [0, 1, 2]}
@@ -212,7 +213,7 @@ def test_a_rebalance_in_the_middle_is_joined_and_what_stays_goes_on_where_it_was
         assert (held.check(A0), held.check(A1)) == (True, False)
         consumer.commit()
         assert consumer.model.coordinator.offsets.committed[A0].offset == 3
-    # Nothing was committed when it was revoked, and yet no record comes twice.
+    # The hold committed only up to offset 3, and reading resumes there without duplicates.
     assert read(consumer) == {A0: [3, 4, 5, 6, 7, 8, 9]}
 
 
@@ -344,7 +345,7 @@ def test_a_commit_in_a_block_is_of_the_generation_that_there_is(make):
     assert consumer.model.coordinator.offsets.committed[A0].offset == 2
 
 
-# ---- What goes wrong ---------------------------------------------------------------------------------------
+# ---- Errors during a hold ----------------------------------------------------------------------------------
 def test_what_a_listener_raises_comes_out_of_the_next_poll_and_the_member_is_in_the_group(make):
     consumer = make()
     listener = RecordingListener()
@@ -366,7 +367,7 @@ def test_a_fenced_member_hears_of_it_from_the_next_poll(make):
     with consumer.hold():
         consumer.model.coordinator.errors[HeartbeatRequest].append(FENCED)
         pass_time(consumer, POLL_INTERVAL_MS)
-        # Nor does it fight for the place meanwhile.
+        # The fenced member does not rejoin either.
         assert len(sent(consumer, JoinGroupRequest)) == 1
         with pytest.raises(FencedInstanceIdError):
             consumer.poll(1000)

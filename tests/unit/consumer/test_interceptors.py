@@ -1,4 +1,4 @@
-"""A consumer's interceptors: what they are shown, what they may change, what they can break."""
+"""Consumer interceptors: the records they receive and may change, and the errors they raise."""
 
 import pytest
 from model.consumer_cluster import read
@@ -80,7 +80,7 @@ def test_partition_without_records_is_left_out(make):
 
 def test_loop_is_given_what_they_make_of_the_records(make):
     consumer = make(KeepsEven(), max_poll_records=1, consumer_timeout_ms=1000)
-    assert [record.offset for record in consumer] == [0, 2, 4], "polls that came to nothing do not end it"
+    assert [record.offset for record in consumer] == [0, 2, 4], "empty polls must not end the iteration"
 
 
 def test_loop_commits_up_to_the_record_that_it_has_though_others_were_left_out(make):

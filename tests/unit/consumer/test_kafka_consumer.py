@@ -1,4 +1,4 @@
-"""KafkaConsumer on a model cluster: what is assigned, where it stands, what `poll` gives."""
+"""KafkaConsumer on a model cluster: assignments, positions, and the results of `poll`."""
 
 import pickle
 
@@ -372,7 +372,7 @@ def test_truncated_log_is_noticed_through_the_leader_epoch(make_consumer):
     consumer = make_consumer({A0: log}, "a")
     consumer.model.leader_epochs[A0] = 1
     assert read(consumer) == {A0: [0, 1, 2, 3, 4, 5]}
-    # A new leader had only four of them, and took two others.
+    # The new leader had only the first four records. It then appended others with epoch 2.
     log.batches = [simple_batch(0, 4, leader_epoch=1), simple_batch(4, 4, leader_epoch=2)]
     consumer.model.epoch_ends[A0] = 4
     consumer.model.leader_epochs[A0] = 2

@@ -1,4 +1,4 @@
-"""Cases of KafkaConsumerTest about groups that no other test shows; see docs/PORTED_TESTS.md."""
+"""KafkaConsumerTest cases about groups that no other test covers (see docs/PORTED_TESTS.md)."""
 
 import pytest
 from model.consumer_cluster import read
@@ -18,7 +18,10 @@ NOT_AVAILABLE = 15
 
 @pytest.fixture
 def make(make_consumer):
-    """``make(*topics, **configs)`` → a consumer of group "g"; a, b and c have ten records each."""
+    """Return a function ``make(*topics, **configs)`` that creates a consumer of group "g".
+
+    The topics a, b and c have ten records each.
+    """
 
     def make(*topics, **configs):
         logs = {tp: FetchLog(simple_batch(0, 10)) for tp in (A0, B0, C0)}
@@ -105,7 +108,7 @@ def test_another_subscription_is_another_assignment_with_the_next_poll(make, aut
     consumer.subscribe(["a", "c"])
     assert consumer.subscription() == {"a", "c"}
     assert consumer.assignment() == {A0, B0}
-    # Without a commit a-0 begins anew: an eager rebalance gives all back.
+    # Without a commit, a-0 is read from the start again: an eager rebalance revokes all partitions.
     assert read(consumer) == {C0: list(range(10))} | ({} if auto_commit else {A0: list(range(10))})
     assert consumer.assignment() == {A0, C0}
     assert committed(consumer) == ({A0: 10, B0: 10} if auto_commit else {})

@@ -1,4 +1,4 @@
-"""``for record in consumer``: each record once, the position right behind it."""
+"""``for record in consumer``: each record is returned once, and the position follows it."""
 
 from model.consumer_cluster import read
 from model.fetch_log import COMMIT, FetchLog, marker, simple_batch
@@ -24,7 +24,7 @@ def test_position_follows_an_iteration_record_by_record(make_consumer):
         positions.append(consumer.position(A0))
         if record.offset == 2:
             break
-    assert positions == [1, 2, 4], "behind the last record and the marker that follows it"
+    assert positions == [1, 2, 4], "the position is after the last record and its control marker"
 
 
 def test_broken_off_iteration_is_continued_by_poll_without_loss(make_consumer):

@@ -1,4 +1,4 @@
-"""KafkaConsumer's life: settings refused, threads, forks, interrupts, a broker that is down, the end."""
+"""KafkaConsumer's lifecycle: invalid settings, threads, forks, interrupts, a broker that is down, close."""
 
 import gc
 import os
@@ -104,7 +104,7 @@ def test_second_thread_is_refused_while_one_is_inside(make_consumer):
             pass
 
         def on_partitions_assigned(self, assigned):
-            consumer.pause(A0)  # The owner may.
+            consumer.pause(A0)  # The owner may call it.
             thread = threading.Thread(target=intrude)
             thread.start()
             thread.join()
@@ -153,7 +153,7 @@ def test_forked_child_is_refused_with_a_sentence(make_consumer, monkeypatch):
     with pytest.raises(IllegalStateError, match="after the fork"):
         consumer.poll(0)
     consumer.close()
-    assert not consumer.network.closed, "the sockets are the parent's"
+    assert not consumer.network.closed, "the sockets belong to the parent process"
 
 
 def test_unclosed_consumer_warns_once_and_closes_its_sockets(make_consumer):

@@ -1,4 +1,4 @@
-"""Cases of Kafka's ConsumerCoordinatorTest about commits that no other shows; see docs/PORTED_TESTS.md."""
+"""ConsumerCoordinatorTest cases about commits that no other test covers (see docs/PORTED_TESTS.md)."""
 
 import pytest
 from model.consumer_cluster import read
@@ -22,7 +22,10 @@ NOT_AVAILABLE, NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_MEMBER = 15, 16, 22,
 
 @pytest.fixture
 def make(make_consumer):
-    """``make(*topics, **configs)`` → a consumer of group "g"; a-0 has ten records, a-1 five."""
+    """Return a function ``make(*topics, **configs)`` that creates a consumer of group "g".
+
+    The partition a-0 has ten records, a-1 five.
+    """
 
     def make(*topics, **configs):
         logs = {A0: FetchLog(simple_batch(0, 10)), A1: FetchLog(simple_batch(0, 5))}
@@ -36,7 +39,7 @@ def committed(consumer):
 
 
 def sent(consumer, *kinds):
-    """Which of ``kinds``, in order."""
+    """Return the sent requests of these ``kinds``, in order."""
     return [kind for _, each in consumer.model.requests for kind in kinds if isinstance(each, kind)]
 
 
@@ -198,7 +201,7 @@ def test_who_has_left_and_chosen_its_partitions_commits_as_no_member(make):
     assert committed(consumer) == {A0: 5}
 
 
-# ---- The rest ----------------------------------------------------------------------------------------------
+# ---- Other cases -------------------------------------------------------------------------------------------
 @pytest.mark.kafka("ConsumerCoordinatorTest.testNoCoordinatorDiscoveryIfPartitionAwaitingReset")
 def test_partitions_that_are_reset_ask_for_no_committed_offset():
     group = Group()

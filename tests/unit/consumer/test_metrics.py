@@ -1,4 +1,4 @@
-"""What ``KafkaConsumer.metrics()`` says, on a model cluster and a virtual clock; names are kafka-python's."""
+"""Values of ``KafkaConsumer.metrics()`` on a model cluster and a virtual clock; names are kafka-python's."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""OffsetCommits: what is committed when, and what each answer means."""
+"""OffsetCommits: when offsets are committed, and how each response is handled."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refuse(group, *codes):
 
 
 class RecordingCallback:
-    """A callback that records its calls."""
+    """A commit callback that records its calls."""
 
     def __init__(self):
         self.outcomes = []
@@ -54,7 +54,7 @@ class RecordingCallback:
         self.outcomes.append((dict(offsets), error))
 
 
-# ---- What is sent ----------------------------------------------------------------------------------------
+# ---- Requests --------------------------------------------------------------------------------------------
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetMetadataSync")
 @pytest.mark.parametrize("version", range(2, 11))
 def test_commit_carries_generation_epoch_and_note_in_every_version(version):
@@ -119,7 +119,7 @@ def test_sync_commit_is_tried_again_after_what_may_go_better(group, code):
     assert len(group.broker.commits()) == 3
     looked_for = code in (NOT_AVAILABLE, NOT_COORDINATOR, TIMED_OUT)
     assert group.membership.failures == [BROKER_ERRORS[code].message] * (2 if looked_for else 0)
-    assert group.elapsed_ms() >= 80 + 160, "the second pause is longer"
+    assert group.elapsed_ms() >= 80 + 160, "the back-off must grow"
 
 
 @pytest.mark.behaviour(
@@ -310,7 +310,7 @@ def test_async_commit_is_not_waited_for_and_its_callback_runs_in_a_poll(group):
     callback = RecordingCallback()
     group.broker.silent = True
     outcome = group.commits.commit_async(FIVE, callback)
-    assert len(group.broker.commits()) == 1, "sent, though nobody polls"
+    assert len(group.broker.commits()) == 1, "the request is sent without a poll"
     group.broker.answer_all()
     group.client.poll(group.timer())
     assert outcome.succeeded()
@@ -553,7 +553,7 @@ def test_failure_that_nobody_is_told_of_is_logged(group, caplog):
     assert "GROUP_AUTHORIZATION_FAILED" in caplog.text
 
 
-# ---- Automatic -------------------------------------------------------------------------------------------
+# ---- Auto-commit -----------------------------------------------------------------------------------------
 def auto_commit(group):
     group.commits.maybe_auto_commit_async(group.clock.monotonic_ms())
     group.turn()
@@ -630,7 +630,7 @@ def test_auto_commit_that_meets_a_rebalance_says_nothing_and_waits_for_its_next_
     " of nothing that has not been handed out",
 )
 def test_commit_before_a_revoke_comes_whatever_the_interval(group):
-    assert group.commits.auto_commit_now() is None, "there is nothing to commit"
+    assert group.commits.auto_commit_now() is None, "there must be nothing to commit"
     group.consumed = FIVE
     outcome = group.commits.auto_commit_now()
     group.turn()
@@ -661,7 +661,7 @@ def test_without_auto_commit_nothing_is_committed_by_itself():
     assert group.broker.commits() == []
 
 
-# ---- The end ---------------------------------------------------------------------------------------------
+# ---- Close -----------------------------------------------------------------------------------------------
 def test_auto_commit_at_the_end_is_waited_for(group):
     group.consumed = FIVE
     refuse(group, LOADING)

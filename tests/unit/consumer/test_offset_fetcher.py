@@ -1,4 +1,4 @@
-"""OffsetFetcher: where partitions begin and end, and what is at a time. By Kafka's OffsetFetcherTest."""
+"""OffsetFetcher: first and last offsets, and offsets by time, with the cases of Kafka's OffsetFetcherTest."""
 
 from collections import deque
 
@@ -45,7 +45,10 @@ RETRIED = [
 
 @pytest.fixture
 def make_offsets(make_network_client):
-    """``make_offsets(logs)`` → the parts, with an OffsetFetcher; logs are assigned, without position."""
+    """Return a function ``make_offsets(logs)`` that creates the parts, including an OffsetFetcher.
+
+    The partitions of ``logs`` are assigned but have no position.
+    """
 
     def make(logs=None, node_count=1, isolation_level=IsolationLevel.READ_UNCOMMITTED, reset=LATEST):
         logs = {A0: FetchLog(simple_batch(0, 5))} if logs is None else logs
@@ -63,7 +66,7 @@ def make_offsets(make_network_client):
 
 
 def reset(parts, strategy=None, tp=A0):
-    """Ask for a position, and let the answer come."""
+    """Request an offset reset, and wait for the response."""
     parts.subscriptions.request_offset_reset(tp, strategy)
     turn(parts)
 
@@ -75,7 +78,7 @@ def turn(parts):
 
 
 def asked(parts):
-    """Node, partition and timestamp of each question."""
+    """Return node, partition and timestamp of each ListOffsets request."""
     return [
         (node_id, TopicPartition(topic.name, partition.partition_index), partition.timestamp)
         for node_id, request in parts.cluster.requests
@@ -113,7 +116,7 @@ def test_position_is_reset_by_the_strategy(make_offsets, strategy, offset, times
     parts.cluster.logs[A0].start_offset = 2
     reset(parts, strategy)
     assert asked(parts) == [(0, A0, timestamp)]
-    # Without an epoch: nobody has to confirm what the leader has just said.
+    # No epoch: an offset that the leader has just returned needs no validation.
     assert position(parts) == FetchPosition(offset, -1)
     assert parts.subscriptions.is_fetchable(A0)
 
@@ -218,10 +221,10 @@ def test_newer_leader_epoch_in_an_answer_asks_for_metadata(make_offsets):
     assert (parts.metadata.update_requests, parts.metadata.update_version) == (0, version)
 
 
-# ---- What changes while an answer is on its way -----------------------------------------------------------
+# ---- Changes while a request is in flight -----------------------------------------------------------------
 @pytest.fixture
 def in_flight(make_offsets):
-    """The parts, with a look-up of the latest offset on its way, and :func:`arrive`."""
+    """Return the parts with a latest-offset request in flight, which :func:`arrive` completes."""
     parts = make_offsets()
     parts.cluster.held.add(ListOffsetsRequest)
     reset(parts, LATEST)
@@ -344,7 +347,7 @@ def test_duration_passes_over_no_record_that_comes_while_the_end_is_asked_for(ma
     assert position(parts).offset == 6
 
 
-# ---- For the user -----------------------------------------------------------------------------------------
+# ---- Offsets for the application --------------------------------------------------------------------------
 def fetch(parts, timestamps, timeout_ms=1000):
     found = parts.offsets.fetch_offsets(timestamps, Timer(parts.clock, timeout_ms))
     return {tp: tuple(each) for tp, each in found.items()}
@@ -503,9 +506,9 @@ def test_every_offset_of_a_name_can_be_asked_for(make_offsets):
     assert [timestamp for _, _, timestamp in asked(parts)] == [-1, -2, -3, -4, -5]
 
 
-# ---- Answers that do not fit the question ------------------------------------------------------------------
+# ---- Responses that do not match the request ---------------------------------------------------------------
 def answered_by(parts, change):
-    """Have ``change`` alter each response to ListOffsets."""
+    """Have ``change`` alter each ListOffsets response."""
     answer = parts.cluster._list_offsets
 
     def changed(node_id, request, age_ms):

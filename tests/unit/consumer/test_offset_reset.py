@@ -1,4 +1,4 @@
-"""``auto_offset_reset``: names, and durations as Java reads them (KIP-1106)."""
+"""Parsing of ``auto_offset_reset``: names, and durations in Java's format (KIP-1106)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""OffsetValidator: is what comes before a position still in the log (KIP-320)?"""
+"""OffsetValidator: detection of a truncated log before a position (KIP-320)."""
 
 import pytest
 from model.fetch_log import FetchLog, simple_batch
@@ -30,8 +30,9 @@ WRITTEN_IN, LED_IN = 1, 4
 
 @pytest.fixture
 def make_validator(make_network_client):
-    """``make_validator()`` → the parts, with an OffsetValidator; positions are 3, of a record of epoch 1,
-    and the leaders' epoch is 4.
+    """Return a function ``make_validator()`` that creates the parts, including an OffsetValidator.
+
+    Positions are at offset 3 with epoch 1, and the current leader epoch is 4.
     """
 
     def make(logs=None, node_count=1, reset=EARLIEST):
@@ -58,7 +59,7 @@ def turn(parts):
 
 
 def questions(parts):
-    """Node, partition, leader's epoch and record's epoch of each question."""
+    """Return node, partition, current leader epoch and record epoch of each OffsetForLeaderEpoch request."""
     return [
         (node_id, TopicPartition(topic.topic, each.partition), each.current_leader_epoch, each.leader_epoch)
         for node_id, request in parts.cluster.requests
@@ -311,7 +312,7 @@ def test_new_leader_confirms_the_position_before_anything_is_fetched_from_it(mak
         parts.clock,
         notice_new_leaders=parts.validator.notice_new_leaders,
     )
-    # News that a fetch's answer has brought, before the next turn looks at them.
+    # A fetch response reports a new leader before the next turn validates positions.
     parts.metadata.update_partition_leadership({A0: (0, LED_IN + 1)}, [])
     parts.metadata.update_version += 1
     assert fetcher.send_fetches() == 0

@@ -1,4 +1,4 @@
-"""``KafkaConsumer.poll_arrow``: columns of all partitions, up to where one asks."""
+"""``KafkaConsumer.poll_arrow``: columns of all assigned partitions, up to the given limits."""
 
 import pyarrow as pa
 from model.fetch_log import COMMIT, FetchLog, marker, simple_batch
@@ -43,7 +43,7 @@ def test_columns_stop_at_end_offsets_and_the_call_returns_there(make_consumer, c
     assert [consumer.position(tp) for tp in (A0, A1)] == [5, 3]
     started = clock.monotonic_ms()
     assert read_columns(consumer, 5000, end_offsets=ends) == {}
-    assert clock.monotonic_ms() == started, "nothing is left to wait for"
+    assert clock.monotonic_ms() == started, "there are no records left to wait for"
     assert read_columns(consumer, end_offsets={A0: 7, A1: 4}) == {A0: [5, 6], A1: [3]}
 
 
@@ -66,7 +66,7 @@ def test_columns_limit_is_carried_over(make_consumer):
 
 
 def test_columns_that_are_full_leave_the_rest_for_the_next_call(make_consumer):
-    """Values ``v0``, ``v1``... have two bytes; a record that is larger than a column may be comes alone."""
+    """The values ``v0``, ``v1``... have two bytes; a record above the limit is returned alone."""
 
     def read(consumer, most):
         found = consumer.poll_arrow(1000, columns=("value",), max_column_bytes=most)

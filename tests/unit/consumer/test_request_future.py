@@ -1,4 +1,4 @@
-"""RequestFuture: completed once, listeners told once."""
+"""RequestFuture: it completes once and calls each listener once."""
 
 import threading
 
@@ -174,7 +174,7 @@ def test_concurrent_completion_lets_exactly_one_win():
 
 
 class TestInterrupted:
-    """A Ctrl-C in the middle of what listens."""
+    """Ctrl-C while a listener runs."""
 
     @staticmethod
     def interrupt(*args):

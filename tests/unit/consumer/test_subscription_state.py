@@ -1,4 +1,4 @@
-"""SubscriptionState: what is read and from where."""
+"""SubscriptionState: assigned partitions and their fetch positions."""
 
 import pytest
 
@@ -265,7 +265,7 @@ def test_nothing_is_left_after_unsubscribing_and_another_kind_may_follow(state, 
 
 @pytest.fixture
 def validating(state):
-    """A0 waits for its leader's word on the position 5, of epoch 1."""
+    """Return a state in which position 5 (epoch 1) of A0 awaits validation by the leader."""
     state.assign_from_user([A0])
     state.seek(A0, FetchPosition(5, 1))
     assert state.maybe_validate_position(A0, 2)

@@ -1,4 +1,4 @@
-"""kafka-python's consumer, argument by argument, method by method: each is taken and means what it says."""
+"""Compatibility with kafka-python's consumer: each method and argument exists and has the same effect."""
 
 import inspect
 import math
@@ -19,18 +19,18 @@ from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
 
 A0 = TopicPartition("a", 0)
-#: Names of kafka-python before 3.0 that a consumer had.
+#: Consumer settings that kafka-python had before 3.0.
 OLD_NAMES = {"legacy_iterator", "api_version_auto_timeout_ms", "sock_chunk_bytes", "sock_chunk_buffer_count"}
-#: Of proxies, which are not there yet.
+#: Settings for proxies, which are not supported yet.
 NOT_YET = {"proxy_url"}
-#: Where ours is another way of saying the same.
+#: Settings whose default differs from kafka-python's but has the same meaning.
 OWN_DEFAULTS = {
     "client_id",
     "default_offset_commit_callback",
     "kafka_client",
     "partition_assignment_strategy",
     "receive_buffer_bytes",
-    # Java's default: kafka-python waits up to 30 s for a broker that has come back.
+    # Java's default; kafka-python waits up to 30 s before it reconnects to a restarted broker.
     "reconnect_backoff_max_ms",
     "selector",
     "send_buffer_bytes",
@@ -185,7 +185,7 @@ def test_clients_without_a_name_are_numbered(make_consumer):
     assert make_consumer({}, client_id="mine").config["client_id"] == "mine"
 
 
-# ---- What methods say to what cannot be -------------------------------------------------------------------
+# ---- Invalid arguments of methods -------------------------------------------------------------------------
 def test_arguments_by_position_and_by_name_mean_the_same(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 5))})
     consumer.assign(partitions=[A0])

@@ -1,4 +1,4 @@
-"""A member of a group on a model cluster and a virtual clock; its coordinator plays by the book."""
+"""A group member on a model cluster with a virtual clock and a coordinator that follows the protocol."""
 
 from contextlib import nullcontext
 
@@ -22,7 +22,7 @@ from kafkacore.testing import VirtualClock
 
 
 class Member:
-    """A membership with everything that it stands on."""
+    """A group membership with all the parts that it depends on."""
 
     def __init__(self, topics, node_count=1, commits=None, released=nullcontext, **configs):
         self.clock = VirtualClock()
@@ -67,18 +67,18 @@ class Member:
     def _assignment_changed(self):
         self.assignment_changes += 1
 
-    # ---- What a consumer does ------------------------------------------------------------------------------
+    # ---- Actions of a consumer -----------------------------------------------------------------------------
     def subscribe(self, *topics, pattern=None):
         self.subscriptions.subscribe(topics, pattern, self.listener)
         self.membership.subscription_changed()
         return self
 
     def poll(self, timeout_ms=10_000):
-        """Turns, with the network in between, until the member is active or the time is up."""
+        """Run turns, with network polls in between, until the member is active or the timeout expires."""
         timer = Timer(self.clock, timeout_ms)
         while not self.membership.poll():
             if timer.expired:
-                # What has just been queued is sent, also by a poll that has no time.
+                # Even a poll with a timeout of 0 sends the requests that have just been queued.
                 self.client.poll(timer)
                 return self.membership.poll()
             wait_ms = min(timer.remaining_ms, self.membership.time_to_next_poll_ms(self.clock.monotonic_ms()))
@@ -86,21 +86,21 @@ class Member:
         return True
 
     def turn(self, timeout_ms=0):
-        """What the engine does in a turn: a look that does not wait, then the network."""
+        """Run one turn as the engine does: a non-blocking membership poll, then a network poll."""
         active = self.membership.poll()
         wait_ms = min(timeout_ms, self.membership.time_to_next_poll_ms(self.clock.monotonic_ms()))
         self.client.poll(Timer(self.clock, wait_ms))
         return active
 
     def join(self, *topics, **options):
-        """Subscribe and be in the group; what the listener was told is forgotten."""
+        """Subscribe, join the group, and clear the listener's recorded calls."""
         self.subscribe(*topics, **options)
-        assert self.poll(), "it has not joined in time"
+        assert self.poll(), "the member did not join in time"
         self.listener.take()
         return self
 
     def background(self, duration_ms, step_ms=100.0):
-        """Let the heartbeat thread do its work for a time in which the application does not poll."""
+        """Run the heartbeat thread's work for a time in which the application does not poll."""
         end_ms = self.clock.monotonic_ms() + duration_ms
         while (now_ms := self.clock.monotonic_ms()) < end_ms:
             wait_ms = self.membership.background_turn(now_ms)
@@ -120,12 +120,12 @@ class Member:
 
 @pytest.fixture
 def make_member():
-    """``make_member({"a": 2}, **configs)`` → a :class:`Member`."""
+    """Return a function ``make_member({"a": 2}, **configs)`` that creates a :class:`Member`."""
     return lambda topics=None, **options: Member({"a": 2} if topics is None else topics, **options)
 
 
 class Cooperative(RangePartitionAssignor):
-    """Gives what the test says, and does not care who has it."""
+    """A cooperative assignor that returns the assignment set by the test, ignoring current owners."""
 
     name = "scripted"
 
@@ -157,5 +157,5 @@ def assignor():
 
 @pytest.fixture
 def cooperative(make_member, assignor):
-    """A member that keeps what it has through rebalances."""
+    """Return a member that keeps its partitions through rebalances."""
     return make_member({"a": 3, "b": 1}, partition_assignment_strategy=[assignor])

@@ -1,4 +1,4 @@
-"""AbstractCoordinator's part of a membership: what each answer of the coordinator leads to."""
+"""The AbstractCoordinator part of a membership: how it reacts to each response of the coordinator."""
 
 import logging
 import math
@@ -37,7 +37,7 @@ ILLEGAL_GENERATION, INCONSISTENT, INVALID_GROUP, UNKNOWN_MEMBER, SESSION_TIMEOUT
 REBALANCING, UNAUTHORIZED, MAX_SIZE, FENCED, UNKNOWN = 27, 30, 81, 82, -1
 
 
-# ---- The way into the group --------------------------------------------------------------------------------
+# ---- Joining the group -------------------------------------------------------------------------------------
 @pytest.mark.kafka(
     "AbstractCoordinatorTest.testJoinGroupRequestWithMemberIdRequired",
     "ConsumerCoordinatorTest.testNormalJoinGroupLeader",

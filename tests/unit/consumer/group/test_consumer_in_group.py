@@ -1,4 +1,4 @@
-"""KafkaConsumer as a member of a group on a model cluster: what its program sees of rebalances."""
+"""KafkaConsumer as a member of a group on a model cluster: the effect of rebalances on the application."""
 
 import pytest
 from model.consumer_cluster import read
@@ -20,7 +20,10 @@ UNKNOWN_MEMBER = 25
 
 @pytest.fixture
 def make(make_consumer):
-    """``make(**configs)`` → a consumer of group "g" with a listener; ten records in a-0, a-1, b-0."""
+    """Return a function ``make(**configs)`` that creates a consumer of group "g" with a listener.
+
+    The partitions a-0, a-1 and b-0 have ten records each.
+    """
 
     def make(*topics, **configs):
         logs = {tp: FetchLog(simple_batch(0, 10)) for tp in (A0, A1, B0)}
@@ -33,7 +36,7 @@ def make(make_consumer):
 
 
 def background(consumer, duration_ms):
-    """The heartbeat thread's turns while the application is away."""
+    """Run the heartbeat thread's turns while the application is busy."""
     clock, membership = consumer._engine.clock, consumer._engine.membership
     end_ms = clock.monotonic_ms() + duration_ms
     while clock.monotonic_ms() < end_ms:
@@ -42,13 +45,13 @@ def background(consumer, duration_ms):
 
 
 def rebalance(consumer):
-    """The group rebalances, and the member has heard of it."""
+    """Start a rebalance and wait until the member has learned of it from a heartbeat."""
     consumer.model.coordinator.rebalance()
     background(consumer, 3500)
 
 
 def read_on(consumer, polls=20, timeout_ms=0):
-    """Offsets by partition, of several polls."""
+    """Return the offsets that several polls return, by partition."""
     found = {}
     for _ in range(polls):
         for tp, offsets in read(consumer, timeout_ms).items():
@@ -155,7 +158,7 @@ def test_another_subscription_in_the_same_group_is_joined_with(make):
     consumer = make("a")
     read_on(consumer)
     consumer.subscribe(["b"], listener=consumer.listener)
-    # The fetch that waits for more of the topic before has to end first.
+    # The pending long-poll fetch of the previous topic must complete first.
     assert read_on(consumer, timeout_ms=100) == {B0: list(range(10))}
     consumer.unsubscribe()
     assert consumer.poll(0) == {}

@@ -1,4 +1,4 @@
-"""InBandHeartbeatSender and the thread that gives them their turns."""
+"""InBandHeartbeatSender, and the thread that runs it."""
 
 import math
 import threading
@@ -26,7 +26,7 @@ INTERVAL_MS, SESSION_MS, BACKOFF_MS = 3000.0, 10_000.0, 100.0
 
 
 class Beating:
-    """Heartbeats on a model cluster."""
+    """A heartbeat sender on a model cluster."""
 
     def __init__(self):
         self.clock = VirtualClock()

@@ -1,4 +1,4 @@
-"""Cases of Kafka's coordinator tests that no other test shows; docs/PORTED_TESTS.md says which is which."""
+"""Cases of Kafka's coordinator tests that no other test covers (see docs/PORTED_TESTS.md)."""
 
 import logging
 
@@ -159,7 +159,7 @@ def test_a_beat_that_was_on_its_way_when_joining_began_does_not_have_it_begin_ag
 
 # ---- Leaving -----------------------------------------------------------------------------------------------
 def leaving_answered(member, answer):
-    """Have the coordinator answer LeaveGroup so."""
+    """Have the coordinator answer LeaveGroup with this error code."""
     usual = member.group.answer
     member.group.answer = lambda node_id, request: (
         answer if isinstance(request, LeaveGroupRequest) else usual(node_id, request)
@@ -221,7 +221,7 @@ def test_who_has_an_id_but_no_generation_yet_leaves_too(make_member):
     assert leave.members[0].member_id == "member-1"
 
 
-# ---- In the background -------------------------------------------------------------------------------------
+# ---- Background turns --------------------------------------------------------------------------------------
 @pytest.mark.kafka("AbstractCoordinatorTest.testUncaughtExceptionInHeartbeatThread")
 def test_whatever_goes_wrong_in_the_background_is_raised_by_the_next_poll(make_member):
     member = make_member().join("a")

@@ -1,4 +1,4 @@
-"""Cases of ConsumerCoordinatorTest about rebalances that no other test shows; see docs/PORTED_TESTS.md."""
+"""ConsumerCoordinatorTest cases about rebalances that no other test covers (see docs/PORTED_TESTS.md)."""
 
 import threading
 
@@ -29,7 +29,7 @@ def add_partition(member, partition):
 
 
 def refresh(member):
-    """The metadata of now are asked for and come."""
+    """Request a metadata update and poll until it has arrived."""
     member.metadata.request_update()
     member.client.poll(Timer(member.clock, 100))
 
@@ -83,7 +83,7 @@ def test_who_is_told_of_a_lost_request_finds_the_coordinator_given_up(make_membe
     assert found == [None]
 
 
-# ---- As the leader -----------------------------------------------------------------------------------------
+# ---- The group leader --------------------------------------------------------------------------------------
 @pytest.mark.kafka(
     "ConsumerCoordinatorTest.testPerformAssignmentShouldUpdateGroupSubscriptionAfterAssignmentIfNeeded",
 )
@@ -181,7 +181,7 @@ def test_replicas_are_a_change_if_they_are_in_other_racks(make_member, after, is
     assert joins(member) == 2 + is_change
 
 
-# ---- What changes meanwhile --------------------------------------------------------------------------------
+# ---- Changes during a rebalance ----------------------------------------------------------------------------
 @pytest.mark.kafka(
     "ConsumerCoordinatorTest.testRebalanceWithMetadataChange",
     "ConsumerCoordinatorTest.testRackAwareConsumerRebalanceWithDifferentRacks",
@@ -244,7 +244,7 @@ def test_a_pattern_is_matched_anew_whenever_the_group_is_joined(make_member, com
     member = make_member({"a": 1, "b": 1})
     member.group.follow(A0)
     member.join(pattern="[a-c]")
-    # Nobody waits for metadata any more.
+    # Complete the metadata update that is still pending.
     refresh(member)
     assert not member.metadata.update_requested
     if comes:
@@ -358,7 +358,7 @@ def test_errors_of_assignor_and_listener_are_raised_as_they_are(
     assert cooperative.assigned == {A0, A1, A2}
 
 
-# ---- The rest ----------------------------------------------------------------------------------------------
+# ---- Other cases -------------------------------------------------------------------------------------------
 @pytest.mark.kafka(
     "ConsumerCoordinatorTest.testCloseCoordinatorNotKnownNoCommits",
     "ConsumerCoordinatorTest.testCloseCoordinatorUnavailableNoCommits",

@@ -1,4 +1,4 @@
-"""A member that leaves, closes, commits before it gives partitions back, and is counted."""
+"""A member that leaves, closes, and commits before partitions are revoked; and its metrics."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_leaving_in_the_middle_of_a_rebalance_loses_what_is_still_held(cooperati
     cooperative.turn(10)
     cooperative.membership.close(Timer(cooperative.clock, 1000))
     assert cooperative.listener.take() == [("lost", {A0, A1, A2})]
-    # Not behind the JoinGroup that waits there for the other members.
+    # On the bootstrap connection: the coordinator's own still has a JoinGroup waiting for the other members.
     assert [node_id for node_id, request in cooperative.cluster.requests if is_leave(request)] == [0]
 
 
@@ -115,9 +115,9 @@ def test_close_finishes_though_the_listener_fails(make_member):
     assert member.assigned == set()
 
 
-# ---- With commits ------------------------------------------------------------------------------------------
+# ---- Commits before leaving --------------------------------------------------------------------------------
 class Commits(GroupCommits):
-    """Commits that a test answers."""
+    """Group commits that the test completes."""
 
     def __init__(self):
         self.asked = []
@@ -147,7 +147,7 @@ def commits():
 
 
 def positioned(member):
-    """Every assigned partition has something to fetch from."""
+    """Give every assigned partition a fetch position."""
     for tp in member.assigned:
         member.subscriptions.seek(tp, FetchPosition(0))
     return member
@@ -259,7 +259,7 @@ def test_auto_commit_begins_anew_with_every_assignment(make_member, commits):
     assert commits.restarted == 2
 
 
-# ---- Counted -----------------------------------------------------------------------------------------------
+# ---- Metrics -----------------------------------------------------------------------------------------------
 @pytest.mark.kafka("AbstractCoordinatorTest.testMetrics")
 def test_rebalances_are_counted_with_their_callbacks_and_failures(make_member):
     member = make_member().join("a")

@@ -1,4 +1,4 @@
-"""Discovery: which broker coordinates the group; found, lost, and looked for again."""
+"""Coordinator discovery: finding the group's coordinator, losing it, and looking it up again."""
 
 from itertools import pairwise
 
@@ -49,7 +49,7 @@ def test_a_coordinator_whose_connection_ends_is_looked_for_again(make_member):
         member.client.disconnect_async(member.membership.coordinator())
         member.background(3500)
         assert member.membership.coordinator() is None
-        assert member.poll(), "it keeps its partitions meanwhile"
+        assert member.poll(), "the member must keep its partitions"
     member.background(2000)
     assert member.membership.coordinator() is not None
     assert len(member.sent(FindCoordinatorRequest)) > before
@@ -121,7 +121,7 @@ def test_heartbeats_go_to_the_new_coordinator_whoever_noticed_that_the_old_one_w
     member = make_member(node_count=2).join("a")
     old = member.group.connection_id
     member.cluster.down.add(old)
-    # As a poll for records sees it, while no beat is on its way.
+    # A poll for records notices the disconnect; no heartbeat is in flight.
     member.network.disconnect(old)
     member.network.failed.add(old)
     member.group.node_id = 1

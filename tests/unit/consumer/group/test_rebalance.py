@@ -1,4 +1,4 @@
-"""ConsumerCoordinator's part of a membership: subscription, assignment and listener in a rebalance."""
+"""The ConsumerCoordinator part of a membership: subscription, assignment and listener in a rebalance."""
 
 import asyncio
 
@@ -173,7 +173,7 @@ def test_member_with_an_unreadable_subscription_gets_nothing(make_member, caplog
     assert "'zoe' gets no partitions" in said
 
 
-# ---- Assignments that do not fit ---------------------------------------------------------------------------
+# ---- Assignments that do not match the subscription --------------------------------------------------------
 @pytest.mark.kafka(
     "SubscriptionStateTest.cantAssignPartitionForUnsubscribedTopics",
     "SubscriptionStateTest.cantAssignPartitionForUnmatchedPattern",
@@ -311,7 +311,7 @@ def test_partitions_that_stay_keep_their_positions(cooperative, assignor):
     assert cooperative.subscriptions.paused_partitions() == {A0}
 
 
-# ---- What changes under the group --------------------------------------------------------------------------
+# ---- Subscription and metadata changes ---------------------------------------------------------------------
 @pytest.mark.kafka("ConsumerCoordinatorTest.testMetadataChangeTriggersRebalance")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
@@ -459,7 +459,7 @@ def test_a_subscription_that_changes_while_joining_is_joined_with(make_member):
     assert member.assigned == {B0}
 
 
-# ---- Lost --------------------------------------------------------------------------------------------------
+# ---- Lost partitions ---------------------------------------------------------------------------------------
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
     "a generation that is gone: its partitions are lost, not revoked",

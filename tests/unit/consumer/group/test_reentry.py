@@ -1,4 +1,4 @@
-"""What a listener does to its own consumer in the middle of a rebalance."""
+"""Calls that a rebalance listener makes to its own consumer during a rebalance."""
 
 import pytest
 from eventually import BUDGET_S
@@ -22,7 +22,7 @@ COOPERATIVE = {"partition_assignment_strategy": ["cooperative-sticky"]}
 
 
 class Acting(ConsumerRebalanceListener):
-    """Runs the action of the test in each callback."""
+    """A listener that runs the test's action in each callback."""
 
     def __init__(self):
         self.calls = []
@@ -39,7 +39,7 @@ class Acting(ConsumerRebalanceListener):
 
     def _call(self, what, partitions):
         self.calls.append((what, set(partitions)))
-        assert len(self.calls) < 20, "called again and again"
+        assert len(self.calls) < 20, "the listener is called in an endless loop"
         act = self.acts.get(what)
         if act is not None:
             act()
@@ -47,7 +47,10 @@ class Acting(ConsumerRebalanceListener):
 
 @pytest.fixture
 def make(make_consumer):
-    """``make(**configs)`` → a member of group "g" that reads "a", and its listener."""
+    """Return a function ``make(**configs)`` that creates a member of group "g" and its listener.
+
+    The member subscribes to topic "a" by default.
+    """
 
     def make(*topics, **configs):
         logs = {tp: FetchLog(simple_batch(0, 5)) for tp in (A0, A1, B0)}
@@ -63,8 +66,8 @@ def state(consumer):
     return consumer._engine.membership.state
 
 
-def hear(consumer, code):
-    """The next heartbeat is answered with ``code``; long enough for what comes of it."""
+def answer_heartbeat(consumer, code):
+    """Answer the next heartbeat with ``code``, and poll until the member has handled it."""
     consumer.model.coordinator.errors[HeartbeatRequest].append(code)
     for _ in range(40):
         consumer.poll(200)
@@ -85,10 +88,10 @@ def test_a_listener_may_unsubscribe_and_is_told_once_of_each_partition(make, con
     listener.calls.clear()
     listener.acts[what] = consumer.unsubscribe
     if what == "revoked" and configs:
-        # Only what is not subscribed any more is revoked before joining.
+        # A cooperative member revokes only unsubscribed partitions before it joins.
         consumer.subscribe(["b"], listener=listener)
     before = joins(consumer)
-    hear(consumer, code)
+    answer_heartbeat(consumer, code)
     gone = [tp for each, partitions in listener.calls if each in ("revoked", "lost") for tp in partitions]
     assert len(gone) == len(set(gone)) or what == "assigned"
     assert state(consumer) is MemberState.UNJOINED
@@ -111,7 +114,7 @@ def test_a_listener_may_close_its_consumer_and_the_poll_says_so(make, configs, w
     if configs and what != "lost":
         consumer.subscribe(["a", "b"] if what == "assigned" else ["b"], listener=listener)
     with pytest.raises(IllegalStateError, match="closed"):
-        hear(consumer, code)
+        answer_heartbeat(consumer, code)
     assert consumer.network.closed
     gone = [tp for each, partitions in listener.calls if each in ("revoked", "lost") for tp in partitions]
     assert len(gone) == len(set(gone)) or what == "assigned"
@@ -128,7 +131,7 @@ def test_what_is_subscribed_again_before_it_was_revoked_is_read_on(make):
     consumer.model.held.add(OffsetCommitRequest)
     consumer.subscribe(["a"], listener=listener)
     consumer.poll(0)
-    assert not consumer._engine.subscriptions.is_fetchable(B0), "its offset is being committed"
+    assert not consumer._engine.subscriptions.is_fetchable(B0), "the commit of its offset is pending"
     consumer.subscribe(["a", "b"], listener=listener)
     consumer.model.held.clear()
     consumer.model.logs[B0].append(simple_batch(5, 3))
@@ -174,7 +177,7 @@ def test_a_listener_that_is_told_while_records_are_held_may_close_the_consumer(m
     with consumer.hold():
         consumer.enforce_rebalance()
         thread.wake()
-        # It ends by itself: who closes is the thread.
+        # The heartbeat thread itself calls close(), so it exits without being joined by close().
         thread._thread.join(BUDGET_S)
     assert not thread.is_alive
     assert consumer.network.closed

@@ -1,4 +1,4 @@
-"""Requests whose fields depend on the version, as they are encoded."""
+"""Encoding of group requests whose fields depend on the version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEMBER = Generation(7, "member-1", "range")
 
 
 def encoded(request: Request[Any], version: int) -> Any:
-    """The request as a broker decodes it."""
+    """Encode a request, and return it as a broker decodes it."""
     return decode_request(b"".join(encode_request(request, version, 1, None)))[1]
 
 
