@@ -1,4 +1,4 @@
-"""Memory of batches: what the pool counts and what the batches have is the same, whatever comes between."""
+"""Memory of batches: the pool's count equals the memory that batches hold, even after interrupts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDS = 200
 
 
 class Interrupt(BaseException):
-    """As Ctrl-C, but not one that a person has pressed."""
+    """A stand-in for KeyboardInterrupt that a user's real Ctrl-C cannot raise."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def interrupts() -> Iterator[None]:
         raise Interrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    # Hypothesis has a callback of the collector's, in which Python would swallow what the handler raises.
+    # Hypothesis registers a garbage collector callback. Python ignores exceptions raised in such a callback.
     gc.disable()
     yield
     gc.enable()
@@ -62,7 +62,7 @@ def send_until_interrupted(accumulator: RecordAccumulator, value: bytes, seconds
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         while True:
-            # The alarm may be late, and the memory full before.
+            # The memory may be full before the alarm fires.
             with contextlib.suppress(KafkaTimeoutError):
                 accumulator.append("t", value, None, None, 0, None)
     except Interrupt:

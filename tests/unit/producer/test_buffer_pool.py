@@ -1,4 +1,4 @@
-"""BufferPool, sentence by sentence (docs: memory of the producer)."""
+"""BufferPool: allocation, waiting and fairness, as the producer's memory documentation describes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafkacore.testing import VirtualClock
 
 
 class Blocked:
-    """A thread that allocates, known to be waiting once this is made."""
+    """A thread that allocates; it is known to be waiting once the constructor returns."""
 
     def __init__(self, pool: BufferPool, size: int, note: Callable[[], None] = lambda: None) -> None:
         self.error: Exception | None = None
@@ -77,7 +77,7 @@ def test_waiters_are_served_first_come_first_served() -> None:
     served: list[str] = []
     large = Blocked(pool, 80, lambda: served.append("large"))
     small = Blocked(pool, 10, lambda: served.append("small"))
-    # Enough for the small one, which came second.
+    # Enough memory for the small allocation, which was requested second.
     pool.deallocate(20)
     assert pool.queued == 2
     pool.deallocate(60)
@@ -187,7 +187,7 @@ def test_sizes_may_need_more_than_32_bits() -> None:
 
 
 def test_finaliser_may_allocate_within_an_allocation() -> None:
-    """The garbage collector runs it wherever something is made, also while the pool is locked."""
+    """A finaliser can run at any allocation of an object, also while the pool's lock is held."""
     pool = BufferPool(100, VirtualClock(), on_wait=lambda: pool.deallocate(60))
     pool.allocate(60, 0)
     pool.allocate(70, 0)
@@ -195,7 +195,7 @@ def test_finaliser_may_allocate_within_an_allocation() -> None:
 
 
 class ClosedBetween(VirtualClock):
-    """A pool that is closed when the waiter has what it waited for, and not yet gone on."""
+    """A clock that closes the pool after a waiter has its memory but before the waiter resumes."""
 
     def wait_for(
         self, condition: threading.Condition, predicate: Callable[[], bool], timeout_ms: float | None

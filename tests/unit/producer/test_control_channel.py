@@ -1,4 +1,4 @@
-"""What the producer asks beside its records: its identity from the broker, on a virtual clock."""
+"""Requests that the producer sends besides records: InitProducerId, on a virtual clock."""
 
 from __future__ import annotations
 

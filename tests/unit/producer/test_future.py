@@ -1,4 +1,4 @@
-"""FutureRecordMetadata: one outcome per record, seen through its batch."""
+"""FutureRecordMetadata: each record of a batch gets one outcome."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_callback_that_refers_to_its_own_future_is_let_go_of_once_it_has_run() -
         future: FutureRecordMetadata
 
         def __call__(self, *_: object) -> None:
-            """Only holds its future, which holds it."""
+            """Do nothing: the callback only forms a reference cycle with its future."""
 
     result = ProduceResult(TP)
     callback = Callback()

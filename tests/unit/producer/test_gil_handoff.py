@@ -1,4 +1,4 @@
-"""Appending records makes way for a thread that waits for the interpreter's lock."""
+"""Appending records yields the GIL to a waiting thread."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_loop_of_appends_lets_the_network_thread_go_first() -> None:
     thread = threading.Thread(target=turn)
     thread.start()
     selector.wakeup()
-    # Without the way being made this thread would go on to the end: no time is up before that.
+    # Unless append yields the GIL, this loop runs to its end: the switch interval is disabled.
     appended = 0
     while not turns and appended < 1_000_000:
         harness.append()

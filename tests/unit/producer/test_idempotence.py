@@ -1,7 +1,7 @@
-"""Batches with numbers: what goes out in which order, and what an answer does to the numbers.
+"""Sequence numbers of batches: the order in which batches are sent, and how responses change it.
 
-Turn by turn on a virtual clock and a client by hand; what the broker would make of it is
-``test_idempotence_model.py``.
+The tests run turn by turn on a virtual clock with a scripted client. ``test_idempotence_model.py`` runs the
+producer against brokers that check sequences.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafkacore.protocol.generated.produce import ProduceResponse
 NOT_LEADER, NOT_ENOUGH_REPLICAS, OUT_OF_ORDER, DUPLICATE = 6, 19, 45, 46
 
 
-# ---- Numbers ---------------------------------------------------------------------------------------------
+# ---- Sequence numbers ------------------------------------------------------------------------------------
 
 
 def test_batches_of_each_partition_are_numbered_by_their_records() -> None:
@@ -116,7 +116,7 @@ def test_poll_waits_while_a_batch_is_held_back() -> None:
     assert harness.client.polls[-1] > 1000
 
 
-# ---- Again, in order ---------------------------------------------------------------------------------------
+# ---- Retries in order --------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("Sender", "idempotent: after an error batches go again one by one, by sequence")
@@ -137,7 +137,7 @@ def test_after_an_error_batches_go_again_one_at_a_time_with_their_numbers() -> N
         harness.run()
     harness.after(1300)
     harness.run()
-    # With the last that goes again on its way a new one may follow it.
+    # Once the last retry is in flight, a new batch may follow it.
     assert sent(harness)[3:] == [(b"a", 0, 0), (b"b", 0, 1), (b"c", 0, 2), (b"d", 0, 3)]
     for number in (2, 3):
         harness.client.respond(base_offset=number)
@@ -204,7 +204,7 @@ def test_other_partitions_go_on_while_one_repeats() -> None:
     assert outcomes(other) == [4]
 
 
-# ---- Answers in another order ------------------------------------------------------------------------------
+# ---- Responses out of order --------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("Sender", "idempotent: answers in another order than the requests")
@@ -259,7 +259,7 @@ def test_duplicate_of_what_a_later_answer_has_shown_moves_nothing_back() -> None
     assert sent(harness)[2:] == [(b"c", 0, 2)]
 
 
-# ---- Out of order ----------------------------------------------------------------------------------------
+# ---- OUT_OF_ORDER_SEQUENCE_NUMBER ------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("Sender", "idempotent: sequence errors of the first and of later batches")

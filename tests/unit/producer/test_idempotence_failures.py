@@ -1,6 +1,6 @@
-"""Batches with numbers that come to nothing: forgotten by the broker, refused, given up, too large.
+"""Batches with sequence numbers that fail: unknown producer, rejected, expired, too large.
 
-Turn by turn as ``test_idempotence.py``.
+The tests run turn by turn, as in ``test_idempotence.py``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OK, MESSAGE_TOO_LARGE, NOT_ENOUGH_REPLICAS, FORBIDDEN, CLUSTER_FORBIDDEN = 0, 10
 OUT_OF_ORDER, DUPLICATE, INVALID_EPOCH, UNKNOWN_PRODUCER, FENCED = 45, 46, 47, 59, 90
 
 
-# ---- The broker has forgotten, or will not have it --------------------------------------------------------
+# ---- Unknown producers and rejected batches ---------------------------------------------------------------
 
 
 def test_unknown_producer_without_a_log_start_is_retried_as_it_is() -> None:
@@ -96,7 +96,7 @@ def test_producer_that_is_fenced_or_not_allowed_fails_everything_now_and_later(
     assert not harness.sender.has_work
 
 
-# ---- Given up --------------------------------------------------------------------------------------------
+# ---- Expired batches -------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("Sender", "idempotent: a batch that failed for good leaves no gap")
@@ -111,7 +111,7 @@ def test_batch_refused_for_good_leaves_no_gap_for_those_behind_it() -> None:
     for number in range(4):
         harness.after(1300)
         if harness.client.in_flight:
-            # The broker waits for the number of the batch that it refused.
+            # The broker still expects the sequence of the batch that it rejected.
             code = OK if harness.sequences()[0][1] else OUT_OF_ORDER
             harness.client.respond(code, base_offset=number)
             harness.run()
@@ -139,7 +139,7 @@ def test_nothing_new_goes_to_a_partition_while_it_is_open_whether_the_broker_has
     assert len(harness.client.sent) == 2
     harness.client.respond(base_offset=1, at=1)
     harness.run(2)
-    # The broker has taken the later one, so it has the expired one too.
+    # The broker accepted the later batch, so it must have written the expired one before.
     assert sent(harness)[2:] == [(b"c", 0, 2)]
 
 
@@ -272,7 +272,7 @@ def test_exhausted_retries_leave_open_whether_the_broker_has_the_batch() -> None
     assert sent(harness)[2:] == [(b"a", 0, 0), (b"b", 0, 1), (b"c", 0, 2)]
 
 
-# ---- Too large -------------------------------------------------------------------------------------------
+# ---- Batches that are too large --------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour(

@@ -1,5 +1,7 @@
-"""The idempotent producer against brokers by Kafka's rules: whatever is cut, refused, moved or late, each
-record is in the log once, in order, and its outcome is true.
+"""The idempotent producer against model brokers that follow Kafka's rules.
+
+Despite lost connections, errors, leader changes and delays, each record is written once and in order, and its
+reported outcome is true.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ stories = st.lists(actions, min_size=20, max_size=150)
 
 
 class World:
-    """A producer, brokers, and a history of what it was told."""
+    """A producer, its brokers, and a history of the outcomes reported to the application."""
 
     def __init__(
         self,
@@ -110,7 +112,7 @@ class World:
                 self.move(*arguments)
 
     def settle(self) -> None:
-        """From now on all goes well."""
+        """Run without faults until the producer has no more work."""
         for _ in range(500):
             is_woken = bool(self.harness.client.ended)
             self.turn()
@@ -119,7 +121,7 @@ class World:
                 continue
             if not self.harness.sender.has_work:
                 break
-            # Nobody will wake it: what it waits for is at most a back-off.
+            # No event can wake the sender: it waits for a back-off at most.
             wait_ms = self.harness.client.polls[-1]
             assert wait_ms <= 1200
             self.harness.clock.advance(wait_ms)
@@ -142,7 +144,7 @@ def run(world: World, story: list[tuple[str, *tuple[int, ...]]]) -> None:
     for action in story:
         world.do(action)
     world.settle()
-    # Whatever has been, the producer goes on.
+    # The producer must be able to send again after any faults.
     for partition in PARTITIONS:
         world.send(partition, 2)
     world.settle()

@@ -1,4 +1,4 @@
-"""Whether a producer is idempotent: on by default, off where another setting rules it out (KIP-679)."""
+"""Whether a producer is idempotent: by default, unless another setting conflicts (KIP-679)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hash that places keys: Java's, bit for bit."""
+"""The murmur2 hash that selects a key's partition, compared with Java's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.murmur2_by_the_book import murmur2 as murmur2_by_the_book
 
 from kafkacore.partitioner import murmur2
 
-#: Input → Java's signed result, from Apache Kafka's own ``UtilsTest.testMurmur2``.
+#: Input → Java's signed result, from Apache Kafka's ``UtilsTest.testMurmur2``.
 OF_JAVA = {
     b"21": -973932308,
     b"foobar": -790332482,

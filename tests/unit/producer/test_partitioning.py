@@ -1,4 +1,4 @@
-"""Which partition a record goes to: the built-in choice, and the classes that carry its name."""
+"""Partition choice: the built-in partitioner, and the partitioner classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafkacore.testing import VirtualClock
 
 
 class SnapshotCluster(TableCluster):
-    """With ``topics`` as the client's snapshot has it."""
+    """A cluster whose ``topics`` is a frozenset, as in the client's snapshot."""
 
     @property
     def topics(self) -> frozenset[str]:  # type: ignore[override]  # the client's, not the table's
@@ -33,7 +33,7 @@ def accumulator_for(cluster: TableCluster, seed: int = 0) -> RecordAccumulator:
 
 
 def place(accumulator: RecordAccumulator, key: bytes | bytearray | memoryview) -> int:
-    """The partition that the first record of an accumulator got."""
+    """Return the partition of the first record appended to an accumulator."""
     assert accumulator.append("t", b"v", key, None, None, None) is not None
     (queue,) = accumulator.active
     return queue.topic_partition.partition
@@ -67,7 +67,7 @@ def test_records_without_a_key_fill_a_batch_before_they_go_elsewhere() -> None:
     for queue in accumulator.active:
         batch = queue.pop()
         places.append((queue.topic_partition.partition, batch.record_count))
-    # 57 bytes each in 1000: all but the last batch are full, or were left when their bytes were through.
+    # Records have 57 bytes and batches 1000, so the partition changes only after a full batch, except the last.
     assert len(places) > 10
     assert min(sorted(count for _, count in places)[1:]) >= 7
 

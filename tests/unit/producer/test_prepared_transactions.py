@@ -1,4 +1,4 @@
-"""A transaction let go of by one manager and taken over by another, without a broker."""
+"""A prepared transaction that one manager releases and another takes over, without a broker."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The short way of produce requests and answers against the generated messages, which are the oracle."""
+"""The fast codec of produce requests and responses, checked against the generated messages."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_records_are_handed_over_by_reference() -> None:
     assert any(piece is batch.payload for piece in writer.pieces())
 
 
-# ---- Answers ---------------------------------------------------------------------------------------------
+# ---- Responses -------------------------------------------------------------------------------------------
 
 int32 = st.integers(0, 2**31 - 1)
 int64 = st.integers(-1, 2**63 - 1)
@@ -94,7 +94,7 @@ other = st.tuples(int32, errors, st.none() | st.text(max_size=5), st.lists(int32
 
 @st.composite
 def answers(draw: st.DrawFn) -> tuple[ProduceResponse, int]:
-    """A response that its version can carry."""
+    """Draw a response and a version that can encode it."""
     version = draw(st.sampled_from(VERSIONS))
     partition = plain if version < 8 or draw(st.booleans()) else plain | other
     names = st.sampled_from(["t", "größe", ""]) if version <= 12 else st.just("")

@@ -1,4 +1,4 @@
-"""ProducerBatch on its own: the sentences of Kafka's ProducerBatchTest, and its numbers."""
+"""ProducerBatch: the cases of Kafka's ProducerBatchTest, and its sequence numbers."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ def test_halves_keep_the_age_and_the_attempts_of_the_whole() -> None:
 def test_a_retry_has_a_new_leader_only_until_it_has_been_tried_there() -> None:
     batch = make()
     batch.append(0, None, b"v")
-    assert not batch.has_leader_changed(1), "the first attempt is no retry"
+    assert not batch.has_leader_changed(1), "the first attempt is not a retry"
     batch.attempts = 1
     assert not batch.has_leader_changed(1)
     assert batch.has_leader_changed(2)
-    assert batch.has_leader_changed(2), "asking does not use it up"
+    assert batch.has_leader_changed(2), "the query must not change the state"
     batch.attempts = 2
     assert not batch.has_leader_changed(2)
-    assert not batch.has_leader_changed(1), "an older epoch is no news"
+    assert not batch.has_leader_changed(1), "an older epoch is not a leader change"
     assert batch.has_leader_changed(3)
 
 
@@ -143,7 +143,7 @@ def test_a_leader_that_becomes_known_is_not_a_new_one() -> None:
     assert not batch.has_leader_changed(5)
 
 
-# ---- Numbers -----------------------------------------------------------------------------------------------
+# ---- Sequence numbers --------------------------------------------------------------------------------------
 
 
 def filled(codec: Compression = Compression.NONE, records: int = 3) -> ProducerBatch:
@@ -164,7 +164,7 @@ def test_bytes_numbered_anew_are_those_of_a_batch_numbered_so_from_the_start(
     before = bytes(first)
     batch.set_producer_state(2**62, 2**15 - 1, 2**31 - 1, is_transactional)
     assert batch.sequence_has_been_reset
-    # Until it is taken to be sent again a request may hold them.
+    # A request may refer to these bytes until the batch is drained for a retry.
     assert bytes(first) == before
     again = batch.seal()
     assert not batch.sequence_has_been_reset

@@ -28,7 +28,7 @@ def state() -> ProducerIdState:
 
 
 def batches(count: int, partition: int = 0, records: int = 1) -> list[ProducerBatch]:
-    """Closed batches of one partition, as a Sender drains them."""
+    """Return closed batches of one partition, as a Sender drains them."""
     harness = AccumulatorHarness(linger_ms=0.0)
     drained = []
     for _ in range(count):
@@ -134,7 +134,7 @@ def test_split_batch_of_an_unknown_partition_changes_nothing(state: ProducerIdSt
     assert state.sequences == {}
 
 
-# ---- What may be drained -----------------------------------------------------------------------------------
+# ---- Batches that may be drained ---------------------------------------------------------------------------
 
 
 def test_second_batch_waits_for_the_first_acknowledgement(state: ProducerIdState) -> None:

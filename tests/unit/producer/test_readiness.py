@@ -1,4 +1,4 @@
-"""Which of many partitions are looked at, in which order, and what is remembered of their leaders."""
+"""Ready partitions: which of many are checked, in which order, and how their leaders are cached."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkacore.structs import Node, TopicPartition
 
 
 class CountingCluster(TableCluster):
-    """Counts how often it is asked for a leader."""
+    """A cluster that counts the look-ups of leaders."""
 
     asked = 0
 

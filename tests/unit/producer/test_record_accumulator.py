@@ -1,4 +1,4 @@
-"""RecordAccumulator, sentence by sentence, on a virtual clock."""
+"""RecordAccumulator on a virtual clock."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_muted_partition_is_neither_ready_nor_drained() -> None:
 
 
 class ListedCluster(TableCluster):
-    """Lists these partitions of topic ``t``, whatever their numbers."""
+    """A cluster that lists the given partitions of topic ``t``, with any numbers."""
 
     def __init__(self, *listed: int) -> None:
         super().__init__({"t": [1]})
@@ -277,7 +277,7 @@ def test_append_waits_for_memory_at_most_max_block_ms() -> None:
     with pytest.raises(KafkaTimeoutError):
         harness.append(2)
     assert harness.now - started_ms == 1000
-    # The records that are in stay in, and room makes it work again.
+    # Records appended before are kept, and appending works again once memory is free.
     harness.finish(harness.drain(1)[0])
     harness.append(2)
 
@@ -595,7 +595,7 @@ def test_what_goes_in_comes_out_per_partition_in_order(steps: list[tuple[int, by
 
 
 def test_thread_that_waits_for_memory_has_the_sender_make_room() -> None:
-    # Else it would wait until the sender wakes by itself, which lingers.
+    # Without a wakeup the thread would wait until linger_ms has elapsed.
     harness = Harness(linger_ms=1e9, buffer_memory=2048)
     harness.accumulator.pool.allocate(2048, 0)
     with pytest.raises(KafkaTimeoutError):
@@ -603,11 +603,11 @@ def test_thread_that_waits_for_memory_has_the_sender_make_room() -> None:
     assert harness.wakeups == 1
 
 
-# ---- Interrupted -----------------------------------------------------------------------------------------
+# ---- Interrupts ------------------------------------------------------------------------------------------
 
 
 def test_interrupted_wakeup_is_made_up_for() -> None:
-    """A Ctrl-C that comes before the system call does not leave the sender asleep for ever."""
+    """A Ctrl-C before the system call of the wakeup must not leave the sender asleep."""
     harness = Harness(linger_ms=0.0)
     interrupts = [KeyboardInterrupt()]
     woken: list[None] = []

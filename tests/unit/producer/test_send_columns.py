@@ -1,4 +1,4 @@
-"""Whole columns into the accumulator: which rows go where, in which order, and what becomes of each."""
+"""Appending whole columns to the accumulator: the partition, order and outcome of each row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def append(
 
 
 def drain_all(harness: AccumulatorHarness) -> dict[int, list[bytes | None]]:
-    """Partition → values, in the order in which they are sent."""
+    """Return the values of each partition in the order in which they are sent."""
     found: dict[int, list[bytes | None]] = {}
     harness.accumulator.begin_flush()
     while batches := harness.drain():
@@ -49,7 +49,7 @@ def drain_all(harness: AccumulatorHarness) -> dict[int, list[bytes | None]]:
     return found
 
 
-# ---- Where rows go ---------------------------------------------------------------------------------------
+# ---- Partitions of rows ----------------------------------------------------------------------------------
 
 
 def test_rows_of_one_partition_keep_their_order_over_many_batches() -> None:
@@ -133,7 +133,7 @@ def test_null_and_keyed_rows_of_a_single_partition_keep_their_common_order() -> 
     assert drain_all(harness) == {0: ROWS}
 
 
-# ---- What is written -------------------------------------------------------------------------------------
+# ---- Written records -------------------------------------------------------------------------------------
 
 
 def test_keys_headers_timestamps_and_nulls_are_all_written() -> None:
@@ -194,7 +194,7 @@ HEADERS = [("name", b"value"), ("none", None)]
 @pytest.mark.parametrize(
     ("key", "value", "headers", "by_java"),
     [
-        # 61 for the batch and 21 for the record, then sizes and contents: AbstractRecords of Kafka 4.3.
+        # 61 bytes for the batch, 21 for the record, then sizes and contents (AbstractRecords of Kafka 4.3).
         (None, b"v" * 1000, [], 61 + 21 + 1 + 2 + 1000 + 1),
         (b"", None, [], 61 + 21 + 1 + 1 + 1),
         (b"k" * 63, b"v" * 64, [], 61 + 21 + 1 + 63 + 2 + 64 + 1),
@@ -324,7 +324,7 @@ def test_closed_accumulator_takes_no_rows() -> None:
         append(harness, ROWS)
 
 
-# ---- What becomes of them --------------------------------------------------------------------------------
+# ---- Outcomes --------------------------------------------------------------------------------------------
 
 
 def test_offsets_come_by_row_whatever_their_batches_and_partitions() -> None:

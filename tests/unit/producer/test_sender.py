@@ -1,4 +1,4 @@
-"""Sender, turn by turn: what goes out when, what comes back, on a virtual clock and a client by hand."""
+"""Sender, turn by turn on a virtual clock with a scripted client: requests, retries, expiry and close."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_sender_waits_for_an_answer_where_no_further_request_may_go() -> None:
         harness.send(value)
     harness.run(2)
     assert len(harness.client.sent) == 2
-    # The first was sent with room left behind it, the second without.
+    # Another request could be in flight after the first one, but not after the second.
     assert harness.client.polls[0] == 0
     assert harness.client.polls[1] > 1000
     woken = harness.client.wakeups
@@ -277,7 +277,7 @@ def test_several_requests_go_on_the_way_where_order_is_not_asked_for() -> None:
     ]
     harness.client.respond()
     harness.run(2)
-    # What waited meanwhile has become one batch.
+    # The records that waited are now in one batch.
     assert harness.contents() == {0: [b"3", b"4"]}
 
 
@@ -351,7 +351,7 @@ def test_retry_ends_at_the_delivery_timeout() -> None:
     harness.run()
     harness.clock.advance(1000)
     harness.client.respond(NOT_ENOUGH_REPLICAS)
-    # The answer comes before the turn that would expire the batch.
+    # The response arrives before the turn that would expire the batch.
     harness.client.poll(0, harness.clock.monotonic_ms())
     assert outcome(future) is errors.NotEnoughReplicasError
     assert harness.free == BUFFER_MEMORY
@@ -478,7 +478,7 @@ def test_metrics_are_told_what_became_of_the_records() -> None:
     ]  # fmt: skip
 
 
-# ---- What a flush may rely on -----------------------------------------------------------------------------
+# ---- Flush ------------------------------------------------------------------------------------------------
 
 
 def test_flush_that_begins_while_callbacks_run_waits_for_them() -> None:

@@ -1,4 +1,4 @@
-"""What a Sender makes of records that fail: split or not, in the log or not, none without an outcome."""
+"""How a Sender handles failed records: splitting, possibly persisted records, and unexpected errors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_records_own_error_reaches_its_own_future() -> None:
     assert not any(possibly_persisted(future) for future in futures)
 
 
-# ---- Persisted or not ------------------------------------------------------------------------------------
+# ---- Possibly persisted records --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,11 +228,11 @@ def test_answer_for_a_partition_that_was_not_sent_is_passed_over() -> None:
     assert outcome(future) is UnknownError
 
 
-# ---- Bugs of ours and of libraries: no future without an outcome ------------------------------------------
+# ---- Unexpected errors: every future gets an outcome ------------------------------------------------------
 
 
 def test_batch_that_cannot_be_compressed_fails_and_its_memory_is_free() -> None:
-    # There is no such level; found out by the first batch only.
+    # gzip has no level 42, which is noticed only when the first batch is compressed.
     harness = Harness(compression=Compression.GZIP, compression_level=42)
     futures = [harness.send(partition=0), harness.send(partition=2)]
     harness.run()

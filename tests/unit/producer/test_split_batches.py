@@ -1,4 +1,4 @@
-"""Batches that a broker finds too large, split by the RecordAccumulator, on a virtual clock."""
+"""Splitting of batches that a broker rejects as too large, on a virtual clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that the caller did not see the end of: time ran out, or Ctrl-C came. The same call takes them up."""
+"""Calls that timed out or were interrupted by Ctrl-C: repeating the same call resumes them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_end_that_ended_behind_the_callers_back_is_still_the_same_call() -> N
 
 
 class InterruptedClock(VirtualClock):
-    """Ctrl-C comes in the first wait."""
+    """A clock whose first wait raises KeyboardInterrupt."""
 
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
         self.wait_for = super().wait_for  # type: ignore[method-assign]

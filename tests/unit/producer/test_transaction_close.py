@@ -1,4 +1,7 @@
-"""What a close does with a transaction: one that is open is aborted, one that ends goes on, for a while."""
+"""Closing a producer in a transaction.
+
+An open transaction is aborted. One that is being committed or aborted is completed, for a limited time.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def test_a_close_does_not_sleep_once_a_transaction_without_records_is_aborted(ve
     harness.sender.begin_close(harness.clock.monotonic_ms())
     while harness.sender.has_work:
         harness.run()
-    # Nobody answers anything that would end a longer wait.
+    # There is no response left that would end a longer wait.
     assert harness.client.polls[-1] == 0
 
 

@@ -1,6 +1,6 @@
-"""What each error of each answer means: tried again, elsewhere, the transaction's end, or the producer's.
+"""Each error of each transactional response: retriable, abortable, fatal, or a new coordinator look-up.
 
-The tables are read off Apache Kafka 4.3.1's handlers (``TransactionManager$*Handler.handleResponse``); the
+The tables follow the handlers of Apache Kafka 4.3.1 (``TransactionManager$*Handler.handleResponse``). The
 cases are those of its ``TransactionManagerTest``.
 """
 
@@ -39,7 +39,7 @@ ILLEGAL_GENERATION, UNKNOWN_MEMBER, TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED =
 UNSUPPORTED_FORMAT, STALE_EPOCH, INVALID_STATE, INVALID_MAPPING, INVALID_TIMEOUT = 43, 47, 48, 49, 50
 CONCURRENT, ID_DENIED, NOT_ATTEMPTED, UNKNOWN_PRODUCER, FENCED_INSTANCE, FENCED = 51, 53, 55, 59, 82, 90
 ABORTABLE = 120
-#: One that no handler knows.
+#: An error code that no handler treats specially.
 OTHER = 74 + 18
 
 Prepared = tuple[TransactionHarness, TransactionalRequestResult]
@@ -69,7 +69,7 @@ def add_partitions(version: int) -> Prepared:
     harness.begin()
     harness.send(partition=0)
     harness.send(partition=1)
-    return harness, TransactionalRequestResult("nobody's", harness.clock)
+    return harness, TransactionalRequestResult("unused", harness.clock)
 
 
 def add_offsets(version: int) -> Prepared:
@@ -104,7 +104,7 @@ def abort(version: int) -> Prepared:
     return harness, harness.manager.begin_abort()
 
 
-#: Preparation, the request that comes then, and what the errors of its answer mean.
+#: The preparation, the request that follows, and the meaning of each error in its response.
 CASES: list[tuple[Callable[[int], Prepared], type, dict[str, list[int]]]] = [
     (find_transaction, FindCoordinatorRequest, {
         "retry": [NOT_AVAILABLE, LOADING, NOT_COORDINATOR], "fatal": [ID_DENIED, OTHER],
@@ -153,7 +153,7 @@ CASES: list[tuple[Callable[[int], Prepared], type, dict[str, list[int]]]] = [
 
 
 class Case(NamedTuple):
-    """An error in the answer to the request that comes after a preparation."""
+    """An error in the response to the request that follows a preparation."""
 
     version: int
     prepare: Callable[[int], Prepared]
@@ -182,12 +182,12 @@ def cases(meaning: str) -> pytest.MarkDecorator:
 
 def commit_by_an_unknown_producer(version: int) -> TransactionHarness:
     harness, committed = Case(version, commit, EndTxnRequest, UNKNOWN_PRODUCER).answered()
-    hears(committed, errors.UnknownProducerIdError)
+    raises_error(committed, errors.UnknownProducerIdError)
     return harness
 
 
-def hears(result: TransactionalRequestResult, error_class: type[KafkaError]) -> None:
-    if result.operation != "nobody's":
+def raises_error(result: TransactionalRequestResult, error_class: type[KafkaError]) -> None:
+    if result.operation != "unused":
         with pytest.raises(error_class):
             result.wait(0)
 
@@ -230,7 +230,7 @@ def test_a_coordinator_that_has_moved_is_looked_up_and_asked_again(case: Case) -
 def test_a_producer_that_was_fenced_learns_so_whatever_the_broker_calls_it(case: Case) -> None:
     harness, result = case.answered()
     assert harness.state is State.FATAL_ERROR
-    hears(result, ProducerFencedError)
+    raises_error(result, ProducerFencedError)
     with pytest.raises(ProducerFencedError, match="another producer with transactional_id='pay' has started"):
         harness.send()
 
@@ -240,7 +240,7 @@ def test_a_producer_that_was_fenced_learns_so_whatever_the_broker_calls_it(case:
 def test_a_fatal_error_ends_the_producer(case: Case) -> None:
     harness, result = case.answered()
     assert harness.state is State.FATAL_ERROR
-    hears(result, for_code(case.code))
+    raises_error(result, for_code(case.code))
     harness.expect_nothing()
     for call in (harness.send, harness.manager.begin_abort, harness.manager.begin_transaction):
         with pytest.raises(for_code(case.code)):
@@ -253,7 +253,7 @@ def test_a_fatal_error_ends_the_producer(case: Case) -> None:
 def test_an_abortable_error_ends_the_transaction_and_the_next_one_goes(case: Case) -> None:
     harness, result = case.answered()
     assert harness.state is State.ABORTABLE_ERROR
-    hears(result, for_code(case.code))
+    raises_error(result, for_code(case.code))
     for call in (harness.send, harness.send_offsets, harness.manager.begin_commit):
         with pytest.raises(for_code(case.code), match="abort_transaction"):
             call()
@@ -269,7 +269,7 @@ def test_an_abortable_error_ends_the_transaction_and_the_next_one_goes(case: Cas
 @cases("again")
 def test_missing_rights_may_be_granted_and_the_call_made_again(case: Case) -> None:
     harness, result = case.answered()
-    hears(result, for_code(case.code))
+    raises_error(result, for_code(case.code))
     assert harness.state is State.UNINITIALIZED
     harness.initialize()
     harness.begin()
@@ -279,7 +279,7 @@ def test_missing_rights_may_be_granted_and_the_call_made_again(case: Case) -> No
 @cases("left")
 def test_a_group_that_has_gone_on_refuses_the_offsets(case: Case) -> None:
     harness, result = case.answered()
-    hears(result, CommitFailedError)
+    raises_error(result, CommitFailedError)
     assert harness.state is State.ABORTABLE_ERROR
     assert isinstance(result.error, CommitFailedError)
     assert isinstance(result.error.__cause__, for_code(case.code))
@@ -294,10 +294,10 @@ def test_an_authentication_that_failed_is_fatal(prepare: Callable[[int], Prepare
     harness.client.answer(disconnected=True, authentication_error=refused)
     harness.run(2)
     assert harness.state is State.FATAL_ERROR
-    hears(result, errors.SaslAuthenticationFailedError)
+    raises_error(result, errors.SaslAuthenticationFailedError)
 
 
-# ---- Of partitions -----------------------------------------------------------------------------------------
+# ---- Partition errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour(
@@ -382,7 +382,7 @@ def test_offsets_of_which_some_are_refused_for_now_are_sent_again() -> None:
     result.wait(0)
 
 
-# ---- Epochs after errors -----------------------------------------------------------------------------------
+# ---- Epoch bumps after errors ------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour(
@@ -439,7 +439,7 @@ def test_a_next_epoch_that_is_refused_is_heard_by_who_aborts() -> None:
     harness.answer()
     harness.expect(InitProducerIdRequest)
     harness.answer(FENCED)
-    hears(result, ProducerFencedError)
+    raises_error(result, ProducerFencedError)
     assert harness.state is State.FATAL_ERROR
 
 
@@ -461,7 +461,7 @@ def test_a_commit_fails_with_a_partition_that_is_just_being_refused() -> None:
     result = harness.manager.begin_commit()
     harness.answer({TP0: 0, TP1: TOPIC_DENIED})
     harness.run(2)
-    hears(result, errors.TopicAuthorizationFailedError)
+    raises_error(result, errors.TopicAuthorizationFailedError)
     assert harness.state is State.ABORTABLE_ERROR
 
 
@@ -470,7 +470,7 @@ def test_a_failed_initialization_is_aborted_and_made_again(code: int) -> None:
     harness, result = initialization(2)
     harness.expect(InitProducerIdRequest)
     harness.answer(code)
-    hears(result, for_code(code))
+    raises_error(result, for_code(code))
     result = harness.manager.begin_abort()
     harness.run(2)
     result.wait(0)
@@ -486,7 +486,7 @@ def test_a_request_that_the_broker_does_not_know_is_fatal(prepare: Callable[[int
     harness.client.answer(version_mismatch=errors.UnsupportedVersionError("needed is one from 3 to 4"))
     harness.run(2)
     assert harness.state is State.FATAL_ERROR
-    hears(result, errors.UnsupportedVersionError)
+    raises_error(result, errors.UnsupportedVersionError)
     is_about_transactions = prepare in (find_transaction, find_group, initialization)
     assert isinstance(harness.manager.error, errors.UnsupportedVersionError)
     assert ("supports transactions" in str(harness.manager.error)) is is_about_transactions
@@ -501,7 +501,7 @@ def test_epochs_are_known_to_be_had_also_while_the_coordinator_is_away() -> None
     assert harness.state is State.ABORTABLE_ERROR
 
 
-# ---- Answers that do not fit the question ------------------------------------------------------------------
+# ---- Responses that do not match the request ---------------------------------------------------------------
 
 
 def answer_with(harness: TransactionHarness, change: Callable[[Any], None]) -> None:

@@ -1,7 +1,7 @@
-"""A transaction from its beginning to its end: what is asked of whom, when, in which order.
+"""Transactions from begin to end: which requests are sent, to which broker, and in which order.
 
-The cases of Apache Kafka's ``TransactionManagerTest`` in which all goes well, or is only slow; its errors are
-in ``test_transaction_errors.py``, what becomes of records in ``test_transaction_records.py``.
+The cases are those of Apache Kafka's ``TransactionManagerTest`` without errors. Errors are covered by
+``test_transaction_errors.py``, and outcomes of records by ``test_transaction_records.py``.
 """
 
 from __future__ import annotations

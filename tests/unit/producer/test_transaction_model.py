@@ -1,5 +1,7 @@
-"""The transactional producer against a coordinator by Kafka's rules: whatever is cut, refused, lost or late,
-a transaction is seen whole or not at all, as its caller was told, and the producer always goes on.
+"""The transactional producer against a model coordinator that follows Kafka's rules.
+
+Despite lost connections, errors and delays, each transaction is visible completely or not at all, as
+reported to the application. The producer can always continue.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ stories = st.lists(actions, min_size=30, max_size=200)
 
 
 @dataclass
-class Told:
-    """A transaction as its user knows it."""
+class UserTransaction:
+    """A transaction as the application knows it."""
 
     sent: list[tuple[int, bytes, FutureRecordMetadata]] = field(default_factory=list)
     offset: int | None = None
@@ -67,28 +69,28 @@ class Told:
 
 
 class World:
-    """A producer and its user, brokers, and what the user was told."""
+    """A producer with its application, brokers, and the outcomes reported to the application."""
 
     def __init__(self, version: int) -> None:
         self.harness = TransactionHarness(version, delivery_timeout_ms=DELIVERY_TIMEOUT_MS)
         self.brokers = TransactionalBrokers(self.harness.client, version)
-        self.told: list[Told] = []
+        self.transactions: list[UserTransaction] = []
         self.waiting: tuple[str, TransactionalRequestResult] | None = None
-        #: What the user's program would do next.
+        #: The state of the application's program.
         self.phase = "new"
         self.numbers = count()
 
-    # ---- The user --------------------------------------------------------------------------------------
+    # ---- The application -------------------------------------------------------------------------------
 
     def user(self, wish: str) -> None:
-        """One step of a program that aborts after any error."""
+        """Run one step of a program that aborts after any error."""
         if self.waiting is not None:
             self._look()
         elif self.phase == "new":
             self.waiting = ("init", self.harness.manager.init_transactions())
         elif self.phase == "ready":
             self.harness.manager.begin_transaction()
-            self.told.append(Told())
+            self.transactions.append(UserTransaction())
             self.phase = "open"
         elif self.phase == "failed":
             self.waiting = ("abort", self.harness.manager.begin_abort())
@@ -104,10 +106,10 @@ class World:
                 number = next(self.numbers)
                 value = b"%d" % number
                 future = self.harness.send(value, number % len(PARTITIONS))
-                self.told[-1].sent.append((number % len(PARTITIONS), value, future))
+                self.transactions[-1].sent.append((number % len(PARTITIONS), value, future))
             case "offsets":
-                self.told[-1].offset = next(self.numbers)
-                self.waiting = ("offsets", self.harness.send_offsets(self.told[-1].offset))
+                self.transactions[-1].offset = next(self.numbers)
+                self.waiting = ("offsets", self.harness.send_offsets(self.transactions[-1].offset))
             case "commit":
                 self.waiting = ("commit", self.harness.manager.begin_commit())
             case "abort":
@@ -122,12 +124,12 @@ class World:
         try:
             result.wait(0)
         except KafkaError:
-            # Only these may fail: nothing here is fatal, and an abort always succeeds in the end.
+            # Only these calls may fail: no error here is fatal, and an abort always succeeds eventually.
             assert call in ("offsets", "commit")
             self.phase = "failed"
             return
         if call in ("commit", "abort"):
-            self.told[-1].is_commit = call == "commit"
+            self.transactions[-1].is_commit = call == "commit"
         if call != "offsets":
             self.phase = "ready"
 
@@ -159,7 +161,7 @@ class World:
         assert self.harness.state is not State.FATAL_ERROR, self.harness.manager.error
 
     def settle(self) -> None:
-        """From now on all goes well, until the user has ended what he had begun."""
+        """Run without faults until the application has ended its transaction."""
         for _ in range(1000):
             if self.waiting is not None or self.phase not in ("ready", "new"):
                 self.user("commit")
@@ -174,9 +176,9 @@ class World:
                 continue
             if self.phase == "ready" and self.waiting is None and not self.harness.sender.has_work:
                 break
-            # Nobody will wake it: what it waits for is at most a back-off.
+            # No event can wake the sender: it waits for a back-off or a delivery timeout at most.
             wait_ms = self.harness.client.polls[-1]
-            assert wait_ms <= DELIVERY_TIMEOUT_MS, f"{self.phase}: it waits for ever"
+            assert wait_ms <= DELIVERY_TIMEOUT_MS, f"{self.phase}: the sender waits forever"
             self.harness.clock.advance(wait_ms)
         assert self.phase == "ready"
         assert self.harness.state is State.READY
@@ -187,22 +189,26 @@ class World:
         for partition in PARTITIONS:
             expected = [
                 value
-                for told in self.told
-                if told.is_commit
-                for place, value, _ in told.sent
+                for transaction in self.transactions
+                if transaction.is_commit
+                for place, value, _ in transaction.sent
                 if place == partition
             ]
             assert self.brokers.read_committed(partition) == expected
-        offsets = [told.offset for told in self.told if told.is_commit and told.offset is not None]
+        offsets = [
+            transaction.offset
+            for transaction in self.transactions
+            if transaction.is_commit and transaction.offset is not None
+        ]
         assert self.brokers.committed_offsets == ({0: offsets[-1]} if offsets else {})
-        for told in self.told:
-            for partition, value, future in told.sent:
+        for transaction in self.transactions:
+            for partition, value, future in transaction.sent:
                 error = future.exception
                 assert future.is_done
                 if error is None:
                     assert value in self.brokers.logs[partition]
                     continue
-                assert not told.is_commit, "what is committed has not failed"
+                assert not transaction.is_commit, "a committed transaction must not contain a failed record"
                 assert isinstance(error, KafkaError)
                 if not error.possibly_persisted:
                     assert value not in self.brokers.logs[partition]
@@ -212,11 +218,11 @@ def run(world: World, story: list[tuple[str, *tuple[object, ...]]]) -> None:
     for action in story:
         world.do(action)
     world.settle()
-    # Whatever has been, the producer goes on.
+    # The producer must be able to commit again after any faults.
     for wish in ("begin", "send", "send", "send", "offsets"):
         world.user(wish)
     world.settle()
-    assert world.told[-1].is_commit
+    assert world.transactions[-1].is_commit
     world.check()
 
 
@@ -243,16 +249,16 @@ def test_a_transaction_is_seen_whole_or_not_at_all_as_its_caller_was_told(
     assert [record.getMessage() for record in errors] == []
 
 
-# ---- The judge judged --------------------------------------------------------------------------------------
+# ---- Planted faults ----------------------------------------------------------------------------------------
 
 
 def end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A transaction ends though records of it are on their way."""
+    """End a transaction although some of its records are in flight."""
     monkeypatch.setattr(TransactionManager, "_has_open_batches", False)
 
 
 def commit_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who aborts commits."""
+    """Commit the transaction when the application aborts it."""
     plain = EndTxn.__init__
 
     def init(self: EndTxn, manager: Any, result: Any, *, is_commit: bool) -> None:
@@ -262,14 +268,14 @@ def commit_always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def keep_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next transaction has the epoch of the last."""
+    """Keep the epoch of the last transaction for the next one."""
     monkeypatch.setattr(
         TransactionManager, "ended", lambda self, end, *given: self._complete_transaction(end)
     )
 
 
 def forget_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offsets count as sent whatever was answered."""
+    """Treat offsets as committed whatever the response is."""
     monkeypatch.setattr(TxnOffsetCommit, "handle", lambda self, message: self.result.done())
 
 
@@ -289,11 +295,11 @@ def test_a_planted_fault_is_seen(
             run(World(2), story_of(seed))
         except AssertionError:
             return
-    pytest.fail("nothing was seen to be wrong")
+    pytest.fail("no story revealed the planted fault")
 
 
 def story_of(seed: int) -> list[tuple[str, *tuple[object, ...]]]:
-    """One of length and ingredients as chance has it."""
+    """Return a random story: a list of actions determined by ``seed``."""
     chance = random.Random(seed)
     wishes = ["send", "send", "send", "offsets", "commit", "abort"]
     codes = [OK, NOT_LEADER, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, TOPIC_DENIED, TOO_LARGE]

@@ -1,6 +1,6 @@
-"""What becomes of records in a transaction, and of the transaction when one of them fails.
+"""Records in a transaction: their outcomes, and the effect of a failed record on the transaction.
 
-The cases of Apache Kafka's ``TransactionManagerTest`` that concern batches.
+The cases are those of Apache Kafka's ``TransactionManagerTest`` that concern batches.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ OUT_OF_ORDER, STALE_EPOCH, INVALID_STATE, INVALID_MAPPING, UNKNOWN_PRODUCER, FEN
 
 
 def written(version: int, **changes: object) -> TransactionHarness:
-    """A transaction with one record that the broker has."""
+    """Return a harness with an open transaction in which the broker has written one record."""
     harness = TransactionHarness(version, **changes)  # type: ignore[arg-type]
     harness.begin()
     harness.send(b"first")
-    # Whatever it lingers.
+    # Send the record without waiting for linger_ms.
     harness.accumulator.begin_flush()
     harness.serve()
     harness.acknowledge()
@@ -39,7 +39,7 @@ def written(version: int, **changes: object) -> TransactionHarness:
 
 
 def refused(version: int, code: int) -> TransactionHarness:
-    """A transaction of which the broker has refused a record."""
+    """Return a harness with a transaction in which the broker has rejected a record."""
     harness = written(version)
     harness.send(b"refused")
     harness.run()
@@ -231,7 +231,7 @@ def test_a_failure_outside_of_a_transaction_fails_none() -> None:
     harness.begin()
 
 
-# ---- Sequences ---------------------------------------------------------------------------------------------
+# ---- Sequence numbers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour(
@@ -428,7 +428,7 @@ def test_an_abort_does_not_wait_for_the_coordinator_of_a_group(version: int, ans
         harness.answer(answered)
     result = harness.manager.begin_abort()
     *before, ended = harness.serve(within_ms=200)
-    # A lookup that is on its way is let come.
+    # A look-up in flight is completed first.
     assert all(isinstance(question, FindCoordinatorRequest) for question in before)
     assert isinstance(ended, EndTxnRequest)
     assert not ended.committed
@@ -462,7 +462,7 @@ def test_a_fatal_error_fails_what_waits_and_gives_the_memory_back(version: int) 
     assert harness.free == BUFFER_MEMORY
 
 
-# ---- Coming in ---------------------------------------------------------------------------------------------
+# ---- Adding records to a transaction -----------------------------------------------------------------------
 
 
 @pytest.mark.behaviour(
@@ -545,7 +545,7 @@ def test_rows_that_find_the_transaction_failed_in_their_middle_are_told_apart() 
 
 
 class Tripwire:
-    """Lets the transaction fail at the n-th look for admission."""
+    """A transaction manager that fails the transaction at the n-th record that asks to be admitted."""
 
     def __init__(self, harness: TransactionHarness, after: int) -> None:
         self._harness = harness
@@ -569,13 +569,16 @@ def test_a_record_that_comes_too_late_for_its_transaction_does_not_hold_up_the_e
     harness.accumulator.records.transactions = ender
     with pytest.raises(IllegalStateError, match="commit_transaction"):
         harness.send(b"late")
-    # The sender had seen a batch to wait for, and was to sleep until somebody tells it of another.
+    # The sender saw an open batch and sleeps until it is woken. The rejected record must wake it.
     assert harness.client.wakeups > ender.wakeups
     harness.expect(EndTxnRequest)
 
 
 class Ender:
-    """Has the transaction committed, and the sender seen that, just when a batch is made but not admitted."""
+    """A transaction manager that commits between the creation of a batch and its admission.
+
+    The sender has noticed the commit by then.
+    """
 
     wakeups = -1
 

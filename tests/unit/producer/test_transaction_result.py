@@ -1,4 +1,4 @@
-"""Waiting for a step of a transaction: once, twice, in time or not."""
+"""Waiting for the result of a transactional step: once, repeatedly, and with a timeout."""
 
 from __future__ import annotations
 

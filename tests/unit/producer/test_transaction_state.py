@@ -1,4 +1,4 @@
-"""The table of states of Apache Kafka 4.3's TransactionManager, and what a call outside of it is told."""
+"""Transaction states, as in Apache Kafka 4.3's TransactionManager, and errors of calls in the wrong state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from kafkacore.errors import IllegalStateError, KafkaError, ProducerFencedError, UnknownProducerIdError
 from kafkacore.producer.transaction_state import REACHED_FROM, State, TransactionState
 
-#: Read off Apache Kafka 4.3.1 (``TransactionManager$State.isTransitionValid``), by the letters below.
+#: Letters for the states. The table is from Kafka 4.3.1 (``TransactionManager$State.isTransitionValid``).
 LETTERS = dict(zip("UIRTCAEF", State, strict=True))
 JAVA = {"U": "RE", "I": "UCA", "R": "ICA", "T": "R", "C": "T", "A": "TE", "E": "TCEI", "F": "UIRTCAEF"}
 

@@ -1,4 +1,4 @@
-"""What is passed to ``send_offsets_to_transaction``: ours, kafka-python's, and what cannot be."""
+"""Arguments of ``send_offsets_to_transaction``: our forms, kafka-python's, and invalid ones."""
 
 from __future__ import annotations
 
