@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 
-#: A test in tests/unit waits for nothing, and takes as long as the machine is slow: this ends one that hangs.
+#: Limit that stops a hanging unit test. Unit tests do not wait, but a slow machine may take long.
 UNIT_LIMIT_S = 900.0
 
-# A machine that is busy with something else makes no example wrong.
+# No deadline: a slow example on a busy machine is not a failure.
 settings.register_profile("kafkacore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kafkacore")
 
-# What a shell starts in the background ignores Ctrl-C, by nohup SIGHUP, and so would all that tests start.
+# A background process of a shell ignores SIGINT, one under nohup SIGHUP. Processes started by tests would
+# inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -40,10 +41,10 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 @pytest.fixture(scope="session")
 def apache_kafka() -> Iterator[ApacheKafka]:
-    """Apache Kafka 4.3.1 in a process of its own, one for the whole run; choose topic names of your own.
+    """Start Apache Kafka 4.3.1 in its own process, shared by the whole run; use unique topic names.
 
-    Fails, with what Maven, Java or the broker said, where it cannot be started: a run that has not met
-    Apache Kafka has not been judged.
+    Fail with the message of Maven, Java or the broker if it cannot be started. A run without Apache Kafka does
+    not show compatibility.
     """
     with started_in_scratch_folder() as kafka:
         yield kafka
@@ -51,14 +52,14 @@ def apache_kafka() -> Iterator[ApacheKafka]:
 
 @pytest.fixture(scope="session")
 def secure_kafka() -> Iterator[SecureKafka]:
-    """Apache Kafka with TLS, SASL and ACLs, one for the whole run: see ``peers/secure_kafka.py``."""
+    """Start Apache Kafka with TLS, SASL and ACLs for the whole run (see ``peers/secure_kafka.py``)."""
     with started_secure_kafka() as kafka:
         yield kafka
 
 
 @pytest.fixture(scope="session")
 def secure_broker() -> Iterator[SecureBroker]:
-    """Our broker with the same listeners, one for the whole run: see ``peers/secure_broker.py``."""
+    """Start our broker with the same listeners for the whole run (see ``peers/secure_broker.py``)."""
     from peers.secure_broker import started_secure_broker
 
     with started_secure_broker() as broker:
@@ -67,8 +68,10 @@ def secure_broker() -> Iterator[SecureBroker]:
 
 @pytest.fixture(scope="session")
 def our_broker() -> Iterator[EmbeddedBroker]:
-    """Our broker in a process of its own, one for the whole run, that keeps records of any age and has groups
-    begin at once. A commit waits for the disk of a busy machine, which may take longer than Kafka's 5 s.
+    """Start our broker in its own process for the whole run.
+
+    It keeps records of any age, and groups rebalance without an initial delay. A commit may wait for the disk
+    of a busy machine longer than Kafka's 5 s.
     """
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -79,7 +82,7 @@ def our_broker() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture(scope="session")
 def our_groups() -> Iterator[EmbeddedBroker]:
-    """Our broker with the settings of groups that the fixture ``apache_kafka`` has: nobody waits for more."""
+    """Start our broker with the group settings of the fixture ``apache_kafka``, to keep waits short."""
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
     settings = {"group_min_session_timeout_ms": 500, "offsets_commit_timeout_ms": 60_000}
@@ -89,27 +92,28 @@ def our_groups() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture(scope="session")
 def java_peer() -> Iterator[JavaPeer]:
-    """Kafka's Java clients in one JVM for the whole run."""
+    """Start Kafka's Java clients in one JVM for the whole run."""
     with started_java_peer() as peer:
         yield peer
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One Spark session for the tests of the source and of the commands, which take an active one as it is:
-    starting one takes longer than any of them.
+    """Start one Spark session for the tests of the source and of the commands.
+
+    Commands use an active session as it is. Starting a session takes longer than any of these tests.
     """
     from kafkacore.security.references import ALLOWED_PATHS
     from kafkacore.spark.session import spark_session
 
     folder = tmp_path_factory.mktemp("spark")
     (folder / "events").mkdir()
-    # What Spark writes down of its queries: no secret may be in it (spark/test_secrets.py).
+    # The event log of queries must not contain a secret (spark/test_secrets.py).
     configs = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}/events"}
     configs["spark.eventLog.compress"] = "false"
     configs |= stuck_spark.TRACES
     with pytest.MonkeyPatch.context() as patch:
-        # The planner and the workers inherit the environment that Spark is started with.
+        # The planner and the workers inherit this process's environment when Spark starts.
         patch.setenv(ALLOWED_PATHS, str(tmp_path_factory.getbasetemp()))
         with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
             yield session
@@ -119,7 +123,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test whose time is up says what Spark and Apache Kafka did, and leaves the next ones a session."""
+    """Report the state of Spark and Apache Kafka when a test times out, and free the Spark session."""
     report = yield
     missing_tools.leave_out(item, call, report)
     gateway = stuck_spark.running_gateway()
@@ -130,7 +134,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say at the end which tools are missing, and how to get them."""
+    """Report at the end which tools are missing, and how to install them."""
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ())]
     if lines := missing_tools.summary(reasons):
         terminalreporter.section("tests left out, because tools are missing")
@@ -140,16 +144,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> RoomScheduling:
-    """How pytest-xdist divides the tests: see ``workers.py``."""
+    """Return the scheduler that distributes tests to pytest-xdist workers (see ``workers.py``)."""
     from workers import RoomScheduling
 
     return RoomScheduling(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is in tests/system/integration, which needs Java and Apache Kafka's jars; set time limits.
+    """Mark the tests of tests/system/integration, which need Java and Kafka's jars, and set time limits.
 
-    The limits of tests grow with ``KAFKACORE_TEST_BUDGET``.
+    The time limits are scaled by ``KAFKACORE_TEST_BUDGET``.
     """
     for item in items:
         if "integration" in item.path.parts:

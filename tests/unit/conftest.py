@@ -1,4 +1,4 @@
-"""No unit test reads the machine's clock: it passes a VirtualClock, or a BlockingClock where threads wait."""
+"""Fail unit tests that read the machine's clock: they use a VirtualClock, or a BlockingClock for threads."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 from kafkacore.clock import Clock
 
-#: The clock's own tests.
+#: Modules that test the clock itself.
 MAY_READ = {"test_clock"}
 
 
 def guarded(name: str, read_by: list[str]) -> Callable[..., Any]:
-    """Return the method ``name`` of the machine's clock, refused to the thread of the tests.
+    """Return a version of the clock's method ``name`` that fails in the test thread.
 
-    Threads that a session's fixtures have started in the same process may read it.
+    Threads of session fixtures in the same process may call it.
     """
     method = getattr(Clock, name)
 
@@ -32,11 +32,11 @@ def guarded(name: str, read_by: list[str]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def no_real_clock(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that reads the machine's clock, also by an object that has it by default."""
+    """Fail a test that reads the machine's clock, directly or through an object's default clock."""
     read_by: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         if request.module.__name__.rpartition(".")[2] not in MAY_READ:
             for name in ("monotonic_ms", "wall_ms", "sleep_ms"):
                 patch.setattr(Clock, name, guarded(name, read_by))
         yield
-    assert not read_by, "a test of this module reads the machine's clock, and the error was caught"
+    assert not read_by, "a test of this module read the machine's clock and caught the error"

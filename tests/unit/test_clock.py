@@ -1,4 +1,4 @@
-"""The machine's clock and the virtual one, which stands in for it wherever a test needs time to pass."""
+"""The machine's clock, and the virtual clock that replaces it in tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_wall_reading_is_whole_milliseconds_since_the_epoch() -> None:
 
 
 class Waited(threading.Condition):
-    """A condition that notes how long it was to wait each time, and does not."""
+    """A condition that records the timeout of each wait and returns at once."""
 
     def __init__(self) -> None:
         super().__init__(threading.RLock())
@@ -144,13 +144,15 @@ def test_virtual_wait_takes_no_time_when_it_is_true_and_all_of_it_when_it_is_not
     assert clock.monotonic_ms() == 0.0
     assert clock.wait_for(condition, lambda: False, 1000) is False
     assert clock.monotonic_ms() == 1000.0
-    assert clock.wait_for(condition, lambda: clock.monotonic_ms() >= 2000, 1000) is True, "true by then"
+    assert clock.wait_for(condition, lambda: clock.monotonic_ms() >= 2000, 1000) is True, (
+        "the predicate must be true at the end"
+    )
     assert clock.wait_for(condition, lambda: False, None) is False
     assert clock.monotonic_ms() == 2000.0
 
 
 def test_interrupted_wait_holds_the_lock_again() -> None:
-    """A signal's handler may raise when the lock has just been given up; the caller still has to own it."""
+    """A signal handler may raise just after the lock was released; the caller must own it again."""
     condition = threading.Condition(threading.RLock())
     give_up = condition._release_save  # type: ignore[attr-defined]
 

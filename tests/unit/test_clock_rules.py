@@ -1,7 +1,7 @@
-"""No unit test sleeps, or waits for another thread with a limit of its own: the limit is ``BUDGET_S``.
+"""Unit tests never sleep, and wait for other threads only with the limit ``BUDGET_S``.
 
-None makes a clock of the machine's time either. ruff refuses what a name alone shows (``banned-api`` in
-pyproject.toml), and ``conftest.py`` refuses a reading of the clock that an object has by default.
+They create no clock of the machine's time either. ruff finds what names alone reveal (``banned-api`` in
+pyproject.toml), and ``conftest.py`` detects readings of a default clock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 UNIT = Path(__file__).resolve().parent
-#: Classes whose objects threads wait for, by the real clock.
+#: Classes with methods that wait on the real clock.
 WAITED_FOR = {
     "Barrier",
     "BoundedSemaphore",
@@ -28,17 +28,17 @@ WAITED_FOR = {
     "Thread",
 }
 WAITS = {"acquire", "get", "join", "put", "result", "wait", "wait_for"}
-#: Functions, and methods of sockets, that wait by the real clock whatever they are called on.
+#: Functions and socket methods that always use the real clock.
 OTHERS = {"create_connection", "settimeout", "urlopen", "sleep"}
 
 
 def last_name(node: ast.expr) -> str:
-    """The ``c`` of ``a.b.c``."""
+    """Return ``c`` of ``a.b.c``."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def waited_for(tree: ast.Module) -> set[str]:
-    """Names and attributes to which such an object is assigned."""
+    """Return the names and attributes to which an instance of ``WAITED_FOR`` is assigned."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
@@ -51,7 +51,7 @@ def waited_for(tree: ast.Module) -> set[str]:
 
 
 def is_number(node: ast.expr, constants: set[str]) -> bool:
-    """Whether it is a number other than 0, or the name of one; a sum or a product of numbers is one too."""
+    """Return whether the node is a number other than 0, a constant name of one, or computed from them."""
     match node:
         case ast.Constant(value=value):
             return isinstance(value, int | float) and not isinstance(value, bool) and bool(value)
@@ -67,7 +67,7 @@ def is_number(node: ast.expr, constants: set[str]) -> bool:
 
 
 def numbers(tree: ast.Module) -> set[str]:
-    """Names and attributes to which only numbers are assigned, such as a module's constants."""
+    """Return the names and attributes to which only numbers are assigned, such as constants."""
     assigned: dict[str, list[ast.expr | None]] = {}
     for node in ast.walk(tree):
         match node:
@@ -101,7 +101,7 @@ def numbers(tree: ast.Module) -> set[str]:
 
 
 def own_limits(source: str) -> Iterator[int]:
-    """Lines in which something waits for as long as a number says, or a name that stands for one."""
+    """Yield the lines with a wait whose limit is a number or a constant."""
     tree = ast.parse(source)
     names, constants = waited_for(tree), numbers(tree)
     for node in ast.walk(tree):
@@ -117,7 +117,7 @@ def own_limits(source: str) -> Iterator[int]:
 
 
 def real_clocks(source: str) -> Iterator[int]:
-    """Lines that make a clock of the machine's time, or a class of such clocks."""
+    """Yield the lines that create a clock of the machine's time, or subclass one."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             made = [node.func]

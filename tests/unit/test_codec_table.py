@@ -1,4 +1,4 @@
-"""The table of codecs is the only list of them: what it says, and that no other source file has one."""
+"""The table of codecs is complete, and no other source file lists codecs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kafkacore.record.compression import CODECS, Codec
 from kafkacore.structs import CODEC_NAMES
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "kafkacore"
-#: The two files that a new codec touches.
+#: The two files to change for a new codec.
 TABLES = {"structs.py", "record/compression.py"}
-#: In the first line of a generated module; ``tools/settings.py --check`` holds it to the tables.
+#: First line of a generated module, which ``tools/settings.py --check`` compares with the tables.
 GENERATED = "written by tools/settings.py"
 QUOTED = re.compile(r"""["'](\w+)["']""")
 
@@ -30,7 +30,7 @@ codecs_with_levels = pytest.mark.parametrize(
 
 
 def codecs_named_in(text: str, *, is_python: bool) -> set[str]:
-    """Codecs that a module names: as a whole string, or as a member of ``Compression``."""
+    """Return the codecs that a module names as a string or a member of ``Compression``."""
     named = {name.lower() for name in re.findall(r"\bCompression\.([A-Z0-9]+)\b", text)}
     if is_python:
         nodes = ast.walk(ast.parse(text))
@@ -74,7 +74,7 @@ def test_table_has_every_codec_in_order() -> None:
 
 
 def test_first_versions_are_those_of_kafka() -> None:
-    """KIP-110: zstd came with message format 2, Produce 7 and Fetch 10. The others are older."""
+    """Codec zstd needs message format 2, Produce 7 and Fetch 10 (KIP-110). The other codecs are older."""
     versions = {
         codec.name: (codec.min_magic, codec.min_produce_version, codec.min_fetch_version)
         for codec in CODECS.values()

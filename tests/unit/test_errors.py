@@ -1,4 +1,4 @@
-"""The errors: one class per broker error code, with the properties that Kafka gives it."""
+"""The error classes: one for each error code of a broker, with Kafka's properties."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_codes_names_and_flags_are_those_of_kafkas_errors() -> None:
         code: (error.message, error.retriable, error.invalid_metadata)
         for code, error in BROKER_ERRORS.items()
     }
-    assert kafka[-1][0] == "UNKNOWN_SERVER_ERROR", "the Java program has listed them"
+    assert kafka[-1][0] == "UNKNOWN_SERVER_ERROR", "the Java program must list the errors"
     assert ours == kafka
 
 

@@ -1,4 +1,4 @@
-"""The pages of docs/how-it-works: their size, and the modules, classes, and tests that they name."""
+"""The pages of docs/how-it-works: their size, and the modules, classes and tests that they name."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 SOURCE = PROJECT / "src" / "kafkacore"
 PAGES = sorted((PROJECT / "docs" / "how-it-works").glob("*.md"))
 MOST_PAGES, MOST_BYTES = 10, 10_000
-#: A wider picture scrolls on a page of the site.
+#: Maximum width of a diagram that does not scroll on the web site.
 MOST_COLUMNS = 90
-#: Names of Kafka, Java, and Python.
+#: Class-like names that belong to Kafka, Java or Python.
 FOREIGN = {
     "HashMap", "DumpLogSegments", "JoinGroup", "SyncGroup", "Errors",
     "PyJWKClient", "Py_EnterRecursiveCall", "Py_buffer", "Thread",
@@ -26,7 +26,7 @@ def page_text(page: Path) -> str:
 
 
 def existing_file(name: str) -> bool:
-    """Whether a named file is in the package, in the project, or (a bare test file) anywhere in tests."""
+    """Return whether a file exists in the package, in the project, or by its bare name anywhere in tests."""
     if (SOURCE / name).is_file() or (PROJECT / name).exists():
         return True
     return "/" not in name and any((PROJECT / "tests").rglob(name))
@@ -46,7 +46,7 @@ def test_pages_are_few_and_short() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_named_files_exist(page: Path) -> None:
     names = set(re.findall(r"`([\w/.-]+\.(?:py|pyx|pxd|pyi|c|h|txt))`", page_text(page)))
-    names.discard("_name.pyx")  # the rule for names of compiled modules
+    names.discard("_name.pyx")  # a placeholder for the names of compiled modules
     names |= set(re.findall(r"`((?:tests|tools|bench|examples)/[\w/.-]+)`", page_text(page)))
     assert [name for name in sorted(names) if not existing_file(name)] == []
 

@@ -1,8 +1,7 @@
-"""The import layers of docs/how-it-works/layers.md, enforced over ``.py``, ``.pyi``, ``.pyx`` and ``.pxd``.
+"""Check the import layers of docs/how-it-works/layers.md in ``.py``, ``.pyi``, ``.pyx`` and ``.pxd`` files.
 
-A module imports only lower layers or its own package; packages of one layer do not know each other. Inside a
-package of ``SUB_LAYERS``, sub-packages have an order too. An
-import for type checking alone counts: it is knowledge too.
+A module imports only lower layers and its own package; packages of the same layer do not import each other.
+The sub-packages in ``SUB_LAYERS`` have an order too. Imports for type checking count as imports.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-it-works" / "layers.md"
 SUFFIXES = {".py", ".pyi", ".pyx", ".pxd"}
 
-#: Layer of each package or module right under kafkacore.
+#: Layer of each package or module directly under kafkacore.
 LAYERS = {
     "errors": 0, "structs": 0, "text": 0, "clock": 0, "process_statistics": 0, "_version": 0,
     "wire": 1, "metrics": 1, "settings": 1,
@@ -27,7 +26,7 @@ LAYERS = {
     "client": 4,
     "producer": 5, "consumer": 5, "admin": 5, "broker": 5,
     "spark": 6, "aio": 6, "bench": 6,
-    # kafka-python's module paths: each only names what lies in a package.
+    # kafka-python's module paths, which only re-export names.
     "partitioner": 6, "serializer": 6,
     "cli": 7, "testing": 7,
     "__main__": 8,
@@ -44,9 +43,9 @@ SUB_LAYERS = {
         "causes", "progress", "monitor", "session", "raw_batches", "source", "pipeline",
     ],
 }  # fmt: skip
-#: Modules of layer 0 may know each other; every other layer's packages may not.
+#: The one layer whose modules may import each other.
 SHARED_LAYER = 0
-#: Lower, and yet not to be known: the broker is the other end of the wire, not a client with a log.
+#: Forbidden imports of a lower layer: the broker is a server and does not use the client.
 FOREIGN = {("broker", "client")}
 
 CYTHON_FROM = re.compile(r"^\s*from\s+([\w.]+)\s+c?import\s+(.+)$")
@@ -58,7 +57,7 @@ def modules() -> list[Path]:
 
 
 def imports_of(path: Path) -> set[str]:
-    """Dotted names of what the module imports or cimports: ``from a import b`` as ``a.b``, never relative."""
+    """Return absolute dotted names of all imports and cimports; ``from a import b`` is ``a.b``."""
     package = list(path.relative_to(SOURCE).parent.parts)
     text = path.read_text(encoding="utf-8")
     found = _python_imports(text) if path.suffix in {".py", ".pyi"} else _cython_imports(text)
@@ -82,7 +81,7 @@ def _python_imports(text: str) -> Iterator[str]:
 
 
 def _cython_imports(text: str) -> Iterator[str]:
-    # Joined first: a parenthesised or backslashed list of names goes on over lines.
+    # Join continued lines first: lists of names in parentheses or with backslashes.
     text = re.sub(r"#[^\n]*", "", text)
     text = re.sub(r"\(([^()]*)\)", lambda match: match.group(0).replace("\n", " "), text).replace("\\\n", " ")
     for line in text.splitlines():
@@ -94,14 +93,14 @@ def _cython_imports(text: str) -> Iterator[str]:
 
 
 def place_of(name: str) -> str:
-    """Package or module right under kafkacore that a dotted name lies in; '' for kafkacore's own."""
+    """Return the package or module directly under kafkacore that contains a name, '' for kafkacore's own."""
     first = name.split(".")[1] if "." in name else ""
     exists = any((SOURCE / "kafkacore" / f"{first}{ending}").exists() for ending in ("", *SUFFIXES))
     return first if exists or first in LAYERS else ""
 
 
 def breaches(path: Path) -> list[str]:
-    """What in this module breaks a rule, as sentences."""
+    """Return a message for each forbidden import of a module."""
     relative = path.relative_to(SOURCE)
     if relative.parts[0] != "kafkacore":
         return []
@@ -122,10 +121,10 @@ def breaches(path: Path) -> list[str]:
 
 
 def _upwards(package: str, importer: Path, name: str) -> str | None:
-    """Why a module of ``package`` may not import ``name`` of the same package."""
+    """Return why a module of ``package`` may not import ``name`` of the same package, or None."""
     order = SUB_LAYERS.get(package)
     if order is None or (importer.stem == "__init__" and len(importer.parts) == 3):
-        # The package's own __init__ exports names of any of its parts.
+        # The package's __init__ may export names of all of its parts.
         return None
     here = importer.parts[2].split(".")[0]
     there = name.split(".")[2] if name.count(".") > 1 else ""
@@ -140,7 +139,7 @@ def _too_high(here: str, there: str) -> str | None:
     if here not in LAYERS:
         return f"{here or 'kafkacore'} has no layer in tests/unit/test_layers.py"
     if there == "":
-        # The public façade pulls in everything; `from kafkacore import __version__` is the command's to use.
+        # kafkacore/__init__ imports everything. Only layers 6 and above may use it, such as for __version__.
         return None if LAYERS[here] >= 6 else "a layer below 6 does not import the façade"
     if there not in LAYERS:
         return f"{there} has no layer in tests/unit/test_layers.py"
@@ -167,7 +166,7 @@ def test_page_shows_the_same_layers() -> None:
 
 @pytest.mark.parametrize(("package", "column"), [("broker", 0), ("spark", 1)])
 def test_page_shows_the_same_order_of_sub_packages(package: str, column: int) -> None:
-    """The picture has the highest at the top, and no single modules."""
+    """The diagram lists the highest sub-package first and omits single modules."""
     picture = re.search(r"```text\nbroker +spark\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert picture is not None
     lines = [re.split(r" {2,}", line.strip()) for line in picture[1].splitlines()]
@@ -176,7 +175,7 @@ def test_page_shows_the_same_order_of_sub_packages(package: str, column: int) ->
     assert shown == folders[::-1]
 
 
-# ---- The checker itself: each rule is seen to bite ------------------------------------------------------
+# ---- Tests of the checker -------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -242,12 +241,12 @@ def test_checker_lets_the_allowed_pass(source: Path, file: str, line: str) -> No
 
 # ---- Cycles ------------------------------------------------------------------------------------------------
 
-#: Modules that may import one another around in a circle, at most; imports for type checking alone count.
+#: Maximum number of modules in an import cycle, including imports for type checking.
 LARGEST_CYCLE = 3
 
 
 def imported_modules() -> dict[str, set[str]]:
-    """Module → the modules of the package that it imports; what belongs to one module counts as one."""
+    """Return the modules of the package that each module imports; ``.pyx`` and ``.pyi`` count as one."""
     names = {path: ".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in modules()}
     names = {path: name.removesuffix(".__init__") for path, name in names.items()}
     known = set(names.values())
@@ -261,7 +260,7 @@ def imported_modules() -> dict[str, set[str]]:
 
 
 def cycles_of(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Return the sets of modules in which each can be reached from each other one (Tarjan's algorithm)."""
+    """Return the sets of modules that import each other in a cycle (Tarjan's algorithm)."""
     index: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []

@@ -1,4 +1,4 @@
-"""Misuse of compiled classes that used to crash the interpreter: each is refused by a typed error."""
+"""Misuse of compiled classes that used to crash the interpreter now raises a typed error."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ DOCUMENTS = [
 
 # ---- Two threads, or a callback ------------------------------------------------------------------
 def run_in_threads(call: Callable[[], object], rounds: int = 200) -> list[Exception]:
-    """What ``call`` raised in two threads that make it ``rounds`` times each."""
+    """Run ``call`` ``rounds`` times in each of two threads, and return the exceptions."""
     raised: list[Exception] = []
     both = threading.Barrier(2)
 
@@ -73,7 +73,7 @@ def run_in_threads(call: Callable[[], object], rounds: int = 200) -> list[Except
 
 
 class Zones:
-    """Zones as ``json_zones`` has them: all are known, and are UTC."""
+    """A stand-in for ``json_zones`` that knows every zone, as UTC."""
 
     session_offset_s = None
 
@@ -207,7 +207,7 @@ def test_poller_that_waits_in_another_thread_is_not_closed() -> None:
     thread.start()
     waits.wait()
     while True:
-        # Until the wait has begun there is nobody to disturb.
+        # set() fails only after the other thread has begun to wait.
         try:
             poller.set(0, 0, 0)
         except IllegalStateError:
@@ -219,9 +219,9 @@ def test_poller_that_waits_in_another_thread_is_not_closed() -> None:
     poller.close()
 
 
-# ---- Arguments that C code believed --------------------------------------------------------------
+# ---- Arguments that C code did not check ---------------------------------------------------------
 class Values:
-    """What the decoder asks an array of one row, without the checks that pyarrow makes."""
+    """An array of one row with the interface that the decoder uses, but without pyarrow's checks."""
 
     offset = null_count = 0
 
@@ -372,7 +372,7 @@ def test_frame_is_sent_once_and_not_read_after_its_end() -> None:
 
 
 class Exports:
-    """Returns the same capsules again and again."""
+    """An exporter that returns the same capsules for each call."""
 
     def __init__(self, data: Any) -> None:
         self.capsules = data.__arrow_c_array__()
@@ -385,7 +385,7 @@ def test_arrow_data_are_moved_out_of_their_capsules() -> None:
     source = RecordSource(array)
     with pytest.raises(ValueError, match="malformed"):
         RecordSource(array)
-    # The capsules are gone; the source has what was in them.
+    # The capsules are freed; the source owns their content.
     exports.capsules = ()
     gc.collect()
     assert [each.value for batch in read_batches(encode(source)[0]) for each in batch] == [
@@ -434,7 +434,7 @@ def test_family_of_sensors_does_not_overflow_the_stack() -> None:
         Sensor("s", parents=(sensor,))
 
 
-# ---- Memory that is not there --------------------------------------------------------------------
+# ---- Failing allocations -------------------------------------------------------------------------
 def used() -> tuple[int, int]:
     state = blocks.statistics()
     return state["used_blocks"], state["used_bytes"]
@@ -508,7 +508,7 @@ def write_pieces() -> None:
     ],
 )  # fmt: skip
 def test_each_allocation_may_fail(work: Callable[[], None], objects: bool) -> None:
-    """The error is a ``MemoryError``, and all blocks come back."""
+    """A failed allocation raises ``MemoryError`` and leaks no blocks."""
     work()
     gc.collect()
     before = used()
@@ -519,13 +519,13 @@ def test_each_allocation_may_fail(work: Callable[[], None], objects: bool) -> No
         except MemoryError:
             pass
         gc.collect(0)
-        assert used() == before, f"allocation {number} leaves blocks behind"
+        assert used() == before, f"allocation {number} leaks blocks"
     if not objects:
-        pytest.fail("there is no end to the allocations")
+        pytest.fail("the work made more allocations than expected")
 
 
 def allocations(objects: bool) -> Iterator[int]:
-    """Each of the first; of objects, which are many, fewer the later they are."""
+    """Yield the numbers of allocations to fail: each of the first, then larger steps for objects."""
     number = 1
     while number < 5000:
         yield number

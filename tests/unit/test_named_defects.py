@@ -1,4 +1,4 @@
-"""Defects that other implementations have had, by name; docs/measured/security.md lists all of them."""
+"""Known defects of other implementations; docs/measured/security.md lists all of them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from kafkacore.record import ColumnBuilder, read_batches
 from kafkacore.structs import TopicPartition
 
 PROJECT = Path(__file__).resolve().parents[2]
-#: What reading may take beside eight times its bytes.
+#: Maximum bytes of memory that reading takes in addition to eight times its input.
 BESIDE = 64 * 1024
-#: As int32, as a compact count, as a string's length.
+#: Very large counts and lengths: int32, compact, and of a string.
 CLAIMS = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f\xff", b"\xff\xff\xff\xfe", b"\x00\xff\xff\xff")
 RECORD = ModelRecord(0, 0, b"key", b"value", [])
 
 
 def memory_taken(action, *arguments: object) -> int:
-    """The peak of Python's own, whether it is refused or not."""
+    """Return the peak of Python's memory during ``action``, whether or not it refuses the input."""
     tracemalloc.start()
     try:
         action(*arguments)
@@ -45,7 +45,7 @@ def memory_taken(action, *arguments: object) -> int:
 
 @pytest.mark.parametrize("api_key", sorted({message.api_key for message in golden()}))
 def test_cve_2022_34917_no_count_takes_memory_before_its_bytes_are_there(api_key: int) -> None:
-    """A count or a length of two billion at each byte of each message: there is no place for it."""
+    """Put a huge count or length at each byte of each message: no memory may be allocated for it."""
     full = [message for message in golden() if message.api_key == api_key and message.variant == "full"]
     newest = {message.kind: message for message in full}
     for message in full if dose(False, True) else newest.values():

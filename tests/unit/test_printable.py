@@ -1,4 +1,4 @@
-"""What a peer has put into a name or a message becomes no line of a log, and no sequence of a terminal."""
+"""Names and messages of peers cannot forge log lines or contain terminal escape sequences."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_host_that_is_none_is_an_os_error_of_one_line(host: str) -> None:
     assert len(str(caught.value)) < 1000
 
 
-# ---- No source formats a name as it is ---------------------------------------------------------------------
+# ---- Source files escape names -----------------------------------------------------------------------------
 
 SOURCES = Path(kafkacore.__file__).parent
-#: What peers choose the text of. A whole TopicPartition is formatted as its repr, which escapes.
+#: Values chosen by peers. A whole TopicPartition is formatted by its repr, which escapes.
 TOPICS = {"topic", "topic_name"}
 NAMES = TOPICS | {
     "group_id",
@@ -71,7 +71,7 @@ NAMES = TOPICS | {
     "transactional_id",
 }
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
-#: File → why it may put a topic's name into a text as it is.
+#: File → why it may format a topic name without escaping it.
 ALLOWED = {
     "broker/log/checkpoints.py": "a file's format; the broker's topics have legal names",
     "broker/log/data_folder.py": "a folder's name; the broker's topics have legal names",
@@ -91,7 +91,7 @@ def last_name(expression: ast.expr) -> str:
 
 
 def formatted(node: ast.AST, wanted: set[str]) -> Iterator[ast.expr]:
-    """Names that an f-string somewhere below the node formats as they are."""
+    """Yield the ``wanted`` names that an f-string below the node formats without escaping."""
     for each in ast.walk(node):
         if isinstance(each, ast.FormattedValue) and each.conversion != ord("r"):
             values = [each.value]
@@ -101,13 +101,13 @@ def formatted(node: ast.AST, wanted: set[str]) -> Iterator[ast.expr]:
 
 
 def escapes_by_itself(call: ast.Call) -> bool:
-    """Whether it makes an error of a broker's code, whose ``str`` escapes all of its text."""
+    """Return whether a call creates a broker response error, whose ``str`` escapes its text."""
     kind = getattr(errors, last_name(call.func), None)
     return isinstance(kind, type) and issubclass(kind, errors.BrokerResponseError)
 
 
 def raw_names(source: str) -> list[str]:
-    """Return each name that a text, an error or a log line of a module contains unescaped."""
+    """Return the names that an error, log message or other text of a module contains unescaped."""
     tree, found, safe = ast.parse(source), [], set()
     calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
     for call in calls:
@@ -136,9 +136,9 @@ def test_no_source_formats_a_name_of_a_peer_as_it_is() -> None:
         and (raw := raw_names(path.read_text(encoding="utf-8")))
     }
     assert {name: raw for name, raw in found.items() if name not in ALLOWED} == {}, (
-        "use partition_name, printable"
+        "use partition_name or printable"
     )
-    assert set(found) == set(ALLOWED), "these need not be allowed any more"
+    assert set(found) == set(ALLOWED), "remove files from ALLOWED that no longer need it"
 
 
 @pytest.mark.parametrize(

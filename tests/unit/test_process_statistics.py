@@ -1,4 +1,4 @@
-"""Memory, processor time and open files of a process."""
+"""Memory, CPU time and open files of a process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_processor_time_is_that_of_the_process() -> None:
     before = cpu_seconds()
     own = process_cpu_seconds(os.getpid())
     assert own is not None
-    # The kernel counts the other in ticks of its own.
+    # The kernel counts the CPU time of a process in clock ticks.
     assert abs(own - before) < 1.0
     assert process_cpu_seconds(2**30) is None
 

@@ -1,4 +1,4 @@
-"""The shared nouns: the same as kafka-python's, so that a program can swap the import."""
+"""The shared named tuples equal kafka-python's, so that a program can change only its imports."""
 
 from __future__ import annotations
 

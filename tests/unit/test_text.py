@@ -1,4 +1,4 @@
-"""Reading what people write."""
+"""Parsing of text written by people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nouns of access control, users and quotas: kafka-python's, checked, and without a password in sight."""
+"""Data classes for ACLs, SCRAM users and quotas: kafka-python's names, validation, and hidden passwords."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""One request of an admin client on a scripted network, in virtual time."""
+"""A single request of an admin client, on a scripted network with virtual time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def requester_of(mock: MockClient) -> Requester:
 
 
 def end_connections(mock: MockClient, errors: list[KafkaError]) -> None:
-    """Each of the next connections that are begun ends by one of these, instead of being ready."""
+    """Make each of the next connections fail authentication with one of these errors."""
     connect = mock.selector.connect
 
     def ending(connection_id: str, *address: object, **how: object) -> None:
@@ -76,7 +76,7 @@ def test_ticket_that_comes_late_is_waited_for(mock: MockClient) -> None:
 
 
 def test_broker_that_throttles_for_24_days_ends_in_a_time_out(mock: MockClient) -> None:
-    """As Java's, the client sends nothing to the broker meanwhile, but no call waits that long."""
+    """A throttled client sends nothing to the broker, as in Java, but a call must not wait that long."""
     mock.prepare_response(ListGroupsResponse(throttle_time_ms=2**31 - 1))
     requester = requester_of(mock)
     requester.send(ListGroupsRequest(), 1_000)

@@ -1,4 +1,4 @@
-"""Open-loop sending: latency from the moment at which a record should have left."""
+"""Open-loop sending: latency counts from the time at which a record should have been sent."""
 
 from __future__ import annotations
 

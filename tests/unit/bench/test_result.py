@@ -1,4 +1,4 @@
-"""Medians, spreads and advantages; what is void counts for nothing and is seen."""
+"""Medians, spreads and ratios of results; void runs are excluded but shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each client is told of a secure cluster; the password is on no command line and in no result."""
+"""Security settings passed to each benchmark client; the password is on no command line and in no result."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Numbered values, and the verdict on those that came: the check that voids a run, seen to bite."""
+"""Numbered record values, and the check of received values that can void a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same settings for each client, by its own names."""
+"""The same benchmark settings for each client, under the client's own names."""
 
 from __future__ import annotations
 

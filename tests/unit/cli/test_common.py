@@ -1,4 +1,4 @@
-"""Records as lines of JSON, and the arguments that several commands share."""
+"""Records as JSON lines, and arguments that several commands share."""
 
 import argparse
 import socket
@@ -19,7 +19,7 @@ from kafkacore.errors import KafkaConfigurationError
 
 
 class Pauses:
-    """A clock whose pauses take no time, and which does something after some of them."""
+    """A clock that sleeps without waiting, and runs an action after a given number of sleeps."""
 
     def __init__(self, after=None, action=None):
         self.ms = []
@@ -34,7 +34,7 @@ class Pauses:
 
 @pytest.fixture
 def port():
-    """A port that nothing listens on."""
+    """Return a port on which no server listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]

@@ -1,6 +1,4 @@
-"""How a command is told of a secure connection: arguments, a client.properties, and a password that is no
-argument.
-"""
+"""Secure connections of commands: arguments, client.properties, and passwords outside the arguments."""
 
 import argparse
 import os
@@ -18,14 +16,14 @@ MARK = "hunter2-zq7"
 
 @pytest.fixture(autouse=True)
 def _no_password(monkeypatch):
-    """None is set, and none that is asked for here is left to the tests after these."""
+    """Unset the password variable, and restore it after the test in case the command sets it."""
     monkeypatch.setenv(connection.PASSWORD_VARIABLE, "")
     monkeypatch.delenv(connection.PASSWORD_VARIABLE)
 
 
 @pytest.fixture
 def settings(tmp_path, monkeypatch):
-    """The settings that arguments and a file come to."""
+    """Return a function that resolves the client settings of arguments and a file."""
 
     def settings(*words, file=None, password=None):
         if password is not None:
@@ -109,7 +107,7 @@ def test_password_is_in_a_file_or_asked_for(settings, tmp_path, monkeypatch):
 
 
 def test_password_may_come_from_a_pipe(settings):
-    """As of ``--password-file <(pass show kafka)``."""
+    """Read a pipe, as for ``--password-file <(pass show kafka)``."""
     read, write = os.pipe()
     os.write(write, MARK.encode())
     os.close(write)

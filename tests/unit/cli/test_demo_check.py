@@ -1,4 +1,4 @@
-"""The demo's check of itself finds each thing that can differ; no broker, no Spark, only what they leave."""
+"""The demo's self-check detects each kind of difference, without a broker or Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_SPARK = cast("Any", None)
 
 
 def right_aggregate() -> pd.DataFrame:
-    """Flights, mean delay and share of cancelled ones per carrier and month, counted flight by flight."""
+    """Return flights, mean delay and share of cancelled flights by carrier and month, computed in Python."""
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for flight in flights.read_flights(RECORDS):
         groups.setdefault((flight["carrier"], flight["month"]), []).append(flight)
@@ -42,7 +42,7 @@ def differences(
     rows: int = RECORDS,
     acknowledged: int = RECORDS,
 ) -> list[str]:
-    """What the check says of a sink with so many rows and this aggregate."""
+    """Return the differences that the check reports for a sink with ``rows`` rows and this aggregate."""
     found = demo.Folder(folder)
     found.aggregate.mkdir(parents=True)
     aggregate.to_parquet(found.aggregate / "part-0.parquet")

@@ -1,4 +1,4 @@
-"""The demo's data set, read without importing its package."""
+"""The demo's data set, read without importing the package that contains it."""
 
 import csv
 import io

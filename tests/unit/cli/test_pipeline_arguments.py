@@ -1,4 +1,4 @@
-"""What ``kafkacore pipeline`` is told, on the command line and in a file; no Spark is started."""
+"""Arguments and job files of ``kafkacore pipeline``, without starting Spark."""
 
 import os
 import re
@@ -148,7 +148,7 @@ def test_each_sink_has_its_own_arguments():
     assert shown.sink == ConsoleSink(3, as_json=True)
 
 
-# ---- The file ----------------------------------------------------------------------------------------------
+# ---- Job files ---------------------------------------------------------------------------------------------
 
 JOB = """
 bootstrap = "localhost:9092"
@@ -237,7 +237,7 @@ def test_missing_secret_is_told_before_spark_starts(job, capsys, monkeypatch):
 
 
 def test_job_file_allows_no_password_file_by_itself(job, tmp_path, capsys, monkeypatch):
-    """A job that somebody else wrote does not choose which file is sent to its brokers; an argument does."""
+    """A job file from another user must not choose which file is sent to its brokers; an argument may."""
     monkeypatch.setenv(ALLOWED_PATHS, "")
     (tmp_path / "password").write_text(MARK)
     texts = {"timeout": "1", "username": "a", "password-file": f"{tmp_path}/password"}
@@ -262,12 +262,12 @@ def test_configuration_shows_no_option(job):
     assert MARK not in repr(found)
 
 
-# ---- The file that is printed ------------------------------------------------------------------------------
+# ---- --print-config ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def printed(capsys):
-    """What ``--print-config`` prints; it asks no broker and starts no Spark."""
+    """Return a function that runs ``--print-config``, which contacts no broker and starts no Spark."""
 
     def run(*arguments):
         assert main(["pipeline", *arguments, "--print-config"]) == 0
@@ -362,7 +362,7 @@ def test_any_text_comes_back_out_of_the_file(tmp_path_factory, table, text, name
     assert found == {"text": text, "names": ",".join(names), "flag": True, "table": list(table.items())}
 
 
-# ---- What is shown -----------------------------------------------------------------------------------------
+# ---- Commands in the documentation -------------------------------------------------------------------------
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = "docs/guides/spark-pipeline.md"
@@ -370,7 +370,7 @@ SHOWN = {"--help": EXAMPLES, GUIDE: (ROOT / GUIDE).read_text()}
 
 
 def commands(text):
-    """Lines of a page that run the pipeline, without those that leave something out."""
+    """Return the arguments of each ``kafkacore pipeline`` command on a page, except elided ones ("...")."""
     whole = text.replace("\\\n", " ")
     lines = [line.strip() for line in whole.splitlines() if re.match(r" *kafkacore pipeline ", line)]
     return [shlex.split(line)[2:] for line in lines if "..." not in line]
@@ -380,7 +380,7 @@ def commands(text):
 def test_every_command_that_is_shown_is_understood(page, job, monkeypatch):
     monkeypatch.setenv("KAFKA_PASSWORD", "x")
     found = commands(SHOWN[page])
-    assert found, "the page shows none"
+    assert found, "the page shows no pipeline command"
     for arguments in found:
         config(*(job(JOB) if argument == "job.toml" else argument for argument in arguments))
 

@@ -1,4 +1,4 @@
-"""What a person sees of long work, in a pipe."""
+"""Progress reports of long-running commands when the output is a pipe."""
 
 from kafkacore.cli.report import Reporter
 from kafkacore.testing import VirtualClock

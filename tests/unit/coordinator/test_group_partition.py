@@ -1,4 +1,4 @@
-"""Which partition of __consumer_offsets a group lives on."""
+"""The partition of __consumer_offsets that stores a group."""
 
 from __future__ import annotations
 

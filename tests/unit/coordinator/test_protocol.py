@@ -1,4 +1,4 @@
-"""The blobs that members of a group exchange: round trips, Java's bytes, and hostile ones."""
+"""Subscriptions and assignments that group members exchange: round trips, Java's bytes, and hostile bytes."""
 
 from __future__ import annotations
 
@@ -122,5 +122,5 @@ def test_subscription_with_a_changed_byte_is_read_or_malformed(place: int, value
 def test_what_is_read_holds_no_part_of_the_answer() -> None:
     payload = bytearray(encode_subscription(FULL))
     read = decode_subscription(memoryview(payload))
-    payload.clear()  # a bytearray that somebody still has a view of cannot be cleared
+    payload.clear()  # fails if a view of the bytearray still exists
     assert read.user_data == b"mine"

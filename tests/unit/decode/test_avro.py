@@ -1,4 +1,4 @@
-"""Avro by fastavro, which wrote the values, and by ours: the same."""
+"""Decoding of Avro, compared with fastavro, which encoded the values."""
 
 import datetime
 import decimal
@@ -34,7 +34,7 @@ def written(schema, value):
 
 
 def decode(schema, values, **columns):
-    """Rows of the columns, which of them are malformed, and the reasons."""
+    """Return the decoded rows, which of them are malformed, and the reasons."""
     wanted = pa.schema([pa.field(name, kind) for name, kind in columns.items()])
     decoded = avro_decoder(wanted, AvroOptions(json.dumps(schema))).decode(pa.array(values, pa.binary()))
     for column, field in zip(decoded.columns, wanted, strict=True):
@@ -46,7 +46,7 @@ def decode(schema, values, **columns):
 
 
 def one(kind, value, column):
-    """A value of a type in a column of another."""
+    """Return a value of Avro type ``kind``, decoded to a column of type ``column``."""
     schema = record(("a", kind))
     rows, malformed, _ = decode(schema, [written(schema, {"a": value})], a=column)
     assert malformed is None
@@ -240,7 +240,7 @@ def test_type_within_itself_is_read_as_deep_as_the_columns_go():
         ddl_of(parse_schema(json.dumps(chain)))
 
 
-# ---- Schemas that differ -------------------------------------------------------------------------------
+# ---- Schema resolution ---------------------------------------------------------------------------------
 
 
 def test_column_that_the_given_schema_lacks_is_refused():
@@ -427,7 +427,10 @@ def test_text_that_is_no_schema_is_refused(text, sentence):
 
 
 def tower(height, width):
-    """Records of so many fields each, of the record below; the last is the top."""
+    """Return a schema of ``height`` nested records with ``width`` fields each.
+
+    All fields of a record have the type of the record below.
+    """
     names = {}
     parse_schema(json.dumps(record(*((f"f{n}", "int") for n in range(width)), name="R0")), names)
     for at in range(1, height):

@@ -1,4 +1,4 @@
-"""JSON to columns. The values are those of Spark's from_json, with which tests/system compares."""
+"""Decoding of JSON to columns, with the values of Spark's from_json. tests/system compares with Spark."""
 
 import json
 import math
@@ -47,7 +47,7 @@ def rows(found):
 
 
 def value_of(kind, token, **options):
-    """The one field's value, and whether the row is malformed."""
+    """Return the value of the only field, and whether the row is malformed."""
     found = decoded(pa.schema([("a", kind)]), b'{"a":' + token + b"}", **options)
     return found.columns[0].to_pylist()[0], found.malformed is not None
 
@@ -236,7 +236,7 @@ def test_numbers_are_read_as_python_reads_them(token):
 
 
 def test_floats_are_rounded_once():
-    # Through a double it would be 1.0: halfway, then to even.
+    # Rounding to a double first would give 1.0: halfway, then to even.
     assert value_of(pa.float32(), b"1.000000059604644775390626")[0] == 1.00000011920928955078125
     assert value_of(pa.float32(), b"16777217")[0] == 16777216.0
 
@@ -337,7 +337,7 @@ def test_what_is_no_text_is_written_anew_where_text_is_wanted(token, text):
 
 
 def test_control_characters_between_groups_of_base64_are_passed_over():
-    # No JSON, and read by Jackson all the same: lines of base64 with their ends as they are.
+    # Raw line ends in base64 are invalid JSON, but Jackson accepts them.
     for token in (b'"AAEC\r\nAwQF\n"', b'"\x00AAEC\x00\x1f\\nAwQF"'):
         assert value_of(pa.binary(), token) == (bytes(range(6)), False)
     for token in (b'"AAE\nC"', b'"AAEC\n', b'"AAEC\x00', b'"AAEC\x00\\', b"'AAEC\n'", b'"AAEC\n\\q"'):
@@ -437,7 +437,7 @@ def test_times_without_a_zone_are_of_the_session_s():
     for zone, hour in (("UTC", 12), ("+02:00", 10), ("Europe/Paris", 10), ("PST", 19)):
         found = value_of(kind, b'"2020-07-01T12:00:00"', time_zone=zone)[0]
         assert found == datetime(2020, 7, 1, hour, tzinfo=UTC)
-    # Skipped by the clocks, and shown by them twice.
+    # A local time skipped by the change to summer time, and one that occurs twice in autumn.
     assert value_of(kind, b'"2020-03-29T02:30:00"', time_zone="Europe/Paris")[0].hour == 1
     assert value_of(kind, b'"2020-10-25T02:30:00"', time_zone="Europe/Paris")[0].hour == 0
 
@@ -496,9 +496,9 @@ def test_reasons_are_short_and_few():
     assert all(len(reason) < 3 * QUOTED_CHARACTERS for reason in found.reasons.values())
 
 
-# ---- Whatever comes ---------------------------------------------------------------------------------
+# ---- Arbitrary input --------------------------------------------------------------------------------
 
-#: To see that rows do not leak into each other, a good one stands between them.
+#: A valid row placed between the others, to detect rows that affect their neighbours.
 BETWEEN = b'{"a":7,"b":"between","l":[7]}'
 
 
@@ -538,7 +538,7 @@ def test_malformed_or_not_agrees_with_python_on_what_is_json(seed):
         try:
             json.JSONDecoder().raw_decode(document.decode("utf-8", "replace").lstrip(" \n\t\r"))
         except ValueError:
-            # Single quotes and infinities of other spellings are Spark's.
+            # Spark also accepts single quotes and other spellings of infinity.
             if not any(mark in document for mark in (b"'", b"INF", b"+Inf")):
                 assert is_malformed, document
         else:

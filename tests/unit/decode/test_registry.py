@@ -1,4 +1,4 @@
-"""The registry's answers, good and bad; values that name their schema."""
+"""Responses of a schema registry, valid and invalid, and values that refer to a schema id."""
 
 import base64
 import io
@@ -43,9 +43,9 @@ WANTED = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 @pytest.fixture
 def server(monkeypatch, clock):
-    # A later server may listen where a former one did.
+    # A server may get the port of an earlier one, so registries must not be shared between tests.
     monkeypatch.setattr("kafkacore.decode.registry._shared", {})
-    # Of the registry that all decoders of a process share.
+    # Give the registry that the decoders of a process share the virtual clock.
     monkeypatch.setattr("kafkacore.decode.registry.SchemaRegistry", partial(SchemaRegistry, clock=clock))
     with scripted_registry() as registry:
         yield registry
@@ -175,7 +175,7 @@ def test_schemas_that_refer_to_each_other_without_end_are_refused(server, regist
     assert "refers to more than" in registry.schema(2)[1]
 
 
-# ---- Answers -------------------------------------------------------------------------------------------
+# ---- Responses -----------------------------------------------------------------------------------------
 
 
 def test_what_was_found_is_not_asked_for_again(server, registry):

@@ -1,4 +1,4 @@
-"""A registry that is reached by https, with a certificate of an authority that only its users know."""
+"""A schema registry with HTTPS and a certificate of a private authority."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def cafile(authority, tmp_path_factory):
 
 @pytest.fixture
 def serve(authority):
-    """A registry with a certificate for this name, which has one schema."""
+    """Return a function that starts a registry with a certificate for this name."""
 
     def start(name):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -40,7 +40,7 @@ def serve(authority):
 
 
 def ask(server, **options):
-    """Schema 1 of the registry, as a task would ask for it."""
+    """Fetch schema 1 from the registry, as a task does."""
     server.answer("/schemas/ids/1", (200, {"schema": json.dumps(SCHEMA)}))
     given = {"schema.registry.url": server.url, **options}
     found = registry_options({name.replace("__", "."): text for name, text in given.items()})

@@ -1,4 +1,4 @@
-"""Scalars as Java's serializers write them. Bytes of the golden values: JDK 17's DataOutputStream."""
+"""Values as Java's serializers write them. The golden bytes are from JDK 17's DataOutputStream."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""Batches written by Kafka's own Java client, read and written by ours."""
+"""Batches written by Kafka's Java client, read and written by ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkacore.structs import TimestampType
 
 ALL = list(golden_cases().values())
 MODERN = [case for case in golden_cases().values() if case.magics == {2}]
-#: Made by a log cleaner or a leader in place, not by a builder: nothing of ours writes these from records.
+#: Batches modified in place by a log cleaner or a leader. Our builder does not write such batches.
 NOT_BUILT = ("compacted", "emptied", "delete-horizon", "log-append-time", "large")
 BUILT = [
     case
@@ -26,7 +26,7 @@ BUILT = [
 
 LEGACY = [case for case in golden_cases().values() if len(case.magics) == 1 and case.magics <= {0, 1}]
 
-#: Attributes of a batch that stand in golden.json under the same name.
+#: Batch attributes that golden.json contains under the same name.
 HEADER_FIELDS = (
     "base_offset", "last_offset", "next_offset", "size_in_bytes", "magic", "crc", "compression",
     "timestamp_type", "base_timestamp", "max_timestamp", "is_transactional", "is_control", "producer_id",
@@ -41,7 +41,7 @@ def by_name(cases: list[GoldenCase]) -> pytest.MarkDecorator:
 @by_name(ALL)
 def test_batch_header_is_read_as_java_reads_it(case: GoldenCase) -> None:
     for read, batch in zip(read_batches(case.content), case.batches, strict=True):
-        # Of formats 0 and 1 Java gives neither count nor base timestamp.
+        # For formats 0 and 1, Java reports neither a record count nor a base timestamp.
         known = [field for field in HEADER_FIELDS if field in batch]
         assert {field: getattr(read, field) for field in known} == {field: batch[field] for field in known}
         assert read.record_count == len(batch["records"])
@@ -95,7 +95,7 @@ def test_messages_of_old_formats_are_those_that_java_writes(case: GoldenCase) ->
 
 
 def _unwrapped(message: bytes, magic: int) -> tuple[bytes, bytes, bytes]:
-    """Offset, what stands between the CRC and the value's size, and the set as it was compressed."""
+    """Return the offset, the bytes from the attributes to the key, and the decompressed message set."""
     value_at = 34 if magic == 1 else 26
     codec = message[17] & 7
     return (

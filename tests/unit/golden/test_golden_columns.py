@@ -1,4 +1,4 @@
-"""Batches written by Kafka's own Java client, decoded straight to Arrow columns."""
+"""Batches written by Kafka's Java client, decoded directly to Arrow columns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every request and response of every version, written by Kafka's own generated classes and read by ours.
+"""Every request and response of every version, written by Kafka's generated classes and read by ours.
 
-That the names of the fields are Kafka's is the drift test's to show; here, that the bytes are.
+These tests compare the bytes. The drift test compares the names of fields.
 """
 
 from __future__ import annotations

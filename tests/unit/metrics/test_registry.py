@@ -1,4 +1,4 @@
-"""Metrics: names, reporters, all figures at once."""
+"""Metrics: names, reporters, and snapshots of all values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Listens:
         self.calls.append(metric.metric_name.name)
 
     def metric_removal(self, metric: Any) -> None:
-        raise AssertionError("nothing is removed")
+        raise AssertionError("no metric may be removed")
 
     def close(self) -> None:
         self.calls.append("close")
@@ -39,7 +39,7 @@ def test_snapshot_has_groups_names_and_figures() -> None:
     metrics = Metrics(MetricConfig(2, 1000), clock=clock)
     sensor = metrics.sensor("requests")
     metrics.add("request-rate", "g", "Requests per second.", sensor.occurrence_rate)
-    metrics.add("now", "h", "What time it is.", lambda now_ms: now_ms)
+    metrics.add("now", "h", "The current time.", lambda now_ms: now_ms)
     sensor.record(1.0, clock.monotonic_ms())
     clock.advance(1000)
     assert metrics.snapshot() == {

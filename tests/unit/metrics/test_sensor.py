@@ -1,4 +1,4 @@
-"""Sensor: figures of the last while, judged by kafka-python's own statistics."""
+"""Sensor: averages, maxima and rates of recent samples, compared with kafka-python's statistics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WINDOW_MS = 1000.0
 
 
 class KafkaPythons:
-    """The same figures by kafka-python, each with samples of its own."""
+    """The same statistics by kafka-python, each with its own samples."""
 
     def __init__(self, samples: int) -> None:
         self.config = MetricConfig(samples=samples, time_window_ms=WINDOW_MS)
@@ -51,7 +51,7 @@ def test_figures_are_kafka_pythons(
 ) -> None:
     sensor, oracle = Sensor("s", samples, WINDOW_MS), KafkaPythons(samples)
     now_ms = 12_345.0
-    # kafka-python's rate takes a look at nothing for the beginning of a sample.
+    # kafka-python starts a sample when a rate is read, so both sides begin with a recorded value.
     sensor.record(first, now_ms)
     oracle.record(first, now_ms)
     for passed_ms, value in steps:

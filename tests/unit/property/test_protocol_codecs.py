@@ -1,4 +1,4 @@
-"""Every message in every version, against the slow codec; and bytes that are no message."""
+"""Every message in every version, compared with a simple codec; and malformed bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def encoded(message: Message, version: int) -> bytes:
 
 
 def messages(module_name: str, seed: int) -> Iterator[tuple[Declaration, Any, int]]:
-    """A random message of each class of the module in each of its versions."""
+    """Yield a random message of each class of the module in each of its versions."""
     module = import_module(f"kafkacore.protocol.generated.{module_name}")
     source = random.Random(seed)
     for declaration in MODULES[module_name]:
@@ -87,7 +87,7 @@ def test_changed_bytes_give_a_message_or_a_malformed_one(module_name: str, seed:
 
 
 def add_unknown_tags(raw: bytes, tag: int) -> bytes:
-    """The message, whose section of tagged fields ends it and is empty, with one of an unknown tag."""
+    """Add an unknown tagged field to a message that ends with an empty section of tagged fields."""
     assert raw[-1] == 0
     return raw[:-1] + bytes([1, tag, 3]) + b"abc"
 

@@ -1,5 +1,7 @@
-"""Whatever is polled, by records or columns, in whatever pieces, from wherever: each record that is visible
-comes once and in order, and a broken batch is told with its place until it is sought past.
+"""Reading a random log by records or columns, with any limits, from any offset.
+
+Each visible record is returned once and in order. A corrupt batch is reported with its offset until a seek
+past it.
 """
 
 from unittest import mock
@@ -22,7 +24,7 @@ STEPS = ["records", "records", "columns", "columns", "bounded columns", "iterati
 
 
 class Reader:
-    """A consumer of one drawn log, and where it has to stand."""
+    """A consumer of one random log, with its expected position."""
 
     def __init__(self, drawn, is_committed, refused, **configs):
         self.refused = {offset for offset in refused if offset in drawn.visible(is_committed)}
@@ -45,7 +47,7 @@ class Reader:
         self.seek(0)
 
     def deserialize(self, data):
-        """Takes the values of all offsets but some; columns do not ask it."""
+        """Return the value, or raise ValueError at a refused offset; columns are not deserialized."""
         if int(data[1:]) in self.refused:
             raise ValueError(data)
         return data
@@ -55,7 +57,7 @@ class Reader:
         self.position = offset
 
     def expected(self, end=None, deserialized=True):
-        """What comes next, up to the broken batch, to ``end``, and to a record that is refused."""
+        """Return the offsets up to ``end``, the corrupt batch, or a record that the deserializer refuses."""
         stop = self.end if end is None else end
         if deserialized:
             stop = min([stop, *(offset for offset in self.refused if offset >= self.position)])
@@ -64,7 +66,7 @@ class Reader:
         return [offset for offset in self.visible if self.position <= offset < stop]
 
     def took(self, offsets, limit, end=None, deserialized=True):
-        """Check what a call gave, and note where it leaves us."""
+        """Check the offsets that a call returned, and update the position."""
         expected = self.expected(end, deserialized)
         assert offsets == expected[: len(offsets)]
         assert len(offsets) <= limit
@@ -75,10 +77,13 @@ class Reader:
         assert all(offset < position for offset in offsets)
         assert all(offset >= position for offset in expected[len(offsets) :])
         self.position = position
-        assert offsets or not expected, "what is there has to come"
+        assert offsets or not expected, "the call must return the available records"
 
     def failed(self, error):
-        """The broken batch or the refused record is what went wrong; it stays so until a seek past it."""
+        """Check that the error is due to the corrupt batch or a refused record, and seek past it.
+
+        The error must be raised again until that seek.
+        """
         assert self.expected() == []
         if isinstance(error, RecordDeserializationError):
             assert error.offset == min(offset for offset in self.refused if offset >= self.position)
@@ -136,8 +141,8 @@ class Reader:
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "what is corrupt is raised with its place until a seek, once what comes before it has come; "
-    "the position stays",
+    "a corrupt batch is raised with its offset until a seek, after the records before it; the position "
+    "does not move",
 )
 @pytest.mark.behaviour("Fetcher", "read_committed drops aborted and control records and moves past them")
 @settings(max_examples=150, deadline=None)

@@ -1,4 +1,7 @@
-"""Any records, any codec: builder, reader, columns agree with the model; broken bytes raise the one error."""
+"""Any records with any codec: builder, reader and columns agree with the model.
+
+Corrupt bytes raise CorruptRecordError only.
+"""
 
 import contextlib
 import itertools
@@ -116,7 +119,7 @@ def test_junk_as_records_is_read_as_the_model_reads_it_or_refused(junk: bytes, c
     try:
         found = read_all(read_batches(data))
     except CorruptRecordError:
-        # Stricter than the model: an offset has to lie in its batch.
+        # The reader is stricter than the model: an offset must be within its batch.
         assert expected is None or not all(0 <= record.offset <= last for record in expected)
     else:
         assert found == expected

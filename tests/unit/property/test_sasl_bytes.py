@@ -1,4 +1,4 @@
-"""Bytes of an attacker, before it is known who it is: only errors of authentication come out, nobody in."""
+"""Bytes of an unauthenticated attacker raise only authentication errors and never authenticate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FACTORIES = {
     "SCRAM-SHA-256": partial(ScramServer, "SCRAM-SHA-256", USERS),
 }
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40)
-#: Pieces of real messages, and what does not belong there, in any order.
+#: Parts of valid messages and foreign bytes, in any order.
 SCRAM_BYTES = st.lists(
     st.one_of(
         st.sampled_from(
@@ -71,7 +71,7 @@ SCRAM_BYTES = st.lists(
 
 
 def failed(call: Callable[[Any], object], data: bytes | memoryview) -> bool:
-    """Whether the bytes were refused, with a sentence that may be logged."""
+    """Return whether the bytes were refused with an error message that is safe to log."""
     try:
         call(data)
     except AuthenticationFailedError as error:
@@ -137,7 +137,7 @@ def request(message, version: int) -> bytes:
     return b"".join(encode_request(message, version, 1, "x"))
 
 
-#: Frames of every kind that a client may send, right or wrong, in any order.
+#: Valid and invalid frames of every kind that a client may send.
 CLIENT_FRAMES = st.one_of(
     st.binary(max_size=60),
     st.builds(
@@ -169,7 +169,7 @@ def test_server_lets_nobody_in_and_raises_nothing_else(frames: list[bytes]) -> N
 
 # ---- The client --------------------------------------------------------------------------------------------
 
-#: What a broker may answer, right or wrong.
+#: Valid and invalid responses of a broker.
 BROKER_MESSAGES = st.one_of(
     st.builds(
         ApiVersionsResponse,

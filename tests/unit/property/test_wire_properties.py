@@ -1,4 +1,4 @@
-"""Whatever is written is read back, and agrees with the slow model; junk raises the one error."""
+"""Written values are read back and agree with a simple model; junk raises only MalformedMessageError."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""The language of the declarations."""
+"""The language of the message declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole requests and responses: header versions, unknown versions, records by reference."""
+"""Whole requests and responses: header versions, unknown versions, and records passed by reference."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_decoded_records_are_a_view_of_the_payload() -> None:
     assert isinstance(view, memoryview)
     assert view.obj is payload
     with pytest.raises(BufferError):
-        payload.append(0)  # it is held, not copied
+        payload.append(0)  # the payload is referenced, not copied
 
 
 def test_null_records_stay_null() -> None:

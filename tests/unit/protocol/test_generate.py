@@ -1,4 +1,4 @@
-"""The generator: what is committed is what it writes, and it says what is not."""
+"""The code generator: the committed files are up to date, and the generator reports outdated ones."""
 
 from __future__ import annotations
 

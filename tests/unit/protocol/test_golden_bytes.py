@@ -1,4 +1,4 @@
-"""Bytes derived by hand from Kafka's protocol guide, one message of each kind of encoding."""
+"""Bytes derived by hand from Kafka's protocol guide, one message of each encoding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPIC_ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 
 
 def test_api_versions_request_version_0() -> None:
-    """API key 18, version 0, correlation id 1, client id of 4 bytes, no body."""
+    """API key 18, version 0, correlation id 1, client id of 4 bytes, and an empty body."""
     golden = bytes.fromhex("0012 0000 00000001 0004 74657374")
     assert b"".join(encode_request(ApiVersionsRequest(), 0, 1, "test")) == golden
     assert decode_request(golden)[1] == ApiVersionsRequest()

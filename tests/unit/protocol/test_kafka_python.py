@@ -1,4 +1,4 @@
-"""kafka-python reads what we write and writes what we read, in the APIs and versions that it has too."""
+"""Messages exchanged with kafka-python, in each API and version that it supports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 def their_classes() -> dict[str, type]:
-    """Message name → kafka-python's class of it."""
+    """Return kafka-python's class of each message, by name."""
     for package in ("metadata", "producer", "consumer", "admin"):
         module = importlib.import_module(f"kafka.protocol.{package}")
         for found in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
@@ -39,7 +39,7 @@ DECLARED = {message.name: (api.key, message) for api in APIS for message in api.
 def assert_same(message: Message, ours: Any, theirs: Any, fields: Any, version: int, path: str) -> None:
     for field in fields:
         name = python_name(field.name)
-        # kafka-python makes sets of these bits, some of them under another name.
+        # kafka-python decodes these bit fields to sets, some of them under another name.
         if version in field.versions and not name.endswith("authorized_operations"):
             mine, other = getattr(ours, name), getattr(theirs, name)
             assert_same_value(message, mine, other, field, version, f"{path}.{name}")
@@ -51,7 +51,7 @@ def assert_same_value(message: Message, ours: Any, theirs: Any, field: Any, vers
         for mine, other in zip(ours, theirs, strict=True):
             assert_same_value(message, mine, other, field, version, path)
     elif theirs is None and isinstance(ours, UUID | Struct):
-        # Its way to say that the value is at its default.
+        # kafka-python represents default values by None.
         assert ours == (ZERO_UUID if isinstance(ours, UUID) else type(ours)()), path
     elif isinstance(ours, Struct):
         assert_same(message, ours, theirs, message.structs[field.type].fields, version, path)
@@ -77,11 +77,11 @@ def test_kafka_python_reads_and_rewrites_our_message(name: str) -> None:
         for _ in range(3):
             ours = RandomMessages(declaration, message_class, version, source).make()
             if name == "ApiVersionsResponse":
-                ours.error_code = 0  # with an error, kafka-python takes the rest for version 0
+                ours.error_code = 0  # with an error code, kafka-python decodes the rest as version 0
             writer = Writer()
             ours.encode(writer, version)
             raw = b"".join(writer.pieces())
             decoded = theirs.decode(raw, version=version)
             assert_same(declaration, ours, decoded, declaration.fields, version, f"{name} version {version}")
-            decoded._header = None  # which it forgets to, and then looks at
+            decoded._header = None  # kafka-python reads the header on encode, but decode() does not set it
             assert message_class.decode(Cursor(decoded.encode()), version) == ours

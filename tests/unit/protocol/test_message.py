@@ -1,4 +1,4 @@
-"""What generated messages do beside carrying fields: defaults, equality, refusals, tagged fields."""
+"""Generated messages: defaults, equality, rejected values and tagged fields."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_tagged_fields_at_their_defaults_are_not_written() -> None:
 
 
 def tagged(section: str) -> Cursor:
-    """An ApiVersions response of version 3 with this section of tagged fields."""
+    """Return an ApiVersions response of version 3 with this section of tagged fields."""
     return Cursor(bytes.fromhex("0000 01 00000000" + section))
 
 
@@ -195,7 +195,7 @@ def test_known_tag_of_no_bytes_is_malformed() -> None:
 
 
 def test_tag_of_a_later_version_is_skipped() -> None:
-    """FetchPartition has tag 1 (the high watermark) from version 18 on."""
+    """FetchPartition has tag 1 (the high watermark) from version 18 on only."""
     partition = FetchRequest.FetchPartition(high_watermark=5)
     topic = FetchRequest.FetchTopic(topic_id=UUID(int=1), partitions=[partition])
     raw = encoded(FetchRequest(topics=[topic]), 18)

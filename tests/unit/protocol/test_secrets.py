@@ -1,4 +1,4 @@
-"""CVE-2026-33558: a request that carries a secret was shown in a debug log. None of ours shows one."""
+"""CVE-2026-33558: a debug log showed a request with a secret. None of our messages shows its secrets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def altered(shape: type[AlterConfigsRequest] | type[IncrementalAlterConfigsReque
 
 
 def messages() -> Iterator[Struct]:
-    """All that Kafka's own clients leave out of their logs since then."""
+    """Yield messages with every field that Kafka's clients omit from their logs since then."""
     yield SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + CANARY)
     yield SaslAuthenticateResponse(auth_bytes=CANARY)
     scram = AlterUserScramCredentialsRequest
@@ -55,7 +55,7 @@ def test_cve_2026_33558_no_message_shows_the_secret_in_it(message: Struct) -> No
 
 
 def test_topic_configs_are_shown() -> None:
-    """What is hidden is hidden by its structure, not all that there is."""
+    """Secrets are hidden by their place in a message; other configuration values stay visible."""
     config = importlib.import_module("kafkacore.protocol.generated.create_topics").CreateTopicsRequest
     assert "retention.ms" in repr(config.CreatableTopicConfig(name="retention.ms", value="7"))
     assert "value='7'" in repr(config.CreatableTopicConfig(name="retention.ms", value="7"))

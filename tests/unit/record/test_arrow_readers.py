@@ -1,4 +1,4 @@
-"""Columns in the hands of others: polars, pandas and duckdb take ours, and what they hold is encoded."""
+"""Interoperability of columns with polars, pandas and duckdb, in both directions."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ def rows_of_polars(columns: Any) -> list[tuple[Any, ...]]:
 
 
 def rows_of_pandas(columns: Any) -> list[tuple[Any, ...]]:
-    # From pandas 3 on without pyarrow's help.
+    # pandas 3 and later can do it without pyarrow.
     by_itself = getattr(pd.DataFrame, "from_arrow", None)
     frame = by_itself(columns) if by_itself else pa.record_batch(columns).to_pandas()
     return [

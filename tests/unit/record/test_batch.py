@@ -1,4 +1,4 @@
-"""Reading batches: what a header says, lazy records, partial tails, and bytes that break the format."""
+"""Reading batches: headers, lazy records, partial trailing batches, and malformed bytes."""
 
 import gc
 import threading
@@ -187,7 +187,7 @@ def test_threads_that_open_one_compressed_batch_see_the_same_records() -> None:
     assert found == [records] * 4
 
 
-# ---- Bytes that break the format ---------------------------------------------------------------------------
+# ---- Malformed bytes ---------------------------------------------------------------------------------------
 def refused(data: bytes, reason: str, **kwargs: bool) -> None:
     with pytest.raises(CorruptRecordError, match=reason):
         read_all(read_batches(data, **kwargs))
@@ -277,7 +277,7 @@ def test_no_cut_and_no_flipped_bit_lets_another_error_out() -> None:
                     survived += read_all(read_batches(broken, check_crcs, 1 << 20)) == RECORDS
                 except CorruptRecordError:
                     continue
-            # Only the leader epoch, and the sizes that make the batch seem cut short, pass a CRC unnoticed.
+            # The CRC misses only changes of the leader epoch, and lengths that make the batch seem partial.
             assert survived == 32 or not check_crcs
         for cut in range(len(data)):
             assert read_all(read_batches(data[:cut])) == []
@@ -373,7 +373,7 @@ def test_records_are_not_validated_if_not_asked() -> None:
     assert validate_batch(_broken(b"\x0c\x00\x00\x00\x03\x01\x00"), check_records=False).record_count == 1
 
 
-# ---- Records that are filled anew --------------------------------------------------------------------------
+# ---- Reused record objects ---------------------------------------------------------------------------------
 def numbered(count: int, value_size: int = 5) -> RecordBatch:
     records = [
         ModelRecord(number, 1000 + number, b"k%d" % number, (b"%d" % number).ljust(value_size, b"."))

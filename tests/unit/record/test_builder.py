@@ -1,4 +1,4 @@
-"""Writing batches: what fits, what is sealed, and that the bytes are exactly those of the format."""
+"""Writing batches: size limits, sealed batches, and the exact bytes of the format."""
 
 import gc
 
@@ -93,7 +93,7 @@ def test_a_record_that_does_not_fit_is_not_appended() -> None:
 
 
 def test_a_batch_is_filled_to_the_last_byte() -> None:
-    # 61 bytes of header, 7 and 10 bytes of records.
+    # 61 bytes of header, and records of 7 and 10 bytes.
     builder = RecordBatchBuilder(61 + 7 + 10)
     assert builder.append(0, None, None) == 0
     assert not builder.is_full

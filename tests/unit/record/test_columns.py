@@ -1,4 +1,4 @@
-"""Columns: the model's rows in Arrow's eyes, limits, roll-back, and memory that is shared and given back."""
+"""Decoding to columns: comparison with the model, limits, roll-back, and memory that is shared and freed."""
 
 import gc
 import threading
@@ -166,7 +166,7 @@ def test_a_record_larger_than_the_limit_has_a_column_to_itself() -> None:
     assert builder.append(batch, 0) == (2, 2)
 
 
-# ---- Broken batches ----------------------------------------------------------------------------------------
+# ---- Corrupt batches ---------------------------------------------------------------------------------------
 def test_nothing_of_a_broken_batch_is_appended() -> None:
     good, broken = encode_records(at(RECORDS, 4), ModelBatch(base_offset=4)), b"\x0e\x00\x00\x00\x03\x01\x00"
     wanted = ModelBatch(base_offset=4, record_count=5, last_offset_delta=4)
@@ -178,7 +178,7 @@ def test_nothing_of_a_broken_batch_is_appended() -> None:
             with pytest.raises(CorruptRecordError, match="record 4 of 5 in batch 4") as caught:
                 builder.append(second)
             assert caught.value.offset == 4
-        # Rows that were rolled back leave no trace in those that take their place.
+        # Rows that were rolled back must not affect the rows appended after them.
         builder.append(first)
         assert imported(builder.finish()).equals(
             record_batch(RECORDS * 3, COLUMNS, headers_null_when_empty=headers_null)
@@ -216,7 +216,7 @@ def test_a_header_key_that_is_not_utf8_has_replacements_as_in_records(key: bytes
 
 # ---- Many batches in one call ------------------------------------------------------------------------------
 def pieces(sizes: list[int]) -> list[tuple[list[ModelRecord], bytes]]:
-    """Batches of so many records each, one behind the other, and their records."""
+    """Return consecutive batches with ``sizes`` records each, and their records."""
     made, offset = [], 0
     for size in sizes:
         records = [
@@ -317,7 +317,7 @@ def test_one_call_checks_crcs_as_the_iterator_does() -> None:
 
 def test_one_call_takes_nothing_of_a_batch_that_has_no_room() -> None:
     builder, batches = ColumnBuilder(["value"], max_column_bytes=10), read_batches(JOINED)
-    # Values of 0, 1, 2 and 3 bytes; the next of 4 to 7 do not fit.
+    # Values of 0 to 3 bytes fit; the next ones, of 4 to 7 bytes, do not.
     assert builder.append_all(batches) == (4, 4, 3)
     assert builder.append(next(batches)) == (1, 5)
 

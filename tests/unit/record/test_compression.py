@@ -1,4 +1,4 @@
-"""Codecs: their framing, what foreign producers write, the limit of reading, that no codec's error leaks."""
+"""Codecs: framing, data of other producers, size limits, and conversion of their errors."""
 
 import gzip
 import os
@@ -25,7 +25,7 @@ SAMPLES = [b"", b"x", TEXT, random.Random(1).randbytes(100_000), bytes(300_000)]
 
 
 def zstd_stream(data: bytes, checksum: bool = False) -> bytes:
-    """A frame without its content's size, as Kafka's Java client writes it."""
+    """Return a frame without content size, as Kafka's Java client writes it."""
     stream = zstandard.ZstdCompressor(write_checksum=checksum).compressobj()
     return stream.compress(data) + stream.flush()
 
@@ -67,7 +67,7 @@ def test_a_level_that_there_is_not_is_refused(codec: int, level: int, sentence: 
 
 @every_codec
 def test_other_threads_run_while_a_batch_is_compressed(codec: Compression) -> None:
-    # No thread is made to give way, so only one that releases the lock lets another run.
+    # With a long switch interval, the other thread runs only if compression releases the GIL.
     interval = sys.getswitchinterval()
     reader, writer = os.pipe()
     turns, stopped = 0, False
@@ -194,7 +194,7 @@ def test_every_cut_is_refused(codec: Compression) -> None:
     whole = bytes(compress(codec, TEXT[:2000]))
     for cut in range(len(whole)):
         if codec is Compression.SNAPPY and cut == 16:
-            continue  # the header alone is an empty stream
+            continue  # a header without blocks is an empty stream
         with pytest.raises(CorruptRecordError):
             decompress(codec, whole[:cut])
 

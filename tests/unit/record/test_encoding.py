@@ -1,4 +1,4 @@
-"""Whole columns to batches: every kind of column gives the bytes that appending record by record gives."""
+"""Encoding of whole columns to batches: the bytes equal those of appending record by record."""
 
 import itertools
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ def appended(
     timestamp_ms: int = -1,
     batch_size: int = 1 << 20,
 ) -> list[memoryview]:
-    """What a loop of appends makes of the same rows."""
+    """Return the batches that a loop of appends produces for the same rows."""
     batches, builder = [], RecordBatchBuilder(batch_size)
     rows = itertools.zip_longest(values, keys, headers, timestamps)
     for value, key, pairs, timestamp in rows:
@@ -267,7 +267,7 @@ def test_any_rows_from_any_kind_of_column(rows: list[Any], batch_size: int, cut:
     assert encode(RecordSource.from_arrow(cut_up), batch_size=batch_size) == wanted
 
 
-# ---- What is refused ---------------------------------------------------------------------------------------
+# ---- Rejected columns --------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("columns", "error", "sentence"),
     [

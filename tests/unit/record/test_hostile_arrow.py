@@ -1,4 +1,4 @@
-"""Arrow structures that lie: each is refused with a sentence before anything behind it is read."""
+"""Invalid Arrow structures: each is refused with a message before any of its buffers is read."""
 
 import struct
 
@@ -17,7 +17,7 @@ def int64s(*numbers: int) -> bytes:
 
 
 def binary(**changes: object) -> ArrowByHand:
-    """Two rows, `ab` and `c`."""
+    """Return two rows, `ab` and `c`."""
     given = {"format": "z", "length": 2, "buffers": [None, int32s(0, 2, 3), b"abc"]} | changes
     return ArrowByHand(**given)  # type: ignore[arg-type]
 
@@ -28,7 +28,7 @@ def table(*children: ArrowByHand, **changes: object) -> ArrowByHand:
 
 
 def headers(**changes: object) -> ArrowByHand:
-    """Two rows of one header each."""
+    """Return two rows with one header each."""
     pairs = table(binary(format="u", name="key"), binary(name="value"))
     given = {"format": "+l", "length": 2, "buffers": [None, int32s(0, 1, 2)], "children": [pairs]} | changes
     return ArrowByHand(**given)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Messages of format 0 and 1: read like batches, whoever wrote them; what breaks them has one error."""
+"""Messages of format 0 and 1: reading, also from other writers, and the error for corrupt ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -149,11 +149,11 @@ def test_timestamps_of_a_set_may_be_anything() -> None:
     assert read_all(read_batches(wrapped(1, Compression.GZIP, records))) == records
 
 
-# ---- Written by others -------------------------------------------------------------------------------------
+# ---- Other writers -----------------------------------------------------------------------------------------
 WRITERS = {"kafka-python": KafkaPythonWriter, "aiokafka": AiokafkaWriter}
 
 
-# Their LZ4 of format 0 needs the package xxhash; the golden files have that of Kafka's own client.
+# LZ4 of format 0 by these peers needs the package xxhash. The golden files cover Kafka's client.
 @pytest.mark.parametrize(("magic", "codec"), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 3)])
 @pytest.mark.parametrize("peer", WRITERS)
 def test_we_read_what_peers_write(peer: str, magic: int, codec: int) -> None:
@@ -168,8 +168,8 @@ def test_we_read_what_peers_write(peer: str, magic: int, codec: int) -> None:
 
 
 def broken_checksum(frame: bytes) -> bytes:
-    """As Kafka's clients wrote it in format 0: over the frame's magic as well."""
-    # The frame has neither a content size nor a dictionary, so its descriptor is two bytes.
+    """Return the frame with the header checksum of Kafka's format 0, which wrongly covers the magic too."""
+    # The frame has no content size and no dictionary, so its descriptor has two bytes.
     return frame[:6] + bytes([xxhash32(frame[:6]) >> 8 & 0xFF]) + frame[7:]
 
 
@@ -196,7 +196,7 @@ def test_what_is_no_whole_lz4_header_is_left_as_it_is(data: bytes) -> None:
     assert with_right_checksum(data) == data
 
 
-# ---- What breaks the format --------------------------------------------------------------------------------
+# ---- Corrupt messages --------------------------------------------------------------------------------------
 def refused(data: bytes, reason: str, *, check_crcs: bool = True) -> None:
     with pytest.raises(CorruptRecordError, match=reason):
         read_all(read_batches(data, check_crcs))
@@ -297,7 +297,7 @@ def test_no_cut_and_no_flipped_bit_lets_another_error_out(magic: int, codec: Com
                 read_all(read_batches(broken, check_crcs, 1 << 20))
             except CorruptRecordError:
                 continue
-            # With CRCs only the offset, which lies before them, and a length that seems cut short pass.
+            # The CRC misses only changes of the offset, and of the length if the message then seems partial.
             assert not check_crcs or bit < 12 * 8
     for cut in range(len(data)):
         assert read_all(read_batches(data[:cut])) == []

@@ -1,4 +1,4 @@
-"""Messages of format 0 and 1 written, and newer batches converted to them, as Kafka does it."""
+"""Writing messages of format 0 and 1, and conversion of newer batches to them as in Kafka."""
 
 import struct
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from kafkacore.record.compression import compress, decompress
 from kafkacore.structs import TimestampType
 from kafkacore.wire import crc32c
 
-# Neither peer can do snappy, or lz4 of format 0, without packages of its own.
+# Both peers need additional packages for snappy, and for lz4 of format 0.
 FOR_PEERS = [(0, Compression.NONE), (0, Compression.GZIP), (1, Compression.NONE), (1, Compression.GZIP),
              (1, Compression.LZ4)]  # fmt: skip
 READERS = {"kafka-python": KafkaPythonReader, "aiokafka": AiokafkaReader}
@@ -48,7 +48,7 @@ def written(builder: LegacyBatchBuilder, records: list[ModelRecord] = RECORDS) -
 def batch_of(
     records: list[ModelRecord], codec: Compression = Compression.NONE, **attributes: Any
 ) -> memoryview:
-    """A batch of format 2 whose offsets have no gaps."""
+    """Return a batch of format 2 whose offsets have no gaps."""
     builder = RecordBatchBuilder(1 << 20, codec)
     for record in records:
         builder.append(record.timestamp, record.key, record.value, record.headers)
@@ -77,7 +77,7 @@ def test_a_compressed_set_has_a_wrapper(magic: int, codec: Compression) -> None:
 
 def test_lz4_of_format_0_has_the_checksum_that_its_readers_expect() -> None:
     frame = written(LegacyBatchBuilder(0, Compression.LZ4))[26:]
-    # The bytes in front of it are the same in both formats.
+    # The bytes before the checksum are the same in both formats.
     assert frame[:6] == written(LegacyBatchBuilder(1, Compression.LZ4))[34:40]
     assert frame[6] != written(LegacyBatchBuilder(1, Compression.LZ4))[40]
     with pytest.raises(CorruptRecordError):
@@ -217,7 +217,7 @@ def test_offsets_that_do_not_rise_are_corrupt(
     header = ModelBatch(base_offset=5, attributes=codec)
     content = encode_records(records, header)
     batch = encode_batch(records, header, bytes(compress(codec, content)) if codec else content)
-    # The header promises what it takes to have the records looked at.
+    # The last offset delta must match, so that the records are decoded at all.
     batch = with_last_offset_delta(batch, 2)
     for first_offset in (0, 6):
         with pytest.raises(CorruptRecordError, match=r"offset \d follows offset \d .*in batch 5"):

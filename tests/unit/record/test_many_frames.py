@@ -1,4 +1,4 @@
-"""Compressed data in very many frames: what reading it costs, counted in bytes, calls and memory."""
+"""Compressed data of very many frames: the cost of reading in bytes, calls and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafkacore.record import Compression, compression
 from kafkacore.record.compression import compress, decompress
 
 SIZE = 256 * 1024
-#: What a decompression may take beside 8 times its input: the first piece of output, twice.
+#: Maximum bytes of memory in addition to 8 times the input: two initial output buffers.
 CONSTANT = 300 * 1024
 
 XERIAL = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
@@ -37,7 +37,7 @@ def filled(head: bytes, frame: bytes) -> bytes:
     return head + frame * (SIZE // len(frame))
 
 
-#: Name → codec, the data, and what is in it.
+#: Name → codec, compressed data, and the repeated content.
 CASES: dict[str, tuple[int, bytes, bytes]] = {
     "gzip, empty members": (1, filled(b"", zlib.compress(b"", 6, 31)), b""),
     "gzip, members of a byte": (1, filled(b"", zlib.compress(b"a", 6, 31)), b"a"),
@@ -57,7 +57,7 @@ every_case = pytest.mark.parametrize("name", CASES)
 
 
 class CountingMember:
-    """One gzip member, and how many bytes zlib is given and gives back for all of them."""
+    """A gzip member that counts the bytes given to and returned by zlib, for all members together."""
 
     fed = 0
     left = 0
@@ -76,7 +76,7 @@ class CountingMember:
 
 
 class CountingZlib:
-    """The module, with members that count."""
+    """The module zlib with counting members."""
 
     decompressobj = CountingMember
 
@@ -115,14 +115,14 @@ def test_many_frames_take_8_times_the_input_at_most(name: str) -> None:
 def test_gzip_members_copy_their_own_size_only(name: str, counted_zlib: type[CountingMember]) -> None:
     _, data, _ = CASES[name]
     decompress(Compression.GZIP, data)
-    # Of each member the bytes behind it, up to 256, and once a full window.
+    # For each member up to 256 bytes after it are copied, and a full window once.
     members = data.count(b"\x1f\x8b\x08")
     assert counted_zlib.fed <= len(data) + members * 256 + 2 * SIZE
     assert counted_zlib.left <= members * 256 + SIZE
 
 
 def test_one_gzip_member_copies_its_input_a_few_times_only(counted_zlib: type[CountingMember]) -> None:
-    """The rest of a window is copied whenever a piece of output is full."""
+    """The rest of the input window is copied whenever an output buffer is full."""
     plain = bytes(32 << 20)
     data = zlib.compress(plain, 9, 31)
     plain_at_the_end = zlib.compress(bytes(range(256)) * 4096, 1, 31)
@@ -138,7 +138,7 @@ def test_lz4_frames_are_not_copied(name: str, monkeypatch: pytest.MonkeyPatch) -
 
     def counting(context: Any, rest: Any, max_length: int) -> tuple[bytes, int, bool]:
         nonlocal calls, taken
-        # A view, which the library reads as far as it needs to.
+        # A memoryview, of which the library reads only the bytes that it needs.
         assert isinstance(rest, memoryview)
         piece, count, is_end = original(context, rest, max_length)
         calls += 1
@@ -212,7 +212,7 @@ def test_a_broken_snappy_block_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 60, 61, 256, 257, 65_536, 65_537, 1_000_000])
 def test_snappy_that_grows_much_is_read(size: int) -> None:
-    """Its elements are added up, of every kind that the library writes."""
+    """The uncompressed size is checked by adding up the elements, of every kind that the library writes."""
     for plain in (bytes(size), bytes(range(251)) * (size // 251), b"a" * size + bytes(size)):
         assert bytes(decompress(2, cramjam.snappy.compress_raw(plain))) == plain
         assert bytes(decompress(2, XERIAL + xerial_block(plain))) == plain

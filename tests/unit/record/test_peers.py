@@ -1,4 +1,4 @@
-"""Batches exchanged with the codecs of kafka-python and aiokafka, which are written independently of ours."""
+"""Batches exchanged with the independent codecs of kafka-python and aiokafka."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ RECORDS = [
         for number in range(3, 200)
     ],
 ]
-# kafka-python's snappy needs the package python-snappy; the golden files have snappy of Kafka's own client.
+# kafka-python's snappy needs the package python-snappy. The golden files have snappy of Kafka's client.
 CODECS = [Compression.NONE, Compression.GZIP, Compression.LZ4, Compression.ZSTD]
 every_codec = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name.lower())
 WRITERS = {"kafka-python": KafkaPythonWriter, "aiokafka": AiokafkaWriter}
@@ -89,5 +89,5 @@ def test_uncompressed_bytes_are_the_same(peer: str) -> None:
         builder.append(record.timestamp, record.key, record.value, record.headers)
     ours = bytes(builder.close(producer_id=9, producer_epoch=1, base_sequence=3))
     theirs = bytes(writer.build())
-    # The leader epoch is the broker's to write: they leave 0, Kafka's Java client and we -1.
+    # The broker sets the leader epoch. These peers write 0; Kafka's Java client and ours write -1.
     assert ours[:12] + ours[16:] == theirs[:12] + theirs[16:]

@@ -1,4 +1,4 @@
-"""The batches of a segment file: chunk by chunk, and on behind what is damaged."""
+"""Reading the batches of a segment file in chunks, and resuming after damage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def opened(data: bytes, chunk_bytes: int = 1 << 20, start: int = 0, end: int | N
 
 
 def walked(file: SegmentFile) -> tuple[list[int], list[Damage]]:
-    """Base offsets of the batches, and what was damaged."""
+    """Return the base offsets of the batches, and the damages."""
     offsets, damages = [], []
     while (found := file.next_batch()) is not None:
         if isinstance(found, Damage):
@@ -77,7 +77,7 @@ def test_what_only_looks_like_a_batch_behind_damage_is_not_taken_for_one() -> No
     data = bytearray(file_of([1, 1]))
     second = len(data) // 2
     data[second : second + 12] = b"\xff" * 12
-    # A whole batch with a right CRC, but at an offset that lies before what has been read.
+    # A complete batch with a valid CRC, but with an offset before those already read.
     offsets, (damage,) = walked(opened(bytes(data) + inner))
     assert offsets == [0]
     assert damage.next_position == len(data) + len(inner)
@@ -121,7 +121,7 @@ def test_no_byte_that_is_changed_or_missing_does_more_than_damage_its_batch() ->
         flipped = bytearray(data)
         flipped[at] ^= 0xFF
         offsets, damages = walked(opened(bytes(flipped)))
-        # Base offset and leader epoch lie outside the CRC.
+        # The CRC does not cover the base offset and the leader epoch.
         assert len(offsets) + len(damages) == 3
 
 
@@ -166,7 +166,7 @@ def test_headers_end_at_space_that_nothing_was_written_to() -> None:
 
 @pytest.mark.parametrize("broken_at", [16, -1], ids=["magic", "crc"])
 def test_thousands_of_small_damages_are_read_in_linear_work(broken_at: int) -> None:
-    """The rest of the chunk was read several times for each damage."""
+    """The rest of the chunk used to be read several times for each damage."""
     batches = []
     for offset in range(2_000):
         record = ModelRecord(offset, 0, b"k", b"v")

@@ -1,4 +1,4 @@
-"""Headers of batches that a chunk of a file holds, whatever else of them it holds."""
+"""Reading the batch headers in a chunk of a file, which may start or end within a batch."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_walking_ends_at_every_cut_and_flipped_byte() -> None:
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_largest_length_that_a_header_can_say_leads_behind_the_chunk(magic: int) -> None:
-    # Found by fuzzing: the size overflowed, and the walk went on before the chunk.
+    # Found by fuzzing: the size overflowed, and the walk continued before the chunk.
     head = bytes(8) + b"\x7f\xff\xff\xff" + bytes(4) + bytes([magic]) + bytes(44)
     headers, behind, wrong = walk_headers(head, 5)
     assert [header.size_in_bytes for header in headers] == [2**31 + 11]

@@ -1,4 +1,4 @@
-"""Both authenticators, frame by frame: against each other, against liars, and again while a session lasts."""
+"""Both authenticators frame by frame: with each other, with malicious peers, and on reauthentication."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def joined(pieces) -> memoryview:
 
 
 def run(client: Authenticator, server: Authenticator, frame) -> list[memoryview]:
-    """Carry frames to and fro from the client's ``frame`` on; all that were carried."""
+    """Exchange frames, beginning with the client's ``frame``, and return all frames."""
     carried = []
     while frame is not None:
         carried.append(joined(frame))
@@ -91,7 +91,7 @@ def run(client: Authenticator, server: Authenticator, frame) -> list[memoryview]
 
 
 def request(message, version: int, correlation_id: int = 7) -> memoryview:
-    return joined(encode_request(message, version, correlation_id, "somebody"))
+    return joined(encode_request(message, version, correlation_id, "a client"))
 
 
 def handshake(mechanism: str, version: int = 1) -> memoryview:
@@ -102,7 +102,7 @@ def token(data: bytes, version: int = 2) -> memoryview:
     return request(SaslAuthenticateRequest(auth_bytes=data), version)
 
 
-# ---- Each other --------------------------------------------------------------------------------------------
+# ---- Client and server together ----------------------------------------------------------------------------
 
 
 @pytest.mark.kafka(
@@ -133,7 +133,7 @@ def test_servers_that_speak_less_are_spoken_to_in_their_versions(clock: VirtualC
     carried = run(client, server, client.begin())
     assert decode_request_header(carried[-2])[0].request_api_version == 0
     assert client.is_complete
-    assert client.reauthenticate_at_ms == math.inf, "version 0 does not say how long the session lasts"
+    assert client.reauthenticate_at_ms == math.inf, "version 0 has no session lifetime"
     assert server.expires_at_ms == clock.monotonic_ms() + 1000
 
 
@@ -213,7 +213,7 @@ def test_old_clients_that_fail_are_told_nothing(clock: VirtualClock) -> None:
     assert caught.value.answer is None
 
 
-# ---- Liars -------------------------------------------------------------------------------------------------
+# ---- Malicious peers ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.kafka(
@@ -273,7 +273,7 @@ def test_name_of_a_mechanism_cannot_forge_a_log_line(clock: VirtualClock) -> Non
 
 
 def answers(client: SaslClientAuthenticator, *messages) -> list:
-    """Give the client these messages, each as the answer to what it asked last."""
+    """Give the client each message as the response to its last request, and return its last frame."""
     frame = client.begin()
     for message in messages:
         header, _ = decode_request(joined(frame))
@@ -463,12 +463,12 @@ def test_mechanism_of_the_users_own_is_spoken(clock: VirtualClock) -> None:
     assert client.is_complete
 
 
-# ---- Again -------------------------------------------------------------------------------------------------
+# ---- Reauthentication --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def session(clock: VirtualClock) -> tuple[SaslClientAuthenticator, SaslServerAuthenticator]:
-    """Authenticated by SCRAM-SHA-256, for ten seconds."""
+    """Return a client and a server that are authenticated by SCRAM-SHA-256 for ten seconds."""
     client = client_of(config_of("SCRAM-SHA-256"), clock)
     server = server_of(clock, max_reauth_ms=dict.fromkeys(MECHANISMS, 10_000))
     run(client, server, client.begin())
@@ -476,7 +476,7 @@ def session(clock: VirtualClock) -> tuple[SaslClientAuthenticator, SaslServerAut
 
 
 def again(client: SaslClientAuthenticator, server: SaslServerAuthenticator) -> None:
-    """The client begins, as a channel has it do."""
+    """Reauthenticate as a channel does."""
     asked = joined(client.begin_reauthentication(None))
     answer = joined(server.begin_reauthentication(asked))
     run(client, server, client.receive(answer))

@@ -1,4 +1,4 @@
-"""AWS_MSK_IAM in memory: the signature beside botocore's own, and the shape that Amazon publishes."""
+"""AWS_MSK_IAM in memory: the signature compared with botocore's, and the payload that Amazon documents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def config(**more: Any) -> SaslConfig:
 
 @pytest.fixture(scope="module", autouse=True)
 def virtual_clock() -> Iterator[None]:
-    """The mechanism's clock is virtual, and a thread of a slow machine has time to answer."""
+    """Give the mechanism a virtual clock, and its calls enough time on a slow machine."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (aws_msk_iam, bounded_call):
             patch.setattr(module, "SYSTEM_CLOCK", VirtualClock())
@@ -59,7 +59,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_botocore(keys: AwsKeys, host: str, region: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Fields of the URL that botocore presigns for the same."""
+    """Return the query fields of the URL that botocore presigns for the same request."""
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda: NOW.replace(tzinfo=None))
     token = None if keys.session_token is None else keys.session_token.text()
     signer = botocore.auth.SigV4QueryAuth(

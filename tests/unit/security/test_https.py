@@ -1,4 +1,4 @@
-"""Documents by HTTPS: which addresses are asked, and what is taken of what they answer."""
+"""HTTPS requests: the allowed URLs, and the checks of responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kafkacore.testing import VirtualClock
 
 fetch = partial(https.fetch, clock=VirtualClock())
 ALLOWED = "https://idp.example/oauth/token"
-#: What somebody who may write a configuration, but not the environment of the process, might try.
+#: URLs that an attacker might try who can write a configuration but not the process's environment.
 FORGED = [
     "file:///etc/passwd",
     "FILE:///etc/passwd",
@@ -180,7 +180,7 @@ def test_server_that_says_nothing_is_given_up() -> None:
 
 
 class Hasty(VirtualClock):
-    """Ten seconds pass whenever somebody looks at it."""
+    """A clock that advances ten seconds at each reading."""
 
     def monotonic_ms(self) -> float:
         self.advance(10_000.0)

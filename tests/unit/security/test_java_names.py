@@ -1,5 +1,6 @@
-"""Java's names of security settings become arguments of our clients; what cannot be is refused in a sentence
-without the secrets.
+"""Conversion of Java's security settings to arguments of our clients.
+
+Invalid settings are rejected with a message that contains no secret.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ KEY = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE K
 
 
 def arguments(**given):
-    """``sasl__jaas__config`` is ``sasl.jaas.config``."""
+    """Convert settings given as keyword arguments; ``sasl__jaas__config`` is ``sasl.jaas.config``."""
     return security_arguments({name.replace("__", "."): value for name, value in given.items()})[0]
 
 
@@ -169,10 +170,10 @@ def test_what_cannot_be_is_refused_with_what_to_say_instead(given, words):
     ],
 )
 def test_cve_2025_27818_no_configuration_loads_a_class(module, monkeypatch):
-    """A login module of LDAP in ``sasl.jaas.config`` made brokers and clients run what a server had sent."""
+    """An LDAP login module in ``sasl.jaas.config`` made Kafka run code that an LDAP server had sent."""
 
     def loaded(*_):
-        raise AssertionError("something is imported by its name")
+        raise AssertionError("no module may be imported by a configured name")
 
     monkeypatch.setattr(importlib, "import_module", loaded)
     before = set(sys.modules)

@@ -1,4 +1,4 @@
-"""Which tokens a broker believes."""
+"""Validation of tokens by a broker."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_token_by_an_elliptic_curve_is_believed() -> None:
     assert validator().validate(token).scope == {"a"}
 
 
-# ---- Ten bad tokens ----------------------------------------------------------------------------------------
+# ---- Invalid tokens ----------------------------------------------------------------------------------------
 def test_token_without_a_signature_is_refused() -> None:
     assert "algorithm 'none' is not allowed" in str(
         refusal(unsigned({"alg": "none", "kid": "1"}, claims(NOW_S)))
@@ -147,7 +147,7 @@ def test_token_without_the_scope_is_refused_as_such() -> None:
     assert of.validate(signed(claims(NOW_S, scope="kafka b"))).scope == {"kafka", "b"}
 
 
-# ---- Others ------------------------------------------------------------------------------------------------
+# ---- Other tokens ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "missing",
     [
@@ -233,7 +233,7 @@ def test_time_that_is_none_is_refused(claim: str, time: Any) -> None:
     body = claims(NOW_S) | {claim: time}
     try:
         token = signed(body)
-    except TypeError:  # PyJWT does not make such a token
+    except TypeError:  # PyJWT refuses to create such a token
         token = unsigned({"alg": "RS256", "kid": "1"}, body, "AAAA")
     refusal(token)
 
@@ -315,7 +315,7 @@ def test_whatever_its_issuer_claims_the_only_error_is_a_refusal(changed: dict[st
         return
 
 
-# ---- Sets of keys ------------------------------------------------------------------------------------------
+# ---- Key sets ----------------------------------------------------------------------------------------------
 def test_keys_that_prove_nothing_are_left_out() -> None:
     weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     keys = KeySet.parse(

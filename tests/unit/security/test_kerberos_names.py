@@ -1,4 +1,4 @@
-"""Which name a principal has on the broker, by rules as Kafka's and Hadoop's documentation have them."""
+"""Mapping of Kerberos principals to names, with the rules of Kafka's and Hadoop's documentation."""
 
 from __future__ import annotations
 

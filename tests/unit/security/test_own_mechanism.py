@@ -1,4 +1,4 @@
-"""Mechanisms of the user's own, registered in code."""
+"""Custom SASL mechanisms, registered in code."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def name() -> str:
-    """Of a mechanism that no other test has; what is registered stays."""
+    """Return the name of a mechanism that no other test has registered; registrations are permanent."""
     return f"OWN-{next(_numbers)}"
 
 
 class Reversed(SaslMechanism):
-    """Answers each challenge backwards, until it is empty."""
+    """A mechanism that answers each challenge with its reversed bytes, until the challenge is empty."""
 
     name = "REVERSED"
 

@@ -1,4 +1,4 @@
-"""PLAIN: both sides, and when a client may say a password at all."""
+"""PLAIN: client and server, and when a client may send its password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A principal and its text."""
+"""Principals and their text form."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def _nothing_is_allowed(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An allowed folder beside a file with a secret that is not allowed."""
+    """Return an allowed folder next to a file with a secret that is not allowed."""
     (tmp_path / "allowed").mkdir()
     (tmp_path / "outside").write_text(MARK)
     monkeypatch.setenv(ALLOWED_PATHS, f"/nowhere, {tmp_path}/allowed,")
@@ -92,7 +92,7 @@ def test_no_path_leads_out_of_an_allowed_folder(folder, place):
 
 
 def test_links_inside_an_allowed_folder_are_followed(folder):
-    """Kubernetes projects a secret as a link to a file in a folder that it replaces."""
+    """Kubernetes mounts a secret as a link to a file in a folder that it replaces."""
     (folder / "..2026").mkdir()
     (folder / "..2026" / "password").write_text(MARK)
     (folder / "..data").symlink_to("..2026")
@@ -169,10 +169,10 @@ def test_reference_needs_an_option_that_holds_a_secret(monkeypatch, name, expect
 
 
 def test_every_setting_that_is_a_secret_may_contain_a_reference():
-    """The names that :mod:`kafkacore.security` cannot import are those of listeners and of Spark."""
+    """Include names of listeners and Spark, which :mod:`kafkacore.security` cannot import."""
     rows = {**SECURITY_SETTINGS, **LISTENER_KEYS, **SIDE_OPTIONS}
     secret = {name for name, row in rows.items() if row.is_secret}
-    # Certificates are public, although Kafka gives these properties the type PASSWORD, too.
+    # Certificates are public, although Kafka gives these properties the type PASSWORD.
     public = {"ssl.keystore.certificate.chain", "ssl.truststore.certificates"}
     assert {name for name in secret if not holds_secret(name)} == public
 

@@ -1,4 +1,4 @@
-"""SCRAM: both sides against each other, the RFCs' examples, other clients, and liars."""
+"""SCRAM: client and server together, the examples of the RFCs, other clients, and malicious peers."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ RFC_SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 def exchange(client, server: SaslServerMechanism) -> None:
-    """Until both have nothing more to say."""
+    """Exchange messages until both sides are finished."""
     response = client.step(None)
     while response is not None:
         response = client.step(server.step(response))
 
 
 def proving_client(mechanism: str = "SCRAM-SHA-256") -> tuple[ScramClient, str]:
-    """A client that waits for the server's first message, and its nonce."""
+    """Return a client that waits for the server's first message, and the client's nonce."""
     client = ScramClient(mechanism, "alice", Secret("pencil"))
     first = client.step(None)
     return client, first.decode().rpartition("r=")[2]
@@ -59,7 +59,7 @@ def users() -> Users:
     return Users({name: f"pässword of {name}, = and more" for name in names})
 
 
-# ---- Right ones --------------------------------------------------------------------------------------------
+# ---- Valid exchanges ---------------------------------------------------------------------------------------
 
 
 def test_client_says_what_rfc_7677_says() -> None:
@@ -129,7 +129,7 @@ def test_server_takes_extensions_that_need_not_be_understood(users: Users) -> No
 
 @pytest.mark.parametrize("header", [b"n,a=alice,", b"y,,", b"y,a=alice,"])
 def test_server_takes_every_header_without_channel_binding(header: bytes) -> None:
-    # A client of our own, whose header is another.
+    # A client with another header.
     users = Users({"alice": "pencil"})
     client, server = (
         ScramClient("SCRAM-SHA-256", "alice", Secret("pencil")),
@@ -142,7 +142,7 @@ def test_server_takes_every_header_without_channel_binding(header: bytes) -> Non
     assert server.authorization_id == "alice"
 
 
-# ---- Wrong ones, to the client -----------------------------------------------------------------------------
+# ---- Invalid messages to the client ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_cve_2026_10143_number_of_iterations_that_no_broker_wants_is_refused_bef
     iterations: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def computed(*_) -> bytes:
-        raise AssertionError("it was computed")
+        raise AssertionError("the salted password must not be computed")
 
     monkeypatch.setattr(client_side, "salted_password", computed)
     client, nonce = proving_client()
@@ -234,7 +234,7 @@ def test_client_ends_when_the_server_goes_on() -> None:
         client.step(RFC_SERVER_FINAL)
 
 
-# ---- Wrong ones, to the server -----------------------------------------------------------------------------
+# ---- Invalid messages to the server ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_server_refuses_a_last_message_of_the_client(users: Users, old: str, new
 
 
 def test_cve_2024_56128_last_message_must_have_exactly_the_servers_nonce(users: Users) -> None:
-    # Kafka compared the end of it alone, and before that nothing of it.
+    # Kafka compared only the end of the nonce, and in earlier versions nothing.
     for change in (
         lambda nonce: "x" + nonce,
         lambda nonce: nonce[1:],
@@ -306,7 +306,7 @@ def test_cve_2024_56128_last_message_must_have_exactly_the_servers_nonce(users: 
         )
         challenge = server.step(client.step(None)).decode()
         nonce, _, rest = challenge.removeprefix("r=").partition(",")
-        # What a client signs that was told another nonce than the server's own.
+        # The final message of a client that received a nonce other than the server's.
         client._first = client._first._replace(nonce="")
         final = client.step(f"r={change(nonce)},{rest}".encode())
         with pytest.raises(SaslAuthenticationFailedError, match="wrong nonce"):
@@ -357,7 +357,7 @@ def test_user_that_there_is_not_looks_like_one_with_another_password(users: User
     known, unknown = refused("alice"), refused("mallory")
     assert known[1:] == unknown[1:]
     assert len(known[0]) == len(unknown[0])
-    assert refused("mallory") == unknown, "asked again, its salt is the same"
+    assert refused("mallory") == unknown, "the salt of an unknown user must not change"
     assert refused("mallory2")[0] != unknown[0]
 
 
@@ -390,7 +390,7 @@ def test_cve_2021_38153_proof_and_signature_are_judged_by_the_comparison_in_cons
 def test_message_of_thousands_of_parts_is_refused_before_they_are_there(
     parse: Callable[[bytes], object], begin: bytes
 ) -> None:
-    """Found by the fuzzer, once in 1.9 million inputs: 25 times the message's size."""
+    """Found by the fuzzer in 1.9 million inputs: splitting took 25 times the message's size."""
     message = begin + b",a=b" * ((MAX_MESSAGE_BYTES - len(begin)) // 4)
     tracemalloc.start()
     try:

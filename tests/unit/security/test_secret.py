@@ -1,4 +1,4 @@
-"""A secret is shown by nothing but the call that asks for it."""
+"""A secret is shown only by the call that asks for it."""
 
 from __future__ import annotations
 

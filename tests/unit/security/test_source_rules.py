@@ -1,5 +1,7 @@
-"""What no line of the package may do: load code that a configuration, a record or a peer names; give a
-configuration to a logger. The exceptions are listed with their reasons.
+"""Rules that hold for every line of the package.
+
+No module loads code that a configuration, a record or a peer names, and none logs a configuration. The
+exceptions are listed with their reasons.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
-#: Modules that make objects or code out of bytes.
+#: Modules that create objects or code from bytes.
 LOADERS = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "yaml", "runpy", "code", "imp"}
-#: Functions that run or find what a text says.
+#: Functions that run or import code given as text.
 RUNNERS = {"eval", "exec", "compile", "__import__", "execfile"}
-#: Where a module's name is no constant: each takes it from a table of the package, or lists the package.
+#: Files that import a module by a variable name, which comes from a table or a listing of the package.
 TABLES = {
     "kafkacore/__init__.py": "public names, by a table",
     "kafkacore/testing/__init__.py": "public names, by a table",
@@ -29,7 +31,7 @@ TABLES = {
 }
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 LOGGERS = {"log", "logger", "_log", "_logger", "LOG"}
-#: What may hold a secret, as a whole.
+#: Names of objects that may contain a secret.
 WHOLE = re.compile(
     r"(^|_)(configs?|settings|options|properties|password|passwd|secret|token|credentials?|environ|arguments"
     r"|kwargs|jaas|client_configs|auth_bytes)$"
@@ -41,7 +43,7 @@ CYTHON_RUN = re.compile(
 
 
 def breaches(text: str, place: str) -> Iterator[str]:
-    """What in a module breaks a rule, as sentences."""
+    """Yield a message for each breach of a rule in a module."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
@@ -100,7 +102,7 @@ def _logged(node: ast.Call, where: str) -> Iterator[str]:
 
 
 def cython_breaches(text: str, place: str) -> Iterator[str]:
-    """The same of Cython, whose syntax Python's parser does not know: by its lines."""
+    """Yield a message for each breach in Cython code, which is searched by line, without a parser."""
     for rule in (CYTHON_LOG, CYTHON_RUN):
         for match in rule.finditer(re.sub(r"#[^\n]*", "", text)):
             yield f"{place}: {match[0].strip()}"
@@ -130,7 +132,7 @@ def test_every_exception_is_needed() -> None:
     assert [place for place, breach in found.items() if not breach] == []
 
 
-# ---- The rules themselves: each is seen to bite ------------------------------------------------------------
+# ---- Tests of the rules ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

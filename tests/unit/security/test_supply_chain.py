@@ -1,4 +1,4 @@
-"""What the base install brings, and what it must not be older than."""
+"""Dependencies of the base install, and their minimum versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 
 
 def tool(name: str) -> ModuleType:
-    """One of ``tools/``, which are no package."""
+    """Import a script of ``tools/``, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, PROJECT / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -33,13 +33,13 @@ def test_base_install_is_three_codecs_with_a_floor_each() -> None:
 
 
 def test_cve_2021_3520_and_cve_2022_4899_are_older_than_the_codecs_here() -> None:
-    """liblz4 before 1.9.4 wrote out of bounds; zstd before 1.5.4 read out of bounds (its command alone)."""
+    """liblz4 before 1.9.4 wrote out of bounds; the zstd command before 1.5.4 read out of bounds."""
     assert lz4.library_version_number() >= 10_904
     assert zstandard.ZSTD_VERSION >= (1, 5, 4)
 
 
 def audited(**packages: list[str] | None) -> dict[str, list[dict[str, object]]]:
-    """Name → ids of its defects, or ``None`` where nobody knows."""
+    """Return an audit report with the defect ids of each package, or ``None`` if they are unknown."""
     return {
         "dependencies": [
             {"name": name, "version": "1"}

@@ -1,4 +1,4 @@
-"""Contexts for TLS: what they are made of, what is wrong with it in a sentence, and files that change."""
+"""TLS contexts: their sources, messages about invalid settings, and reloading of changed files."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_file_that_has_changed_is_read_for_the_next_connection(
     clock.advance(CHECK_EVERY_MS)
     assert context() is first
     authority.issue("another").write(tmp_path, "server")
-    assert context() is first, "it was looked at a moment ago"
+    assert context() is first, "the files must not be checked again so soon"
     clock.advance(CHECK_EVERY_MS)
     assert context() is not first
 

@@ -1,4 +1,4 @@
-"""Parsers of settings that are text."""
+"""Parsers of settings given as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line of the pages that Spark says."""
+"""The one-line cause of a long error from Spark."""
 
 import pytest
 

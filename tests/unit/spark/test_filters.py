@@ -1,4 +1,4 @@
-"""Which ranges a query's conditions leave, and what Spark must still evaluate."""
+"""Offset ranges that match a query's conditions, and the conditions that Spark must still evaluate."""
 
 from datetime import UTC, datetime
 
@@ -136,7 +136,7 @@ def test_time_is_looked_up_for_the_start_and_still_evaluated(kind):
         (1, 131, 200),
         (2, 132, 200),
     ]
-    # Not later than the time itself, which is of microseconds.
+    # The time is rounded down to milliseconds: Spark's timestamps have microseconds.
     assert {tp.topic for tp in asked} == {"a2"}
     assert set(asked.values()) == {1_767_225_600_000}
     assert remaining == [condition]
@@ -153,11 +153,11 @@ def test_the_latest_of_several_times_is_looked_up():
 @pytest.mark.parametrize(
     "condition",
     [
-        # What comes behind the first record of that time may be older.
+        # Records after the first one with that timestamp may have earlier timestamps.
         LessThan(("timestamp",), datetime(2026, 1, 1, tzinfo=UTC)),
         LessThanOrEqual(("timestamp",), datetime(2026, 1, 1, tzinfo=UTC)),
         Not(EqualTo(("timestamp",), datetime(2026, 1, 1, tzinfo=UTC))),
-        # Kafka takes times below 0 for names of offsets.
+        # Kafka uses negative timestamps for special offsets.
         GreaterThan(("timestamp",), datetime(1969, 1, 1, tzinfo=UTC)),
         EqualTo(("value",), b"v"),
         IsNotNull(("key",)),

@@ -1,4 +1,4 @@
-"""Typed columns without a Spark session: options and schema in, batches of exactly Spark's schema out."""
+"""Typed columns without a Spark session: options and schema to batches of exactly Spark's schema."""
 
 import pickle
 import struct
@@ -41,7 +41,7 @@ FLAT = struct_of(id=LongType(), name=StringType())
 
 
 def fetch(columns):
-    """What a fetch gives of five records, offsets 10 to 14."""
+    """Return the fetched columns of five records, offsets 10 to 14."""
     have = {
         "key": pa.array(KEYS, pa.binary()),
         "value": pa.array(VALUES, pa.binary()),
@@ -53,7 +53,7 @@ def fetch(columns):
 
 
 def read(schema, **options):
-    """The rows, after the plan has travelled as Spark sends it."""
+    """Return the rows that a plan produces after it has been pickled as by Spark."""
     output = pickle.loads(pickle.dumps(plan_output(schema, dotted(options)))).output()
     (batch,) = batches(output, fetch(output.fetched), "t", 3)
     assert to_arrow_schema(schema, timezone="UTC").equals(batch.schema)
@@ -161,7 +161,7 @@ def test_failfast_names_the_record_and_the_reason_but_not_the_value():
         read(struct_of(key=LongType()), key__format="long", mode="FAILFAST")
 
 
-# ---- Refusals ------------------------------------------------------------------------------------------
+# ---- Rejected options ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_options_of_json_are_known_here():
 
 
 class Narrow:
-    """An output that takes two rows at most."""
+    """An output that takes at most two rows per batch."""
 
     def batch(self, found, topic, partition):
         if found.num_rows > 2:

@@ -1,6 +1,6 @@
-"""``subscribePattern``: what Java's ``find`` matches, this does, or it refuses.
+"""``subscribePattern`` matches exactly what Java's ``find`` matches, or is rejected.
 
-The table was made by ``java.util.regex`` of JDK 17 (``Pattern.compile(p).matcher(name).find()``).
+The table was generated with ``java.util.regex`` of JDK 17 (``Pattern.compile(p).matcher(name).find()``).
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Where segment files are looked for, and what their paths say of them."""
+"""Locations of segment files, and the topic and partition in their paths."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_path_says_topic_partition_and_offset(
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A broker's data directory, with what else lies in one."""
+    """Return a broker's data directory, including the other files and folders of a real one."""
     for folder in (
         "a-0", "a-1", "b-0", "__consumer_offsets-3", ".trash",
         f"a-0.{'0' * 32}-delete", f"a-0.{'0' * 32}-future", f"a-0.{'0' * 32}-stray",
@@ -124,7 +124,7 @@ def test_only_the_last_segment_of_a_log_may_be_cut() -> None:
 # ---- fsspec ------------------------------------------------------------------------------------------------
 @pytest.fixture
 def bucket():
-    """A folder of a storage that only fsspec knows."""
+    """Return a folder in a storage that is accessible only through fsspec."""
     import fsspec
 
     memory = fsspec.filesystem("memory")

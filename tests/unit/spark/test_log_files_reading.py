@@ -1,4 +1,4 @@
-"""Segment files to rows, by the objects that Spark calls: no session."""
+"""Reading rows from segment files through Spark's reader interface, without a session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST = sum(COUNTS)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A partition's folder with a segment of four batches."""
+    """Return a partition's folder with a segment of four batches."""
     made = tmp_path / "flights-7"
     made.mkdir()
     (made / NAME).write_bytes(file_of(COUNTS))
@@ -117,7 +117,7 @@ def test_a_lone_file_has_no_topic_unless_an_option_says_it(tmp_path: Path) -> No
     assert named == [{"topic": "t", "partition": 3, "offset": 0}]
 
 
-# ---- What is wanted ----------------------------------------------------------------------------------------
+# ---- Offset and time ranges --------------------------------------------------------------------------------
 @pytest.mark.parametrize("target", [1, 1 << 20])
 def test_offsets_begin_and_end_within_batches(folder: Path, target: int) -> None:
     options = {
@@ -134,7 +134,7 @@ def test_named_offsets_are_those_of_the_files(folder: Path) -> None:
 
 
 def test_timestamps_are_those_of_the_first_record_that_has_them(folder: Path) -> None:
-    # Batches begin at the offsets 0, 3, 8 and 10; all records of one have 1000 and its first offset.
+    # Batches begin at offsets 0, 3, 8 and 10. A record's timestamp is 1000 plus its batch's first offset.
     assert offsets(folder, startingTimestamp=1_004) == list(range(8, LAST))
     assert offsets(folder, endingTimestamp=1_008) == list(range(8))
     assert offsets(folder, startingTimestamp=1_003, endingTimestamp=1_009) == list(range(3, 10))
@@ -156,7 +156,7 @@ def test_segments_outside_the_offsets_are_not_opened(folder: Path) -> None:
 
 # ---- Damage ------------------------------------------------------------------------------------------------
 def damage(path: Path, batch: int, at: int = 70) -> int:
-    """Flip a byte of a batch; the position of the batch."""
+    """Flip a byte of a batch, and return the position of the batch."""
     data = bytearray(path.read_bytes())
     position = [one.position for one in read_batches(bytes(data))][batch]
     data[position + at] ^= 0xFF
@@ -233,7 +233,7 @@ def test_no_flipped_byte_fails_otherwise_or_takes_other_batches_with_it(tmp_path
         (tmp_path / NAME).write_bytes(flipped)
         found = offsets(tmp_path, mode="DROPMALFORMED", maxBytesPerPartition=target)
         hit = next(index for index, end in enumerate(ends[1:]) if at < end)
-        # A base offset lies outside the CRC: a batch may be moved by one, but it is there.
+        # The CRC does not cover the base offset, so a flipped byte there changes offsets undetected.
         kept = [offset for index, part in enumerate(([0], [1, 2], [3])) if index != hit for offset in part]
         assert set(kept) <= set(found) or at - ends[hit] < 8
 
@@ -278,7 +278,7 @@ def with_crc(batch: bytearray) -> bytes:
 
 
 def transactional(offset: int, producer_id: int, marker: str | None = None, count: int = 1) -> bytes:
-    """A batch of a transaction, or its marker."""
+    """Return a transactional batch, or the marker of a transaction."""
     builder = RecordBatchBuilder(1_000)
     for _ in range(count):
         key = b"k" if marker is None else b"\0\0\0" + (b"\1" if marker == "commit" else b"\0")

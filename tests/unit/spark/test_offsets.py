@@ -1,4 +1,4 @@
-"""The arithmetic of a micro-batch."""
+"""Offset ranges of a micro-batch."""
 
 import json
 
@@ -90,7 +90,7 @@ def test_without_hints_one_task_reads_one_partition():
         ([10, 40], 5, None, [10, 10, 10, 10, 10]),
         ([10, 40], 2, None, [10, 40]),
         ([10, 40], None, 7, [5, 5, 6, 6, 7, 7, 7, 7]),
-        # Both: a topic partition of which one piece has no more than its share is not cut again.
+        # Both limits: a partition whose pieces are already within their share is not divided further.
         ([10, 40], 12, 7, [5, 5, 6, 6, 7, 7, 7, 7]),
         ([100, 100], 3, None, [50, 50, 50, 50]),
         ([1, 1, 100], 4, None, [1, 1, 50, 50]),

@@ -1,4 +1,4 @@
-"""The tables of Spark's options, from which the reference is generated."""
+"""The tables of Spark options from which the reference is generated."""
 
 from __future__ import annotations
 

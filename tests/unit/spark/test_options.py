@@ -1,4 +1,4 @@
-"""``parse_options``: the built-in source's options, and a sentence for each mistake."""
+"""``parse_options``: the built-in source's options, and a message for each mistake."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""A Delta table remembers the batches that it has; by hand, without Spark."""
+"""The batches that a Delta table has stored, checked without Spark."""
 
 import pyarrow as pa
 import pytest

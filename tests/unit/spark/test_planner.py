@@ -1,4 +1,4 @@
-"""Where a read starts and ends, and what counts as lost, with a consumer that answers from a table."""
+"""Start and end offsets of a read, and detection of lost data, with a consumer that answers from tables."""
 
 import pytest
 
@@ -19,7 +19,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class TableConsumer:
-    """Answers from tables; raises what is in ``failures`` first."""
+    """A consumer that answers from tables, after it has raised the errors in ``failures``."""
 
     def __init__(self, first, last, times=None):
         self.first, self.last, self.times = first, last, times or {}

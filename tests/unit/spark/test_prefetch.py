@@ -1,4 +1,4 @@
-"""Items made ahead by a thread: all of them, in order, no more than allowed, and nothing left behind."""
+"""Items prefetched by a thread: complete, in order, within the memory limit, and without leftover threads."""
 
 import threading
 
@@ -9,7 +9,7 @@ from kafkacore.spark.worker.prefetch import Prefetch
 
 
 class Source:
-    """Numbers, made when asked; counts what it made."""
+    """An iterable of numbers that counts the items produced."""
 
     def __init__(self, count=100, fails_at=None, waits_at=None):
         self.made = 0
@@ -57,7 +57,7 @@ def test_no_more_is_made_than_there_is_room_for():
     source = Source()
     with ahead_of(source, max_bytes=3) as ahead:
         source.wait_until_made(4)
-        # Three wait here and one in the thread's hand, for which there is no room.
+        # Three items are queued. The thread holds a fourth, for which the queue has no space.
         assert [next(ahead), next(ahead)] == [0, 1]
         source.wait_until_made(6)
         assert ahead._bytes_ahead <= 3

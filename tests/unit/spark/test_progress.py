@@ -1,4 +1,4 @@
-"""How far behind a query is, of what Spark reports: the built-in source's three figures."""
+"""Lag of a query computed from Spark's progress: the built-in source's three metrics."""
 
 import json
 
@@ -29,7 +29,7 @@ def test_lag_is_by_partition_and_as_the_builtin_source_says_it():
 
 
 class Progress:
-    """As PySpark 3 has it: an object, with its JSON."""
+    """A progress as in PySpark 3: an object with a ``json`` attribute."""
 
     json = json.dumps({"sources": [BEHIND]})
 

@@ -1,4 +1,4 @@
-"""Options and columns of a write, before Spark or a broker has a part in it."""
+"""Options and columns of a write, checked without Spark or a broker."""
 
 import pickle
 

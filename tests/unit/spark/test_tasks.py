@@ -1,4 +1,4 @@
-"""Every task of ours begins in one place."""
+"""Each of our Spark tasks starts in the same function."""
 
 import pytest
 from pyspark.sql.datasource import InputPartition

@@ -1,4 +1,4 @@
-"""The bad certificates are bad in the one way that they are named after, and the good ones are good."""
+"""Each bad certificate is invalid only in the way its name says, and the good ones are valid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def client_context(
 
 
 def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> None:
-    """A whole handshake in memory; what the client does not like is raised."""
+    """Run a whole handshake in memory, and raise the client's error if it fails."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server, server_hostname=host),

@@ -1,4 +1,4 @@
-"""The one way to wait: until it is so, until the budget is used up, or until the child has died."""
+"""eventually(): wait until a condition is true, the time budget is used up, or the child process has died."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eventually import eventually
 
 
 class Child:
-    """A process that has a status once it was asked for it so often."""
+    """A process that exits after ``lives`` calls of poll()."""
 
     args = "the child"
 

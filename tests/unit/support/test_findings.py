@@ -1,4 +1,4 @@
-"""What is kept of findings, and how few lines say what they are."""
+"""Storage of findings, and their short summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of groups sees each way in which a group can break its word, and nothing else."""
+"""The checker of group histories finds each violation of a group's guarantees, and reports no others."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from model.group_history import Event, GroupHistory
 
 
 class Story:
-    """Events one after the other."""
+    """A sequence of events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    def tell(self, member: str, kind: str, **what: Any) -> Story:
+    def add(self, member: str, kind: str, **what: Any) -> Story:
         self.events.append(Event(len(self.events), member, kind, what))
         return self
 
     def assigned(self, member: str, *partitions: int, generation: int | None = None) -> Story:
-        return self.tell(member, "assigned", partitions=partitions, owned=partitions, generation=generation)
+        return self.add(member, "assigned", partitions=partitions, owned=partitions, generation=generation)
 
     def gone(self, member: str, kind: str, *partitions: int) -> Story:
-        return self.tell(member, kind, partitions=partitions, owned=())
+        return self.add(member, kind, partitions=partitions, owned=())
 
     def processed(self, member: str, partition: int, first: int, last: int) -> Story:
-        return self.tell(member, "records", partition=partition, first=first, last=last)
+        return self.add(member, "records", partition=partition, first=first, last=last)
 
     def committed(self, member: str, partition: int, offset: int, outcome: str = "committed") -> Story:
         offsets = {str(partition): offset}
-        return self.tell(member, "committing", offsets=offsets).tell(member, outcome, offsets=offsets)
+        return self.add(member, "committing", offsets=offsets).add(member, outcome, offsets=offsets)
 
     def wrong(self, **ends: int) -> list[str]:
         return GroupHistory().check(self.events, {int(name[1:]): end for name, end in ends.items()})
 
 
 def begun() -> Story:
-    """a has processed and committed 0 to 4 of partition 0."""
+    """Return a story in which member "a" has processed and committed offsets 0 to 4 of partition 0."""
     return Story().assigned("a", 0, generation=1).processed("a", 0, 0, 4).committed("a", 0, 5)
 
 
@@ -46,7 +46,7 @@ def test_partition_handed_over_is_right() -> None:
 
 
 def test_killed_member_makes_repeats_from_its_last_commit() -> None:
-    story = begun().processed("a", 0, 5, 7).tell("a", "dead").assigned("b", 0)
+    story = begun().processed("a", 0, 5, 7).add("a", "dead").assigned("b", 0)
     history = GroupHistory()
     assert history.check(story.processed("b", 0, 5, 9).committed("b", 0, 10).events, {0: 10}) == []
     assert history.repeated == 3
@@ -54,7 +54,7 @@ def test_killed_member_makes_repeats_from_its_last_commit() -> None:
 
 def test_commit_whose_answer_a_kill_cut_off_counts_or_not() -> None:
     for first in (5, 8):
-        story = begun().processed("a", 0, 5, 7).tell("a", "committing", offsets={"0": 8}).tell("a", "dead")
+        story = begun().processed("a", 0, 5, 7).add("a", "committing", offsets={"0": 8}).add("a", "dead")
         story.assigned("b", 0).processed("b", 0, first, 9).committed("b", 0, 10)
         assert story.wrong(p0=10) == []
 
@@ -66,7 +66,7 @@ def test_member_that_hears_later_that_it_lost_a_partition_is_excused() -> None:
 
 
 def test_static_member_comes_back_in_the_same_generation() -> None:
-    story = begun().tell("a", "dead").assigned("a again", 0, generation=1)
+    story = begun().add("a", "dead").assigned("a again", 0, generation=1)
     assert story.processed("a again", 0, 5, 5).committed("a again", 0, 6).wrong(p0=6) == []
 
 
@@ -74,16 +74,16 @@ def test_static_member_comes_back_in_the_same_generation() -> None:
     ("story", "sentence"),
     [
         (begun().assigned("b", 0), "b was assigned 0, which a has since"),
-        (begun().assigned("b", 0).tell("a", "closed"), "b was assigned 0, which a has since"),
+        (begun().assigned("b", 0).add("a", "closed"), "b was assigned 0, which a has since"),
         (begun().assigned("b", 0).gone("a", "revoked", 0), "b was assigned 0, which a has since"),
         (begun().assigned("b", 0, generation=1), "b and a both own 0 in generation 1"),
         (begun().processed("a", 0, 6, 6), "a processed 0@6 after 4"),
         (begun().processed("a", 0, 4, 4), "a processed 0@4 after 4"),
         (begun().processed("b", 0, 5, 5), "b processed 0@5, which it does not have"),
-        (begun().tell("a", "dead").assigned("b", 0).processed("b", 0, 6, 6), "b skipped 0@5 to 5"),
-        (begun().tell("a", "dead").assigned("b", 0).processed("b", 0, 4, 4), "before the commit of 5"),
+        (begun().add("a", "dead").assigned("b", 0).processed("b", 0, 6, 6), "b skipped 0@5 to 5"),
+        (begun().add("a", "dead").assigned("b", 0).processed("b", 0, 4, 4), "before the commit of 5"),
         (
-            begun().processed("a", 0, 5, 7).tell("a", "dead").assigned("b", 0).processed("b", 0, 6, 6),
+            begun().processed("a", 0, 5, 7).add("a", "dead").assigned("b", 0).processed("b", 0, 6, 6),
             "b began 0 at 6, where nothing was committed",
         ),
         (begun().committed("a", 0, 6), "a commits 0@6, and has processed up to 5"),

@@ -1,4 +1,4 @@
-"""The history checker itself: silent about what kept the promises, and every planted fault is found."""
+"""The history checker accepts every correct history and finds every planted fault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from model.history import History, Kind, LogRecord, SendId
 
-#: How a send ended, and whether its record is in the log.
+#: The outcome of a send, and whether its record is in the log.
 OUTCOMES = {
     "acknowledged": True,
     "acknowledged without offset": True,
@@ -23,7 +23,7 @@ SENDS = st.lists(
         st.sampled_from("abc"),
         st.integers(0, 2),
         st.sampled_from(sorted(OUTCOMES)),
-        # Offsets that control records took, in front of it.
+        # Number of control records before the record.
         st.integers(0, 2),
     ),
     max_size=40,
@@ -32,13 +32,13 @@ SENDS = st.lists(
 
 @dataclass
 class Run:
-    """A history that kept the promises, and its log."""
+    """A correct history, and its log."""
 
     history: History = field(default_factory=History)
     log: list[LogRecord] = field(default_factory=list)
-    #: Acknowledged with its offset, and in the log.
+    #: Records acknowledged with their offset, and in the log.
     acknowledged: list[tuple[SendId, LogRecord]] = field(default_factory=list)
-    #: In the log, of whatever outcome.
+    #: All records in the log, with any outcome.
     written: list[tuple[SendId, LogRecord]] = field(default_factory=list)
     not_persisted: list[tuple[SendId, int, bytes]] = field(default_factory=list)
     ends: dict[int, int] = field(default_factory=dict)
@@ -160,7 +160,7 @@ def test_two_values_at_one_offset_are_found(run: Run, data: st.DataObject) -> No
 
 @given(RUNS, st.integers(0, 2))
 def test_record_that_nobody_sent_is_found(run: Run, partition: int) -> None:
-    phantom = LogRecord(partition, run.end(partition), b"of nobody")
+    phantom = LogRecord(partition, run.end(partition), b"never sent")
     (finding,) = run.history.check([*run.log, phantom])
     assert (finding.kind, finding.send, finding.offset) == (Kind.PHANTOM, None, phantom.offset)
 
@@ -181,7 +181,7 @@ def test_record_that_was_called_not_persisted_is_found_in_the_log(run: Run, data
     send, partition, value = data.draw(st.sampled_from(run.not_persisted))
     findings = run.history.check([*run.log, LogRecord(partition, run.end(partition), value)])
     assert Kind.NOT_PERSISTED_FOUND in {each.kind for each in findings if each.send == send}
-    # At the end of the log it is also behind those that its producer sent later.
+    # The record is at the end of the log, so it also follows records that its producer sent later.
     assert {each.kind for each in findings} <= {Kind.NOT_PERSISTED_FOUND, Kind.REORDERED}
 
 

@@ -1,4 +1,4 @@
-"""The judge of long runs, told logs with every broken promise."""
+"""The checker of long runs, with logs that break each guarantee."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ COUNT = 6
 
 
 def ledger_and_log() -> tuple[KillLedger, list[tuple[int, int, bytes]]]:
-    """Two producers write in turns to partition 0; what was acknowledged, and the log that kept the word."""
+    """Return a ledger and a correct log: two producers alternate in writing to partition 0."""
     ledger = KillLedger()
     log = []
     for offset in range(2 * COUNT):

@@ -1,4 +1,4 @@
-"""The judge of a group under kills, told commits that were taken back, made up, or past the log's end."""
+"""The checker of a group under kills, with commits that are reverted, invented, or past the log's end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkacore.structs import TopicPartition
 
 
 class ScriptedConsumer:
-    """A client that says what it is told to say, and takes every commit."""
+    """A consumer that returns given offsets and accepts every commit."""
 
     def __init__(self, committed: int | None = 0, end: int = 100) -> None:
         self.found = committed

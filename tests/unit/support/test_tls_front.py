@@ -1,4 +1,4 @@
-"""The TLS end of tests, with a client by hand: it cuts, says goodbye and keeps what it has met."""
+"""The TLS proxy of the tests, with a client written by hand: cutting, closing, and recording connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from model.tls_front import Manners, TlsFront
 
 
 class Echo:
-    """A server of plaintext that says again what it hears, until it hears ``bye``."""
+    """A plaintext server that echoes its input until it receives ``bye``."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

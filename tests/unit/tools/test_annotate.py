@@ -1,4 +1,4 @@
-"""A call of Python in an inner loop is found, in modules that are written for the test."""
+"""tools/annotate.py finds Python calls in inner loops, in modules written for the test."""
 
 from __future__ import annotations
 

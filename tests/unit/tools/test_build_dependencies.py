@@ -1,4 +1,4 @@
-"""A change in a ``.pxd`` compiles anew whatever is made of it."""
+"""A change of a ``.pxd`` file recompiles every module that cimports it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FROM_PACKAGE = re.compile(r"^\s*from\s+(kafkacore[\w.]*)\s+cimport\s+([\w, ]+)",
 
 @pytest.fixture(scope="module")
 def tree() -> DependencyTree:
-    """What Cython's own build looks at to see whether a module is out of date."""
+    """Return the dependency tree that Cython's build uses to find outdated modules."""
     return DependencyTree(Context.from_options(CompilationOptions(default_options)))
 
 
 def cimported(text: str) -> set[Path]:
-    """The ``.pxd`` files of ours that the text cimports, however it spells it."""
+    """Return our ``.pxd`` files that a text cimports, in any spelling."""
     lines = [line for line in text.splitlines() if re.match(r"\s*(from\s.*\s)?cimport\s", line)]
     names = {name for line in lines for name in NAMES.findall(line)}
     names |= {

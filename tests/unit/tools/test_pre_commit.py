@@ -1,4 +1,4 @@
-"""The hooks of pre-commit run what ``make lint`` runs."""
+"""The pre-commit hooks run the same commands as ``make lint``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def test_hooks_run_the_commands_of_make_lint() -> None:
     assert len(commands) > 5
     hooks = re.findall(r"^ +entry: (.+)$", (PROJECT / ".pre-commit-config.yaml").read_text(), re.MULTILINE)
     for command in commands:
-        # The files or folders at the end are pre-commit's to give.
+        # pre-commit passes the files itself, so the last argument is left out.
         bare = re.sub(r" (\.|src)$", "", command)
         assert any(f".venv/bin/{bare}" in hook for hook in hooks), command

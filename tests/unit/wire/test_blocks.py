@@ -1,4 +1,4 @@
-"""Blocks: aligned, large enough, kept for reuse within a bound, from any thread."""
+"""Blocks: alignment, size, bounded reuse, and use from any thread."""
 
 import ctypes
 import os
@@ -76,7 +76,7 @@ def test_a_kept_block_is_at_most_a_quarter_larger_than_asked_for(size: int) -> N
 
 @pytest.mark.behaviour(
     "BufferPool",
-    "memory of a usual size is kept for the next batch (here: blocks of the process), odd sizes are not",
+    "memory of the usual size is kept for the next batch (here: blocks of the process), other sizes are not",
 )
 def test_a_freed_block_is_handed_out_again() -> None:
     first = allocate(MIB)
@@ -89,7 +89,7 @@ def test_a_freed_block_is_handed_out_again() -> None:
 
 @pytest.mark.behaviour(
     "BufferPool",
-    "memory of a usual size is kept for the next batch (here: blocks of the process), odd sizes are not",
+    "memory of the usual size is kept for the next batch (here: blocks of the process), other sizes are not",
 )
 def test_small_and_huge_blocks_are_not_kept() -> None:
     for size in (0, 1000, 32 * KIB - 1, MAX_IDLE + 1):
@@ -144,7 +144,7 @@ def test_free_takes_null() -> None:
 
 
 def test_threads_never_share_a_block() -> None:
-    """Each thread marks its block and finds its mark again."""
+    """Each thread marks its block and later finds its own mark."""
     errors: list[str] = []
 
     def work(mark: int) -> None:

@@ -1,4 +1,4 @@
-"""CRC-32C: every implementation of this machine, against bit-by-bit arithmetic and published values."""
+"""CRC-32C: each implementation of this machine, compared with bitwise arithmetic and published values."""
 
 import random
 import threading
@@ -18,8 +18,8 @@ PUBLISHED = {
     bytes(range(31, -1, -1)): 0x113FDB5C,
 }
 every_implementation = pytest.mark.parametrize("name", implementations())
-# Round the sizes at which the three streams of one fast implementation begin (3 * 256, 3 * 4096 bytes), and
-# the parts of 64 bytes of the other (256).
+# Sizes around the thresholds of the fast implementations: three streams of 256 or 4096 bytes each, and
+# parts of 64 bytes from 256 bytes.
 EDGES = [
     0,
     1,
@@ -106,7 +106,7 @@ def test_an_implementation_that_is_not_there_is_refused() -> None:
 
 
 def test_a_large_buffer_leaves_the_gil_to_others() -> None:
-    # Both threads run it at once on the same buffer; a lost GIL state would end the process.
+    # All threads use the same buffer at once. A wrong GIL state would crash the process.
     data = bytes(4 << 20)
     expected = crc32c(data)
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""The cursor: every type, every way in which bytes can be too few or wrong."""
+"""The cursor: each type, and each way in which bytes can be missing or invalid."""
 
 import gc
 import struct

@@ -1,4 +1,4 @@
-"""Who waits for the interpreter's lock."""
+"""The count of threads that wait for the GIL."""
 
 from __future__ import annotations
 

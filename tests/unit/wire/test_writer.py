@@ -1,4 +1,4 @@
-"""The writer: every type as the cursor reads it, pieces by reference, values that do not fit."""
+"""The writer: each type as the cursor reads it, pieces by reference, and values out of range."""
 
 import struct
 import uuid

@@ -1,4 +1,4 @@
-"""What must hold of every assignor and every group, whatever the members say."""
+"""Properties of every assignor for any group, whatever its members claim to own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafkacore.structs import TopicPartition
 
 STICKY = ("sticky", "cooperative-sticky")
 ALL = ("range", "roundrobin", *STICKY)
-#: Two are the rule, three where claims contradict each other; racks may want more.
+#: Maximum rounds of a rebalance: usually two, three if claims conflict, and more with racks.
 MOST_ROUNDS = MOST_ROUNDS_BY_RACKS + 3
 SOME = settings(max_examples=40)
 CHANCE = st.randoms(use_true_random=False)
@@ -34,7 +34,7 @@ def assigned(
 
 
 def settled(name: str, group: Group) -> dict[str, list[TopicPartition]]:
-    """The assignment when all rounds are over: what was withheld is given once its owner has let go of it."""
+    """Return the assignment after all rounds, when revoked partitions have been given to their new owners."""
     (leader,) = assignors_for(name)
     made = assigned(name, group, leader)
     for _ in range(MOST_ROUNDS):
@@ -54,8 +54,8 @@ def without_racks(group: Group) -> Group:
 
 
 def with_wild_claims(chance: Random, group: Group) -> Group:
-    """Claims to partitions that are gone, never were, or are of topics that nobody subscribes to."""
-    wild = [TopicPartition("t0", 99), TopicPartition("t0", -1), TopicPartition("nobody's", 0)]
+    """Add claims to partitions that do not exist or whose topics no member subscribes to."""
+    wild = [TopicPartition("t0", 99), TopicPartition("t0", -1), TopicPartition("unused", 0)]
     every = [*group.every_partition, *wild]
     members = list(group.subscriptions)
     owned = {member: chance.choices(every, k=chance.randint(0, 6)) for member in members}
@@ -99,7 +99,7 @@ def test_nobody_could_take_from_one_who_has_two_more(name: str, chance: Random) 
 @SOME
 @given(chance=CHANCE)
 def test_settled_group_without_racks_stays_as_it_is(name: str, chance: Random) -> None:
-    # With racks, what fits nobody's is dealt out anew each time, by Java too.
+    # With racks, partitions that match no member's rack are assigned differently each time, as in Java.
     group = without_racks(random_group(chance))
     before = settled(name, group)
     again = settled(name, owning(group, before))
@@ -113,7 +113,7 @@ def test_settled_group_without_racks_stays_as_it_is(name: str, chance: Random) -
 @given(chance=CHANCE)
 def test_who_leaves_moves_only_what_was_its(name: str, chance: Random) -> None:
     group = without_racks(random_group(chance))
-    # Members who want the same, so that nobody has to make room.
+    # All members subscribe to the same topics, so that no partition must move to balance the group.
     topics = next(iter(group.subscriptions.values())).topics
     same = {member: sub._replace(topics=topics) for member, sub in group.subscriptions.items()}
     group = replace(group, subscriptions=same)
@@ -133,7 +133,7 @@ def test_cooperative_never_gives_what_another_member_owns(chance: Random) -> Non
     made = assigned("cooperative-sticky", for_cooperative(chance, group))
     for member, mine in made.items():
         for other, sub in group.subscriptions.items():
-            # Of two who claim the same, one may keep it; the other hears that it does not.
+            # If two members claim the same partition, one of them may keep it. The other must revoke it.
             if other != member:
                 assert not (set(mine) - set(group.subscriptions[member].owned_partitions)) & set(
                     sub.owned_partitions
@@ -144,7 +144,7 @@ def test_partitions_that_go_to_and_fro_between_racks_come_to_rest() -> None:
     chance = Random(1050)
     group = with_wild_claims(chance, random_group(chance))
     made = assigned("cooperative-sticky", group)
-    # A leader that remembers nothing, as Java's, never gives all of them.
+    # A leader without memory of earlier rounds, like Java's, never assigns all partitions.
     for _ in range(20):
         assert sum(map(len, made.values())) < len(group.every_partition)
         made = assigned("cooperative-sticky", for_cooperative(Random(1), owning(group, made)))

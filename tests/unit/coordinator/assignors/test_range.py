@@ -1,4 +1,4 @@
-"""The range assignor by the examples of its documentation; that it is Java's is shown by test_as_java.py."""
+"""The range assignor, with the examples of its documentation. test_as_java.py compares it with Java's."""
 
 from __future__ import annotations
 

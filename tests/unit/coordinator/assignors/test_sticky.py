@@ -1,4 +1,4 @@
-"""The sticky assignors by examples, and what travels in their user data."""
+"""The sticky assignors by example, and their user data."""
 
 from __future__ import annotations
 
@@ -143,9 +143,9 @@ def test_generation_that_is_missing_is_none(data: bytes | None, generation: int)
     assert decode_generation(data) == generation
 
 
-# ---- Java's orders ---------------------------------------------------------------------------------------
+# ---- Java's iteration orders -----------------------------------------------------------------------------
 def test_short_keys_come_out_by_their_hash() -> None:
-    # "Aa" and "BB" have one hash, so they come as they were put in.
+    # "Aa" and "BB" have the same hash, so they keep their order of insertion.
     assert hash_map_order(["c", "BB", "a", "Aa", "b"]) == ["BB", "Aa", "a", "b", "c"]
 
 

@@ -1,4 +1,4 @@
-"""What may stand in partition_assignment_strategy, and assignors of kafka-python's form."""
+"""Values of partition_assignment_strategy, including assignors in kafka-python's form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
 
 
 class FirstTakesAll(AbstractPartitionAssignor):
-    """A user's own, in kafka-python's form."""
+    """A custom assignor in kafka-python's form."""
 
     name = "first"
     seen: Any = None
@@ -95,9 +95,9 @@ def test_every_assignor_of_java_has_a_name_here(spelling: str, name: str) -> Non
 
 def test_assignors_are_found_by_their_files() -> None:
     with pytest.raises(KafkaConfigurationError) as raised:
-        assignors_for("nobody")
+        assignors_for("unheard-of")
     assert str(raised.value) == (
-        "unknown assignor 'nobody'; known assignors are CooperativeStickyAssignor, RangeAssignor, "
+        "unknown assignor 'unheard-of'; known assignors are CooperativeStickyAssignor, RangeAssignor, "
         "RoundRobinAssignor, StickyAssignor, cooperative-sticky, range, roundrobin, sticky"
     )
 
