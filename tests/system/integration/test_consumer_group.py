@@ -195,7 +195,10 @@ def test_a_static_member_that_comes_back_gets_its_partitions_without_a_rebalance
     assert (first.generation, len(first.calls)) == (generation, calls)
 
 
-@pytest.mark.behaviour("AbstractCoordinator", "an instance id that another has taken is fatal")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "an instance id that another member has taken over is a fatal error",
+)
 def test_a_static_member_whose_place_is_taken_is_told_so(group: Group) -> None:
     first = group.join(group_instance_id="one")
     group.poll_until(group.is_shared)
@@ -210,7 +213,7 @@ def test_a_static_member_whose_place_is_taken_is_told_so(group: Group) -> None:
 @pytest.mark.kafka("KafkaConsumerTest.testReturnRecordsDuringRebalance")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "eager gives all back, cooperative the difference; an assignment that is not safe is refused",
+    "eager revokes all partitions, cooperative only the difference; an unsafe assignment is rejected",
 )
 def test_cooperative_members_never_stop_reading_what_they_keep(group: Group) -> None:
     first = group.join(partition_assignment_strategy=["cooperative-sticky"])
@@ -230,7 +233,7 @@ def test_cooperative_members_never_stop_reading_what_they_keep(group: Group) -> 
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "new partitions and topics make it join again; a pattern follows topics that come and go",
+    "new partitions and topics make a member rejoin; a pattern follows topics that are created and deleted",
 )
 def test_a_pattern_finds_a_topic_that_is_made_later(servers: str, java_peer: JavaPeer, topic: str) -> None:
     with KafkaConsumer(
@@ -247,8 +250,8 @@ def test_a_pattern_finds_a_topic_that_is_made_later(servers: str, java_peer: Jav
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
-    "time it sends and waits for nothing",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
+    "of 0 it sends without waiting",
 )
 def test_a_member_that_closes_while_it_joins_waits_for_nobody_and_nobody_for_it(group: Group) -> None:
     away = group.join()
@@ -266,8 +269,8 @@ def test_a_member_that_closes_while_it_joins_waits_for_nobody_and_nobody_for_it(
 @pytest.mark.kafka("ConsumerCoordinatorTest.testHeartbeatThreadClose")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
-    "time it sends and waits for nothing",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
+    "of 0 it sends without waiting",
 )
 def test_the_heartbeat_thread_ends_with_its_consumer(group: Group) -> None:
     def threads() -> list[str]:

@@ -67,7 +67,10 @@ def named(request: FetchRequest) -> list[tuple[int, int]]:
     return [(each.partition, each.fetch_offset) for topic in request.topics for each in topic.partitions]
 
 
-@pytest.mark.behaviour("FetchSessionHandler", "the first request is full, later ones carry what changed")
+@pytest.mark.behaviour(
+    "FetchSessionHandler",
+    "the first request of a session is full, later ones contain the changes",
+)
 @pytest.mark.parametrize("broker", ["apache_kafka", "our_broker"])
 def test_later_requests_of_many_partitions_name_only_the_one_that_changed(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, broker: str
@@ -189,7 +192,7 @@ def values_of(consumer: KafkaConsumer, count: int) -> list[bytes]:
 
 @pytest.mark.behaviour(
     "FetchSessionHandler",
-    "another topic id replaces, a change between ids and names closes",
+    "another topic id replaces the old one; a change between ids and names closes the session",
 )
 @pytest.mark.parametrize("broker", ["apache_kafka", "our_broker"])
 def test_topic_that_is_deleted_and_made_anew_is_read_from_its_beginning(

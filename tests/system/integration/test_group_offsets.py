@@ -177,8 +177,8 @@ def test_each_client_reads_what_the_others_commit(broker: Broker, java_peer: Jav
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
-    " of nothing that has not been handed out",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
+    "for records that were returned",
 )
 def test_restarted_consumer_goes_on_where_the_last_one_was(broker: Broker, topic: str) -> None:
     group = f"restarted-{topic}"
@@ -229,7 +229,7 @@ def test_assigned_partitions_are_committed_by_the_interval_without_a_member(
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+    "callbacks of asynchronous commits run in order, and before a later synchronous commit returns",
 )
 def test_asynchronous_commits_come_in_order_and_before_the_synchronous_one(
     broker: Broker, topic: str
@@ -249,7 +249,7 @@ def test_asynchronous_commits_come_in_order_and_before_the_synchronous_one(
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "what is committed: waited for while a transaction is open; none is none",
+    "committed offsets: a lookup waits while a transaction is open; a partition without a commit has none",
 )
 @with_transactions
 def test_offset_behind_an_open_transaction_is_waited_for(broker: Broker, topic: str) -> None:

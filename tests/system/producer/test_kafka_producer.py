@@ -96,7 +96,7 @@ def test_flush_gives_every_record_its_outcome(our_broker: EmbeddedBroker) -> Non
         assert [future.get(0).offset for future in futures] == list(range(100))
 
 
-@pytest.mark.behaviour("Sender", "close waits for what there is, or fails it when its time is up")
+@pytest.mark.behaviour("Sender", "close waits for incomplete batches, or fails them at its timeout")
 def test_leaving_the_with_block_sends_what_there_is(our_broker: EmbeddedBroker) -> None:
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000) as producer:
         future = producer.send("kp-with", b"value")
@@ -555,7 +555,7 @@ def test_closed_producer_refuses_and_leaves_no_thread(our_broker: EmbeddedBroker
     assert network_threads() == []
 
 
-@pytest.mark.behaviour("Sender", "close waits for what there is, or fails it when its time is up")
+@pytest.mark.behaviour("Sender", "close waits for incomplete batches, or fails them at its timeout")
 def test_close_without_time_fails_what_waits_and_says_that_it_is_not_in_the_log(
     our_broker: EmbeddedBroker,
 ) -> None:
@@ -581,7 +581,7 @@ def test_records_survive_a_broker_that_is_gone_for_a_while() -> None:
         assert all(future.succeeded() for future in futures)
 
 
-@pytest.mark.behaviour("Sender", "close waits for what there is, or fails it when its time is up")
+@pytest.mark.behaviour("Sender", "close waits for incomplete batches, or fails them at its timeout")
 def test_close_gives_up_in_time_when_the_broker_is_gone() -> None:
     with EmbeddedBroker() as broker:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)

@@ -1,4 +1,4 @@
-"""Bootstrap servers as users write them, and names."""
+"""Parsing of bootstrap servers and host names."""
 
 from __future__ import annotations
 

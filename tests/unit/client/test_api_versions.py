@@ -1,4 +1,4 @@
-"""What brokers say of themselves: versions of requests, and the features that the cluster has agreed on."""
+"""API versions and finalized features reported by brokers."""
 
 from __future__ import annotations
 

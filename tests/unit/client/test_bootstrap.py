@@ -1,4 +1,4 @@
-"""NetworkClient, metadata and bootstrap servers: who is asked, and whose socket it is then."""
+"""Bootstrap of NetworkClient and Metadata: which server is asked, and how its connection is reused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a network client counts, on a virtual clock and without sockets."""
+"""Metrics of a network client, on a virtual clock without sockets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Counted:
 def test_requests_answers_and_bytes_are_counted_by_node_and_in_all() -> None:
     counted = Counted()
     counted.mock.connect()
-    # ApiVersions and metadata went to the bootstrap server, whose connection is the node's now.
+    # ApiVersions and Metadata were sent to the bootstrap server. The node now owns that connection.
     assert counted.of_node(-1, "request-total") == counted.of_all("request-total") == 2
     counted.mock.metadata.request_update()
     counted.mock.clock.advance(1000)

@@ -1,4 +1,4 @@
-"""Settings: names, defaults, refusals."""
+"""Client settings: names, defaults, and rejected values."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from kafkacore.security.settings import SECRET_SETTINGS
 from kafkacore.settings import table
 from kafkacore.settings.checks import anything, at_least, setting, text_or_none
 
-#: Where we differ, and why.
+#: Settings whose default differs from kafka-python's, and why.
 OTHER_DEFAULTS = {
-    "client_id",  # names the library
-    "receive_buffer_bytes",  # -1 says what None says there
+    "client_id",  # contains the library's name
+    "receive_buffer_bytes",  # -1 means the same as kafka-python's None
     "send_buffer_bytes",
-    "selector",  # ours is compiled
+    "selector",  # our selector is compiled
     "kafka_client",
-    "reconnect_backoff_max_ms",  # Java's 1,000: a client finds its broker again sooner
+    "reconnect_backoff_max_ms",  # Java's 1,000 ms, to reconnect sooner to a restarted broker
 }
 
 
@@ -261,7 +261,7 @@ def test_mechanism_that_is_not_used_is_said(caplog: pytest.LogCaptureFixture) ->
     assert "sasl_mechanism='PLAIN' has no effect with security_protocol='PLAINTEXT'" in caplog.text
 
 
-# ---- What has no meaning, or another name ------------------------------------------------------------------
+# ---- Ignored and renamed settings --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -285,9 +285,9 @@ def test_setting_that_means_nothing_here_is_taken_with_one_warning(name: str, va
     with pytest.warns(DeprecationWarning, match=f"{name}: ") as caught:
         config = resolve({}, {name: value})
     assert len(caught) == 1
-    # Were it said again, it would be an error here.
+    # A second warning would be raised as an error here.
     assert resolve({}, {name: value}) == config
-    # At the caller's line, where the default filters show it.
+    # The warning points at the caller's line, so that Python's default filters show it.
     assert caught[0].filename == __file__
     assert (name in config) == (name in CLIENT_SETTINGS)
 

@@ -1,4 +1,4 @@
-"""What is said of brokers that cannot be had: each reason once, until they can."""
+"""Messages about unavailable brokers: each reason is logged once until the broker is available again."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_server_with_ever_new_reasons_does_not_flood(caplog: pytest.LogCaptureFi
 def test_first_bytes_of_something_else_are_recognised(first: bytes, named: str) -> None:
     reason = reason_of(ChannelState(ConnectionPhase.READY, "not Kafka", invalid(first)))
     assert named in reason
-    # Else each connection would be a new reason.
+    # With the connection id, each connection would count as a new reason.
     assert "bootstrap-1.7" not in reason
 
 

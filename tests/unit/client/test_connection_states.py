@@ -1,4 +1,4 @@
-"""ClusterConnectionStates on its own."""
+"""ClusterConnectionStates without a client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def states() -> ClusterConnectionStates:
 
 
 def tried_addresses(states: ClusterConnectionStates, count: int) -> list[str]:
-    """Addresses of so many tries, each of which is refused."""
+    """Return the addresses of ``count`` connection attempts, each of which is refused."""
     tried = []
     for _ in range(count):
         states.connecting(0, 0, "a", 1)
@@ -37,7 +37,7 @@ def tried_addresses(states: ClusterConnectionStates, count: int) -> list[str]:
     return tried
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "a removed node is as unknown as a new one")
+@pytest.mark.behaviour("ClusterConnectionStates", "a removed node is treated like a new one")
 def test_an_unknown_node_can_be_connected_to_at_once(states: ClusterConnectionStates) -> None:
     assert states.can_connect(0, 0)
     assert states.connection_delay_ms(0, 0) == 0
@@ -47,7 +47,7 @@ def test_an_unknown_node_can_be_connected_to_at_once(states: ClusterConnectionSt
 
 @pytest.mark.behaviour(
     "ClusterConnectionStates",
-    "back-off doubles to its maximum, a second end adds nothing",
+    "back-off doubles to its maximum; a second disconnect adds nothing",
 )
 def test_a_second_end_of_one_connection_changes_nothing(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
@@ -61,7 +61,10 @@ def test_a_second_end_of_one_connection_changes_nothing(states: ClusterConnectio
     assert states.connection_delay_ms(0, 200) == 200
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "the set-up limit grows with failures to a maximum")
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "the connection setup timeout grows with failures to a maximum",
+)
 def test_the_set_up_time_out_grows_with_failed_connects_and_is_capped(
     states: ClusterConnectionStates,
 ) -> None:
@@ -103,7 +106,7 @@ def test_a_node_that_has_moved_begins_anew(states: ClusterConnectionStates) -> N
 
 @pytest.mark.behaviour(
     "ClusterConnectionStates",
-    "back-off doubles to its maximum, a second end adds nothing",
+    "back-off doubles to its maximum; a second disconnect adds nothing",
 )
 def test_back_off_does_not_overflow() -> None:
     backoff = ExponentialBackoff(VirtualClock(), 100, 1000)
@@ -112,10 +115,10 @@ def test_back_off_does_not_overflow() -> None:
     assert ExponentialBackoff(VirtualClock(), 0, 0).backoff_ms(3) == 0
 
 
-# ---- The way of one connection -----------------------------------------------------------------------------
+# ---- States of one connection ------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "the states of a connection in their order")
+@pytest.mark.behaviour("ClusterConnectionStates", "the states of a connection in order")
 def test_a_connection_goes_from_connecting_over_version_checking_to_ready_and_ends(
     states: ClusterConnectionStates,
 ) -> None:
@@ -145,7 +148,7 @@ def test_a_connection_goes_from_connecting_over_version_checking_to_ready_and_en
     assert not states.has_ready_nodes(100)
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "one node's state is not another's")
+@pytest.mark.behaviour("ClusterConnectionStates", "nodes have independent states")
 def test_nodes_do_not_share_their_state(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.connecting(1, 0, "b", 1)
@@ -179,7 +182,7 @@ def test_a_failed_authentication_is_kept_until_a_connection_is_ready_and_backs_o
     assert states.authentication_error(0) is None
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "a removed node is as unknown as a new one")
+@pytest.mark.behaviour("ClusterConnectionStates", "a removed node is treated like a new one")
 def test_a_removed_node_is_unknown_again(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.disconnected(0, 0)
@@ -190,7 +193,7 @@ def test_a_removed_node_is_unknown_again(states: ClusterConnectionStates) -> Non
     states.remove(0)
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "what is on its way")
+@pytest.mark.behaviour("ClusterConnectionStates", "requests in flight")
 def test_only_a_connection_on_its_way_is_being_prepared(states: ClusterConnectionStates) -> None:
     seen = [states.is_preparing(0)]
     states.connecting(0, 0, "a", 1)
@@ -206,7 +209,7 @@ def test_only_a_connection_on_its_way_is_being_prepared(states: ClusterConnectio
 
 @pytest.mark.behaviour(
     "ClusterConnectionStates",
-    "back-off doubles to its maximum, a second end adds nothing",
+    "back-off doubles to its maximum; a second disconnect adds nothing",
 )
 def test_back_off_between_tries_doubles_to_its_maximum_and_begins_anew_once_ready(
     states: ClusterConnectionStates,
@@ -223,7 +226,7 @@ def test_back_off_between_tries_doubles_to_its_maximum_and_begins_anew_once_read
     assert states.connection_delay_ms(0, 0) == 100
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "which set-ups are too late")
+@pytest.mark.behaviour("ClusterConnectionStates", "connections whose setup has timed out")
 def test_only_set_ups_that_took_too_long_time_out(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.connecting(1, 1000, "b", 1)
@@ -287,7 +290,7 @@ def test_addresses_of_a_host_that_has_moved_are_asked_for_once_its_connection_en
 
 @pytest.mark.behaviour(
     "ClusterConnectionStates",
-    "the address tried last is not the next when there are others",
+    "the address tried last is not tried first again if there are others",
 )
 def test_the_address_whose_connection_has_just_ended_is_not_the_first_to_be_tried_again() -> None:
     answers = iter([["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "10.0.0.2"], ["10.0.0.2"]])
@@ -302,7 +305,7 @@ def test_the_address_whose_connection_has_just_ended_is_not_the_first_to_be_trie
 
 @pytest.mark.behaviour(
     "ClusterConnectionStates",
-    "the address tried last is not the next when there are others",
+    "the address tried last is not tried first again if there are others",
 )
 def test_an_address_is_not_tried_twice_in_a_row_when_there_are_others() -> None:
     answers = iter([["10.0.0.1"], ["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "10.0.0.2"]])

@@ -1,4 +1,4 @@
-"""FindCoordinator requests have one key up to version 3, and a list of keys from version 4."""
+"""FindCoordinator requests have one key up to version 3 and a list of keys from version 4."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from kafkacore.protocol import decode_request, encode_request
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 
 
-@pytest.mark.behaviour("TransactionManager", "initialization finds the coordinator and takes an identity")
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "initialization finds the coordinator and gets a producer id and epoch",
+)
 @pytest.mark.parametrize(
     ("version", "key", "keys"), [(1, "t", []), (3, "t", []), (4, "", ["t"]), (6, "", ["t"])]
 )

@@ -1,4 +1,4 @@
-"""An interrupted poll of the selector under a NetworkClient: what it had found out is handled once."""
+"""An interrupted poll of the selector under a NetworkClient: its results are handled once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafkacore.testing.mock_client import MockClient, MockSelector
 
 
 class Interrupted(MockSelector):
-    """Raises at the end of a poll when it is told to, as the real one for Ctrl-C in an engine of TLS."""
+    """A selector that can raise KeyboardInterrupt at the end of a poll, like Ctrl-C in a TLS engine."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock)

@@ -1,4 +1,4 @@
-"""Metadata and Cluster: the sentences of Kafka's MetadataTest."""
+"""Metadata and Cluster, with the cases of Kafka's MetadataTest."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def answer(*topics: Any, brokers: tuple[int, ...] = BROKERS) -> MetadataResponse
 
 
 class Subject:
-    """A Metadata that has been bootstrapped and follows topic ``t``."""
+    """A bootstrapped Metadata that follows topic ``t``."""
 
     def __init__(self, **options: Any) -> None:
         self.clock = VirtualClock()
@@ -72,7 +72,7 @@ class Subject:
         return self.clock.monotonic_ms()
 
     def update(self, *topics: Any, version: int = 13, brokers: tuple[int, ...] = BROKERS) -> Cluster:
-        """One request and its answer."""
+        """Handle one metadata request and its response."""
         asked = self.metadata.new_metadata_request(self.now_ms)
         response = answer(*topics, brokers=brokers)
         self.metadata.update(asked.request_version, response, asked.is_partial, self.now_ms, version)
@@ -112,7 +112,7 @@ def test_an_answer_replaces_the_bootstrap_servers(subject: Subject) -> None:
 # ---- Leader epochs -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Metadata", "leader epochs: older passed over, equal and newer taken")
+@pytest.mark.behaviour("Metadata", "leader epochs: older ones are ignored, equal and newer ones accepted")
 def test_an_older_leader_epoch_is_ignored_an_equal_one_accepted_a_newer_taken(subject: Subject) -> None:
     subject.update(topic(epoch=10, leader=0))
     assert subject.update(topic(epoch=9, leader=1)).leader_for(TP) == Node(0, "node0", 9092)
@@ -127,7 +127,7 @@ def test_newer_epoch_in_another_answer_asks_for_metadata(subject: Subject) -> No
     assert not subject.metadata.update_requested
     assert subject.metadata.update_last_seen_epoch_if_newer(TP, 11)
     assert subject.metadata.update_requested
-    # What is older than that answer is of no use any more.
+    # Metadata older than that epoch are ignored.
     assert subject.update(topic(epoch=10, leader=1)).leader_for(TP) == Node(0, "node0", 9092)
     assert not subject.metadata.update_last_seen_epoch_if_newer(TP, 11)
 
@@ -139,7 +139,7 @@ def test_epoch_of_a_partition_without_one_is_no_news(subject: Subject) -> None:
     assert not subject.metadata.update_requested
 
 
-@pytest.mark.behaviour("Metadata", "another topic id begins with epochs anew")
+@pytest.mark.behaviour("Metadata", "another topic id restarts the leader epochs")
 def test_a_new_topic_id_accepts_a_lower_epoch(subject: Subject) -> None:
     subject.update(topic(epoch=10, topic_id=FIRST_ID))
     cluster = subject.update(topic(epoch=1, leader=1, topic_id=SECOND_ID))
@@ -148,7 +148,7 @@ def test_a_new_topic_id_accepts_a_lower_epoch(subject: Subject) -> None:
     assert subject.update(topic(epoch=0, leader=0, topic_id=SECOND_ID)).leader_epoch(TP) == 1
 
 
-@pytest.mark.behaviour("Metadata", "brokers too old to know epochs set none")
+@pytest.mark.behaviour("Metadata", "brokers too old for epochs set none")
 def test_answers_of_brokers_without_reliable_epochs_set_none(subject: Subject) -> None:
     subject.update(topic(epoch=10, leader=0))
     cluster = subject.update(topic(epoch=5, leader=1), version=8)
@@ -171,7 +171,7 @@ def test_a_hinted_leader_is_taken_if_it_is_newer_and_its_node_is_known(subject: 
     assert subject.update(topic(epoch=5, leader=0)).leader_epoch(TP) == 6
 
 
-@pytest.mark.behaviour("Metadata", "a leader that no broker entry describes is no leader")
+@pytest.mark.behaviour("Metadata", "a leader without a broker entry counts as unknown")
 def test_a_leader_that_is_not_among_the_brokers_is_offline(subject: Subject) -> None:
     cluster = subject.update(topic(epoch=1, leader=7))
     assert cluster.leader_for(TP) is None
@@ -186,7 +186,7 @@ def test_a_partition_without_a_leader_is_asked_about_again(subject: Subject) -> 
     assert not subject.metadata.update_requested
 
 
-# ---- When to ask -------------------------------------------------------------------------------------------
+# ---- When to update ----------------------------------------------------------------------------------------
 
 
 def test_metadata_are_asked_anew_when_they_are_old() -> None:
@@ -202,7 +202,7 @@ def test_metadata_are_asked_anew_when_they_are_old() -> None:
 
 @pytest.mark.behaviour(
     "Metadata",
-    "the back-off holds also for explicit requests, and grows with answers that say nothing new",
+    "the back-off also applies to explicit requests, and grows with responses without news",
 )
 def test_the_back_off_is_respected_even_when_asked_explicitly() -> None:
     subject = Subject(refresh_backoff_ms=100)
@@ -217,7 +217,7 @@ def test_failures_back_off_exponentially() -> None:
         subject.metadata.failed_update(subject.now_ms)
         wait_ms = subject.wait_ms()
         assert expected_ms * 0.8 <= wait_ms <= min(expected_ms * 1.2, 1000)
-        assert subject.wait_ms() == wait_ms, "drawn once, not at every look"
+        assert subject.wait_ms() == wait_ms, "the jitter must be drawn once per failure"
     subject.clock.advance(1000)
     subject.update(topic())
     subject.metadata.request_update()
@@ -226,7 +226,7 @@ def test_failures_back_off_exponentially() -> None:
 
 @pytest.mark.behaviour(
     "Metadata",
-    "the back-off holds also for explicit requests, and grows with answers that say nothing new",
+    "the back-off also applies to explicit requests, and grows with responses without news",
 )
 def test_equivalent_answers_back_off_too() -> None:
     subject = Subject(refresh_backoff_ms=100, refresh_backoff_max_ms=1000)
@@ -245,7 +245,7 @@ def test_equivalent_answers_back_off_too() -> None:
     assert subject.wait_ms() <= 120
 
 
-@pytest.mark.behaviour("Metadata", "what is asked for during a request is asked by the next")
+@pytest.mark.behaviour("Metadata", "an update requested during a request is made by the next one")
 def test_a_request_made_while_one_is_in_flight_is_not_lost(subject: Subject) -> None:
     asked = subject.metadata.new_metadata_request(subject.now_ms)
     subject.metadata.request_update()
@@ -256,7 +256,7 @@ def test_a_request_made_while_one_is_in_flight_is_not_lost(subject: Subject) -> 
     assert not subject.metadata.update_requested
 
 
-@pytest.mark.behaviour("Metadata", "what is asked for during a request is asked by the next")
+@pytest.mark.behaviour("Metadata", "an update requested during a request is made by the next one")
 def test_a_topic_added_while_a_request_is_in_flight_is_asked_about_next(subject: Subject) -> None:
     subject.update(topic())
     subject.metadata.add_topic("u")
@@ -289,7 +289,7 @@ def test_a_new_topic_alone_is_asked_about_at_once_and_keeps_the_others(subject: 
 
 @pytest.mark.behaviour(
     "Metadata",
-    "answers about some topics: the full one is due as before, and two that overlap both count",
+    "partial updates: the full update stays due, and two overlapping ones both count",
 )
 def test_a_partial_update_does_not_postpone_the_full_refresh() -> None:
     subject = Subject(metadata_max_age_ms=5000)
@@ -305,7 +305,7 @@ def test_a_partial_update_does_not_postpone_the_full_refresh() -> None:
 
 @pytest.mark.behaviour(
     "Metadata",
-    "answers about some topics: the full one is due as before, and two that overlap both count",
+    "partial updates: the full update stays due, and two overlapping ones both count",
 )
 def test_a_full_update_that_is_wanted_survives_a_partial_answer(subject: Subject) -> None:
     subject.update(topic())
@@ -319,7 +319,7 @@ def test_a_full_update_that_is_wanted_survives_a_partial_answer(subject: Subject
 
 @pytest.mark.behaviour(
     "Metadata",
-    "answers about some topics: the full one is due as before, and two that overlap both count",
+    "partial updates: the full update stays due, and two overlapping ones both count",
 )
 def test_partial_answers_that_overlap_both_count(subject: Subject) -> None:
     subject.update(topic())
@@ -341,7 +341,7 @@ def test_partial_answers_that_overlap_both_count(subject: Subject) -> None:
 # ---- Topics ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Metadata", "followed topics stay, others go; internal ones are known as such")
+@pytest.mark.behaviour("Metadata", "followed topics are kept, others removed; internal topics are marked")
 def test_topics_that_are_followed_are_kept_and_others_dropped(subject: Subject) -> None:
     subject.metadata.add_topic("u")
     subject.update(topic(epoch=9), topic("u"), topic("uninvited"))
@@ -352,7 +352,7 @@ def test_topics_that_are_followed_are_kept_and_others_dropped(subject: Subject) 
     assert subject.update(topic(epoch=1), topic("u")).leader_epoch(TP) == 1
 
 
-@pytest.mark.behaviour("Metadata", "followed topics stay, others go; internal ones are known as such")
+@pytest.mark.behaviour("Metadata", "followed topics are kept, others removed; internal topics are marked")
 def test_topics_are_internal_as_the_last_answer_about_them_says(subject: Subject) -> None:
     subject.metadata.set_topics({"t", "u"})
     assert subject.update(topic(is_internal=True), topic("u")).internal_topics == {"t"}
@@ -397,7 +397,7 @@ def test_the_request_says_whether_a_topic_may_be_created() -> None:
 
 @pytest.mark.behaviour(
     "Metadata",
-    "invalid and forbidden topics are raised one time, of followed topics only",
+    "invalid and unauthorized topics are raised once, for followed topics only",
 )
 @pytest.mark.parametrize(("code", "error"), [(17, InvalidTopicError), (29, TopicAuthorizationFailedError)])
 def test_invalid_and_forbidden_topics_surface_once(
@@ -469,7 +469,7 @@ def test_stale_epoch_of_a_forgotten_partition_is_asked_again(subject: Subject) -
 
 @pytest.mark.behaviour(
     "Metadata",
-    "invalid and forbidden topics are raised one time, of followed topics only",
+    "invalid and unauthorized topics are raised once, for followed topics only",
 )
 def test_errors_of_topics_that_are_not_followed_surface_to_nobody(subject: Subject) -> None:
     cluster = subject.update(topic(), topic("uninvited", error_code=29))
@@ -506,7 +506,7 @@ def test_waiting_ends_when_the_time_is_up(subject: Subject) -> None:
     assert subject.metadata.wait_for_update(subject.metadata.update_version - 1, 0)
 
 
-@pytest.mark.behaviour("Metadata", "closed: no more updates, nobody is left waiting")
+@pytest.mark.behaviour("Metadata", "closed: no more updates, and all waiting threads are woken")
 def test_update_after_close_is_refused_and_waiters_wake(subject: Subject) -> None:
     metadata = Metadata(BlockingClock())
     raised: list[BaseException] = []
@@ -529,9 +529,9 @@ def test_update_after_close_is_refused_and_waiters_wake(subject: Subject) -> Non
         metadata.update(0, answer(), False, 0.0)
 
 
-@pytest.mark.behaviour("Metadata", "other threads see whole snapshots")
+@pytest.mark.behaviour("Metadata", "other threads see consistent snapshots")
 def test_snapshots_read_by_another_thread_are_never_torn(subject: Subject) -> None:
-    """Leader, epoch and topic id of one answer belong together, whenever they are read."""
+    """Leader, epoch and topic id of a snapshot always come from the same response."""
     torn: list[Cluster] = []
     stop = threading.Event()
 
@@ -551,7 +551,7 @@ def test_snapshots_read_by_another_thread_are_never_torn(subject: Subject) -> No
     assert torn == []
 
 
-@pytest.mark.behaviour("Metadata", "other threads see whole snapshots")
+@pytest.mark.behaviour("Metadata", "other threads see consistent snapshots")
 def test_a_snapshot_does_not_change_with_the_next_answer(subject: Subject) -> None:
     first = subject.update(topic(epoch=1, leader=0))
     subject.update(topic(epoch=2, leader=1))

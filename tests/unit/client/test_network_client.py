@@ -1,4 +1,4 @@
-"""NetworkClient on a scripted network in virtual time: the sentences of Kafka's NetworkClientTest."""
+"""NetworkClient on a scripted network with virtual time, with the cases of Kafka's NetworkClientTest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def now(mock: MockClient) -> float:
     return mock.clock.monotonic_ms()
 
 
-# ---- Sending and answers -----------------------------------------------------------------------------------
+# ---- Requests and responses --------------------------------------------------------------------------------
 
 
 def test_a_request_is_answered() -> None:
@@ -62,12 +62,12 @@ def test_requests_to_one_node_are_bounded_and_written_one_by_one() -> None:
     mock.selector.hold_writes = True
     mock.send(0, ListOffsetsRequest())
     mock.poll()
-    assert not mock.client.is_ready(node, now(mock)), "the first is not written yet"
+    assert not mock.client.is_ready(node, now(mock)), "the first request is not written yet"
     mock.selector.hold_writes = False
     mock.poll()
     mock.send(0, ListOffsetsRequest())
     mock.poll()
-    assert not mock.client.is_ready(node, now(mock)), "two are on their way"
+    assert not mock.client.is_ready(node, now(mock)), "two requests are in flight"
     mock.respond(ListOffsetsResponse())
     mock.poll()
     assert mock.client.is_ready(node, now(mock))
@@ -92,7 +92,7 @@ def test_a_version_that_the_broker_does_not_know_ends_the_request_unsent() -> No
     )
     mock.connect()
     ended = mock.send(0, ListOffsetsRequest())
-    assert ended == [], "callbacks run inside poll"
+    assert ended == [], "callbacks must run inside poll"
     assert mock.poll() == ended
     assert "does not support ListOffsets" in str(ended[0].version_mismatch)
     assert mock.requests_of(ListOffsetsRequest) == []
@@ -149,12 +149,12 @@ def test_an_answer_that_cannot_be_paired_ends_the_connection(tamper: str) -> Non
     assert mock.client.connection_failed(mock.nodes[0])
 
 
-# ---- Time-outs and ends ------------------------------------------------------------------------------------
+# ---- Timeouts and disconnects ------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "a request without an answer in time ends its connection, and with it all requests there, oldest first",
+    "a request that times out closes its connection and fails all requests there, oldest first",
 )
 def test_a_request_time_out_closes_the_connection_and_fails_its_requests_in_order() -> None:
     mock = connected(request_timeout_ms=1000)
@@ -203,7 +203,7 @@ def test_a_lost_connection_fails_its_requests_and_asks_for_metadata() -> None:
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "who asked for metadata by hand hears of a lost connection, whatever the updater does",
+    "a caller that sends its own metadata request is informed of a lost connection",
 )
 def test_the_users_metadata_request_is_not_swallowed_when_the_connection_is_lost() -> None:
     mock = connected()
@@ -217,24 +217,21 @@ def test_the_users_metadata_request_is_not_swallowed_when_the_connection_is_lost
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "who asked for metadata by hand hears of a lost connection, whatever the updater does",
+    "a caller that sends its own metadata request is informed of a lost connection",
 )
 def test_a_lost_request_of_the_updater_is_asked_again_after_a_back_off_and_shown_to_nobody() -> None:
     mock = MockClient(reconnect_backoff_ms=50)
     mock.prepare_response(MetadataResponse, disconnected=True)
     responses = mock.poll_until(lambda: bool(mock.requests_of(MetadataRequest)))
     mock.poll()
-    # The node may be tried again before the metadata may be asked for again.
+    # The reconnect back-off of the node ends before the metadata back-off.
     assert 80 <= mock.metadata.time_to_next_update(now(mock)) <= 120
     responses += mock.poll_until(lambda: not mock.metadata.fetch().is_bootstrap)
     assert responses == []
     assert len(mock.requests_of(MetadataRequest)) == 2
 
 
-@pytest.mark.behaviour(
-    "NetworkClient",
-    "closing one node forgets its requests; it can be connected to afterwards",
-)
+@pytest.mark.behaviour("NetworkClient", "closing a node drops its requests; it can be connected again")
 def test_closing_a_node_drops_its_requests_and_a_later_connect_works() -> None:
     mock = connected()
     ended = mock.send(0, ListOffsetsRequest())
@@ -285,7 +282,7 @@ def unsupported_version(named: int | None) -> ApiVersionsResponse:
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "an ApiVersions version the broker lacks is replaced, one time, by one that it names or by 0",
+    "an unsupported ApiVersions version is retried once, with a version that the broker names or 0",
 )
 @pytest.mark.parametrize(("named", "expected"), [(2, 2), (None, 0), (9, 0)])
 def test_an_unsupported_api_versions_falls_back_to_the_version_that_the_broker_names_else_0(
@@ -301,7 +298,7 @@ def test_an_unsupported_api_versions_falls_back_to_the_version_that_the_broker_n
         if isinstance(message, ApiVersionsRequest) and not first:
             first.append(header)
             body = unsupported_version(named)
-            # A body of version 0, whatever version was asked in (KIP-511).
+            # The response has version 0, whatever the version of the request (KIP-511).
             mock.selector.receive(connection_id, b"".join(encode_response(body, 0, header.correlation_id)))
         else:
             original(connection_id, header, message)
@@ -315,7 +312,7 @@ def test_an_unsupported_api_versions_falls_back_to_the_version_that_the_broker_n
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "an ApiVersions version the broker lacks is replaced, one time, by one that it names or by 0",
+    "an unsupported ApiVersions version is retried once, with a version that the broker names or 0",
 )
 def test_an_api_versions_that_is_refused_in_version_0_too_ends_the_connection() -> None:
     mock = MockClient()
@@ -343,7 +340,7 @@ def test_nothing_else_is_sent_before_api_versions_is_answered() -> None:
         mock.client.send(request, now(mock))
 
 
-@pytest.mark.behaviour("NetworkClient", "the limit of connection set-up counts until versions are known")
+@pytest.mark.behaviour("NetworkClient", "the connection setup timeout includes the ApiVersions exchange")
 def test_the_set_up_time_out_ends_a_connection_that_does_not_come() -> None:
     mock = MockClient(connection_setup_timeout_ms=1000)
     mock.selector.silent.add("ip-node0")
@@ -353,7 +350,7 @@ def test_the_set_up_time_out_ends_a_connection_that_does_not_come() -> None:
     assert 800 <= now(mock) - before_ms <= 1300
 
 
-@pytest.mark.behaviour("NetworkClient", "the limit of connection set-up counts until versions are known")
+@pytest.mark.behaviour("NetworkClient", "the connection setup timeout includes the ApiVersions exchange")
 def test_the_set_up_time_out_also_ends_a_channel_stuck_in_version_checking() -> None:
     mock = MockClient(connection_setup_timeout_ms=1000)
     mock.selector.on_request = None
@@ -367,8 +364,8 @@ def test_the_set_up_time_out_also_ends_a_channel_stuck_in_version_checking() -> 
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "back-off before a reconnect: exponential, jittered, bounded, back to its start once ready; "
-    "disconnecting twice is once",
+    "reconnect back-off: exponential, jittered, bounded, and reset once ready; a second disconnect "
+    "adds nothing",
 )
 def test_reconnect_back_off_grows_with_jitter_is_capped_and_resets_on_success() -> None:
     mock = MockClient(reconnect_backoff_ms=100, reconnect_backoff_max_ms=1000)
@@ -394,8 +391,8 @@ def test_reconnect_back_off_grows_with_jitter_is_capped_and_resets_on_success() 
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "back-off before a reconnect: exponential, jittered, bounded, back to its start once ready; "
-    "disconnecting twice is once",
+    "reconnect back-off: exponential, jittered, bounded, and reset once ready; a second disconnect "
+    "adds nothing",
 )
 def test_a_second_disconnect_does_not_reset_the_back_off() -> None:
     mock = connected(reconnect_backoff_ms=100)
@@ -410,7 +407,7 @@ def test_a_second_disconnect_does_not_reset_the_back_off() -> None:
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "addresses of a name are tried one by one, the name is resolved again when all were",
+    "the addresses of a name are tried one by one; the name is resolved again after the last",
 )
 def test_a_failed_address_tries_the_next_and_dns_is_asked_again_only_after_all() -> None:
     asked: list[str] = []
@@ -479,13 +476,13 @@ def test_a_token_that_has_not_come_yet_is_a_connection_to_be_tried_again() -> No
     mock.metadata.maybe_raise_any_error()
 
 
-# ---- Which node --------------------------------------------------------------------------------------------
+# ---- Choice of a node --------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "least loaded is the ready node with the fewest requests, never a throttled one; those "
-    "without connection take turns",
+    "the least loaded node is the ready one with the fewest requests, never a throttled one; "
+    "unconnected nodes take turns",
 )
 def test_the_least_loaded_node_is_ready_with_the_fewest_requests() -> None:
     mock = connected(node_count=3, max_in_flight_requests_per_connection=3)
@@ -499,8 +496,8 @@ def test_the_least_loaded_node_is_ready_with_the_fewest_requests() -> None:
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "least loaded is the ready node with the fewest requests, never a throttled one; those "
-    "without connection take turns",
+    "the least loaded node is the ready one with the fewest requests, never a throttled one; "
+    "unconnected nodes take turns",
 )
 def test_the_least_loaded_node_is_not_one_that_is_throttled() -> None:
     mock = connected(node_count=2)
@@ -527,8 +524,8 @@ def test_a_node_that_is_connecting_comes_before_one_that_could_be_tried() -> Non
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "least loaded is the ready node with the fewest requests, never a throttled one; those "
-    "without connection take turns",
+    "the least loaded node is the ready one with the fewest requests, never a throttled one; "
+    "unconnected nodes take turns",
 )
 def test_each_disconnected_node_gets_its_turn_by_last_attempt() -> None:
     mock = connected(node_count=3, reconnect_backoff_ms=10, reconnect_backoff_max_ms=10)
@@ -557,7 +554,7 @@ def test_there_is_no_least_loaded_node_while_all_back_off() -> None:
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "sends wait for the end of a throttle time, but not where an older broker has waited itself",
+    "sends wait for the end of the throttle time, unless an older broker has already delayed the response",
 )
 def test_throttle_time_blocks_sends_until_it_ends() -> None:
     mock = connected()
@@ -576,7 +573,7 @@ def test_throttle_time_blocks_sends_until_it_ends() -> None:
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "sends wait for the end of a throttle time, but not where an older broker has waited itself",
+    "sends wait for the end of the throttle time, unless an older broker has already delayed the response",
 )
 def test_throttle_time_of_an_older_broker_has_passed_already() -> None:
     mock = connected()
@@ -591,10 +588,7 @@ def test_throttle_time_of_an_older_broker_has_passed_already() -> None:
 # ---- Correlation ids ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour(
-    "NetworkClient",
-    "correlation ids begin again at 0 below those that SASL keeps for itself",
-)
+@pytest.mark.behaviour("NetworkClient", "correlation ids restart at 0 below those reserved for SASL")
 def test_correlation_ids_wrap_and_never_enter_the_range_of_sasl() -> None:
     ids = CorrelationIds(start=MAX_CORRELATION_ID - 1)
     assert [ids.next() for _ in range(4)] == [MAX_CORRELATION_ID - 1, MAX_CORRELATION_ID, 0, 1]

@@ -68,7 +68,10 @@ def test_records_before_the_fetch_offset_are_skipped():
 
 
 @pytest.mark.kafka("CompletedFetchTest.testSimple")
-@pytest.mark.behaviour("Fetcher", "`max_poll_records` carries the rest over, across partitions")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "records beyond `max_poll_records` are kept for the next poll, across partitions",
+)
 def test_limit_carries_the_rest_over_across_batches():
     fetch = completed(simple_batch(0, 5), simple_batch(5, 5))
     assert offsets(fetch.fetch_records(3)) == [0, 1, 2]
@@ -82,7 +85,7 @@ def test_limit_carries_the_rest_over_across_batches():
 @pytest.mark.kafka("FetcherTest.testUpdatePositionWithLastRecordMissingFromBatch")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a position moves behind the last record, also past one that was compacted away and past empty batches",
+    "a position moves past the last record, also over compacted records and empty batches",
 )
 def test_position_moves_past_a_last_record_that_was_compacted_away():
     fetch = completed(batch([(0, b"a", b"1"), (3, b"b", b"2")], last_offset=9))
@@ -186,8 +189,8 @@ def test_a_batch_that_decompresses_to_more_than_the_setting_is_refused_by_its_na
 @pytest.mark.kafka("FetcherTest.testParseCorruptedRecord")
 @pytest.mark.behaviour(
     "Fetcher",
-    "what is corrupt is raised with its place until a seek, once what comes before it has come; "
-    "the position stays",
+    "a corrupt batch is raised with its offset until a seek, after the records before it; the position "
+    "does not move",
 )
 def test_bad_record_comes_after_the_good_ones_before_it():
     good = simple_batch(0, 3)
@@ -227,7 +230,7 @@ def test_deserialization_error_names_the_record_and_does_not_move_past_it(field)
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "a record that a deserializer refuses stays before the position; a seek goes past it",
+    "a record that fails to deserialize stays before the position; a seek skips it",
 )
 def test_deserializer_that_recovers_gets_the_same_record_again():
     refusals = [True]

@@ -62,7 +62,7 @@ def test_several_requests_to_one_node_go_out_together(parts, node):
 @pytest.mark.kafka("ConsumerNetworkClientTest.testDisconnectWithInFlightRequests")
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a disconnect fails what was unsent and what was on its way, and nobody else's",
+    "a disconnect fails the unsent and in-flight requests of that node only",
 )
 def test_disconnect_fails_requests_in_flight_and_of_no_other_node(parts, node):
     other = parts.cluster.nodes[1]
@@ -79,7 +79,7 @@ def test_disconnect_fails_requests_in_flight_and_of_no_other_node(parts, node):
 @pytest.mark.kafka("ConsumerNetworkClientTest.testDisconnectWithUnsentRequests")
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a disconnect fails what was unsent and what was on its way, and nobody else's",
+    "a disconnect fails the unsent and in-flight requests of that node only",
 )
 def test_failed_connection_fails_what_is_unsent(parts, node):
     parts.cluster.down.add(node.node_id)
@@ -90,7 +90,7 @@ def test_failed_connection_fails_what_is_unsent(parts, node):
 
 
 @pytest.mark.kafka("ConsumerNetworkClientTest.sendWithinBackoffPeriodAfterAuthenticationFailure")
-@pytest.mark.behaviour("ConsumerNetworkClient", "who is refused by authentication is not tried again at once")
+@pytest.mark.behaviour("ConsumerNetworkClient", "a node whose authentication failed is not retried at once")
 def test_failed_authentication_is_the_error_of_what_is_unsent(parts, node, monkeypatch):
     error = SaslAuthenticationFailedError("wrong password")
     monkeypatch.setattr(parts.network, "authentication_error", lambda node: error)
@@ -104,7 +104,7 @@ def test_failed_authentication_is_the_error_of_what_is_unsent(parts, node, monke
     "ConsumerNetworkClientTest.testTimeoutUnsentRequest",
     "ConsumerNetworkClientTest.sendExpiry",
 )
-@pytest.mark.behaviour("ConsumerNetworkClient", "what cannot be sent expires")
+@pytest.mark.behaviour("ConsumerNetworkClient", "unsent requests expire")
 def test_unsent_request_expires(parts, node, monkeypatch):
     monkeypatch.setattr(parts.network, "ready", lambda node, now_ms: False)
     future = parts.client.send(node, MetadataRequest(), timeout_ms=500)
@@ -118,7 +118,8 @@ def test_unsent_request_expires(parts, node, monkeypatch):
 @pytest.mark.kafka("ConsumerNetworkClientTest.doNotBlockIfPollConditionIsSatisfied")
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a poll does not wait for what is there, and with nothing on its way only for the back-off",
+    "a poll does not wait while responses are available, and without requests in flight only for the "
+    "back-off",
 )
 def test_poll_does_not_block_if_the_condition_holds_already(parts, node):
     parts.cluster.held = {MetadataRequest}
@@ -130,7 +131,8 @@ def test_poll_does_not_block_if_the_condition_holds_already(parts, node):
 @pytest.mark.kafka("ConsumerNetworkClientTest.blockWhenPollConditionNotSatisfied")
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a poll does not wait for what is there, and with nothing on its way only for the back-off",
+    "a poll does not wait while responses are available, and without requests in flight only for the "
+    "back-off",
 )
 def test_poll_blocks_for_the_time_given_while_something_is_in_flight(parts, node):
     parts.cluster.held = {MetadataRequest}
@@ -141,7 +143,8 @@ def test_poll_blocks_for_the_time_given_while_something_is_in_flight(parts, node
 
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a poll does not wait for what is there, and with nothing on its way only for the back-off",
+    "a poll does not wait while responses are available, and without requests in flight only for the "
+    "back-off",
 )
 def test_no_single_wait_is_so_long_that_a_ctrl_c_just_before_it_would_be_noticed(parts, node):
     parts.cluster.held = {MetadataRequest}
@@ -153,7 +156,8 @@ def test_no_single_wait_is_so_long_that_a_ctrl_c_just_before_it_would_be_noticed
 @pytest.mark.kafka("ConsumerNetworkClientTest.blockOnlyForRetryBackoffIfNoInflightRequests")
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a poll does not wait for what is there, and with nothing on its way only for the back-off",
+    "a poll does not wait while responses are available, and without requests in flight only for the "
+    "back-off",
 )
 def test_poll_blocks_only_for_the_retry_backoff_if_nothing_is_in_flight(parts):
     parts.client.poll(timer(parts, math.inf), lambda: True)

@@ -65,7 +65,10 @@ def preferred(parts):
     "FetcherTest.testFetchErrorShouldClearPreferredReadReplica",
     "FetchCollectorTest.testFetchWithMetadataRefreshErrors",
 )
-@pytest.mark.behaviour("Fetcher", "a stale leader: metadata are refreshed, a hint is taken")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "after a stale leader error, metadata are refreshed and the new leader in the response is used",
+)
 @pytest.mark.parametrize("error", OF_STALE_METADATA)
 def test_stale_metadata_are_refreshed_the_replica_forgotten_and_the_position_kept(make_fetcher, clock, error):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
@@ -121,8 +124,8 @@ def test_log_that_its_broker_calls_corrupt_is_raised_with_its_place(make_fetcher
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "what is corrupt is raised with its place until a seek, once what comes before it has come; "
-    "the position stays",
+    "a corrupt batch is raised with its offset until a seek, after the records before it; the position "
+    "does not move",
 )
 @pytest.mark.behaviour(
     "Fetcher",
@@ -189,7 +192,7 @@ def test_error_behind_records_comes_with_the_next_collect_unless_a_seek_makes_it
     assert collect(parts) == {A1: [1, 2]}
 
 
-@pytest.mark.behaviour("ConsumerNetworkClient", "who is refused by authentication is not tried again at once")
+@pytest.mark.behaviour("ConsumerNetworkClient", "a node whose authentication failed is not retried at once")
 def test_authentication_that_failed_is_raised_and_not_passed_over(make_fetcher, monkeypatch):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))})
     parts.cluster.down.add(0)
@@ -205,7 +208,7 @@ def test_authentication_that_failed_is_raised_and_not_passed_over(make_fetcher, 
 @pytest.mark.kafka("FetcherTest.testPreferredReadReplica")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
 )
 def test_preferred_replica_is_given_back_after_its_time(make_fetcher, clock):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2, metadata_max_age_ms=5000)
@@ -234,7 +237,7 @@ def test_naming_the_same_replica_again_does_not_prolong_its_time(make_fetcher, c
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
 )
 @pytest.mark.parametrize("reason", ["unknown", "offline"])
 def test_replica_that_is_not_there_is_not_asked_but_the_leader(make_fetcher, reason):
@@ -251,7 +254,7 @@ def test_replica_that_is_not_there_is_not_asked_but_the_leader(make_fetcher, rea
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
 )
 def test_new_leader_has_its_own_say_about_replicas(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
@@ -355,7 +358,7 @@ def test_partition_paused_in_the_middle_keeps_what_is_left_of_its_answer(make_fe
 @pytest.mark.kafka("FetcherTest.testFetchDiscardedAfterPausedPartitionResumedAndSoughtToNewOffset")
 @pytest.mark.behaviour(
     "Fetcher",
-    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+    "a response is dropped if the position has changed, or the partition is paused, revoked or reset",
 )
 def test_what_waits_of_a_paused_partition_is_dropped_after_a_seek(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))})
@@ -380,7 +383,7 @@ def test_topic_made_anew_has_its_position_checked_though_its_epoch_is_lower(make
 @pytest.mark.kafka("FetcherTest.testFetchForgetTopicIdWhenReplaced")
 @pytest.mark.behaviour(
     "FetchSessionHandler",
-    "another topic id replaces, a change between ids and names closes",
+    "another topic id replaces the old one; a change between ids and names closes the session",
 )
 def test_fetch_goes_by_the_new_id_and_gives_the_old_one_up(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))})

@@ -65,7 +65,10 @@ def established(handler, partitions, session_id=123):
     return handler
 
 
-@pytest.mark.behaviour("FetchSessionHandler", "the first request is full, later ones carry what changed")
+@pytest.mark.behaviour(
+    "FetchSessionHandler",
+    "the first request of a session is full, later ones contain the changes",
+)
 def test_first_request_is_full_and_asks_for_a_session(handler):
     data = request(handler, {FOO0: 0, FOO1: 10})
     assert data.metadata == FetchMetadata(0, INITIAL_EPOCH)
@@ -78,7 +81,10 @@ def test_first_request_is_full_and_asks_for_a_session(handler):
     "FetcherTest.testFetcherSessionEpochUpdate",
     "FetchSessionHandlerTest.testIncrementals",
 )
-@pytest.mark.behaviour("FetchSessionHandler", "the first request is full, later ones carry what changed")
+@pytest.mark.behaviour(
+    "FetchSessionHandler",
+    "the first request of a session is full, later ones contain the changes",
+)
 def test_later_requests_carry_only_what_changed(handler):
     established(handler, {FOO0: 0, FOO1: 10})
     data = request(handler, {FOO0: 0, FOO1: 20, BAR0: 5})
@@ -93,7 +99,7 @@ def test_later_requests_carry_only_what_changed(handler):
     "FetcherTest.testFetchForgetTopicIdWhenUnassigned",
     "FetchSessionHandlerTest.testIncrementalPartitionRemoval",
 )
-@pytest.mark.behaviour("FetchSessionHandler", "what is not wanted any more is forgotten")
+@pytest.mark.behaviour("FetchSessionHandler", "partitions that are no longer fetched are forgotten")
 def test_removed_partitions_are_forgotten(handler):
     established(handler, {FOO0: 0, FOO1: 10, BAR0: 5})
     data = request(handler, {FOO1: 10})
@@ -102,7 +108,7 @@ def test_removed_partitions_are_forgotten(handler):
 
 
 @pytest.mark.kafka("FetchSessionHandlerTest.testSessionless")
-@pytest.mark.behaviour("FetchSessionHandler", "a broker without sessions is always asked in full")
+@pytest.mark.behaviour("FetchSessionHandler", "a broker without sessions always gets full requests")
 def test_broker_without_sessions_always_gets_full_requests(handler):
     for _ in range(3):
         data = request(handler, {FOO0: 0, FOO1: 10})
@@ -121,7 +127,7 @@ def test_disabled_sessions_ask_for_none():
     assert request(handler, {FOO0: 0}).metadata == FetchMetadata(0, FINAL_EPOCH)
 
 
-@pytest.mark.behaviour("FetchSessionHandler", "an invalid epoch or unknown session begins anew")
+@pytest.mark.behaviour("FetchSessionHandler", "an invalid epoch or unknown session starts a new session")
 def test_invalid_epoch_closes_the_session_and_asks_for_a_new_one(handler):
     established(handler, {FOO0: 0})
     request(handler, {FOO0: 1})
@@ -133,7 +139,7 @@ def test_invalid_epoch_closes_the_session_and_asks_for_a_new_one(handler):
     assert request(handler, {FOO0: 1}).metadata == FetchMetadata(124, 1)
 
 
-@pytest.mark.behaviour("FetchSessionHandler", "an invalid epoch or unknown session begins anew")
+@pytest.mark.behaviour("FetchSessionHandler", "an invalid epoch or unknown session starts a new session")
 def test_unknown_session_starts_over_with_a_full_request(handler):
     established(handler, {FOO0: 0})
     request(handler, {FOO0: 1})
@@ -154,7 +160,7 @@ def test_session_that_the_broker_ends_is_started_over(handler):
     "FetchSessionHandlerTest.testFindMissing",
     "FetchSessionHandlerTest.testVerifyFullFetchResponsePartitions",
 )
-@pytest.mark.behaviour("FetchSessionHandler", "answers that miss or add partitions are refused")
+@pytest.mark.behaviour("FetchSessionHandler", "responses with missing or additional partitions are rejected")
 def test_full_answer_that_misses_a_partition_is_rejected(handler):
     request(handler, {FOO0: 0, FOO1: 0})
     assert not handler.handle_response(response(123, [FOO0]), 17)
@@ -172,7 +178,7 @@ def test_incremental_answer_that_misses_partitions_is_fine(handler):
     "FetchSessionHandlerTest.testFindMissing",
     "FetchSessionHandlerTest.testVerifyFullFetchResponsePartitionsWithTopicIds",
 )
-@pytest.mark.behaviour("FetchSessionHandler", "answers that miss or add partitions are refused")
+@pytest.mark.behaviour("FetchSessionHandler", "responses with missing or additional partitions are rejected")
 @pytest.mark.parametrize("version", [12, 17])
 def test_answer_with_a_partition_nobody_asked_for_is_rejected(handler, version):
     established(handler, {FOO0: 0})
@@ -191,7 +197,7 @@ def test_throttled_empty_answer_starts_over(handler):
 @pytest.mark.kafka("FetchSessionHandlerTest.testTopicIdReplaced")
 @pytest.mark.behaviour(
     "FetchSessionHandler",
-    "another topic id replaces, a change between ids and names closes",
+    "another topic id replaces the old one; a change between ids and names closes the session",
 )
 def test_changed_topic_id_replaces_the_partition(handler):
     established(handler, {FOO0: 0})
@@ -210,7 +216,7 @@ def test_changed_topic_id_replaces_the_partition(handler):
 )
 @pytest.mark.behaviour(
     "FetchSessionHandler",
-    "another topic id replaces, a change between ids and names closes",
+    "another topic id replaces the old one; a change between ids and names closes the session",
 )
 @pytest.mark.parametrize(("before", "after"), [(IDS, {}), ({}, IDS)])
 def test_change_between_names_and_ids_closes_the_session(handler, before, after):
@@ -247,7 +253,7 @@ def test_builder_cannot_be_built_twice(handler):
 
 
 @pytest.mark.kafka("FetchSessionHandlerTest.testTopLevelErrorResetsMetadata")
-@pytest.mark.behaviour("FetchSessionHandler", "an error or a lost connection begins anew")
+@pytest.mark.behaviour("FetchSessionHandler", "an error or a lost connection starts a new session")
 def test_top_level_error_or_disconnect_resets_the_epoch(handler):
     established(handler, {FOO0: 0})
     request(handler, {FOO0: 1})
@@ -282,7 +288,7 @@ def test_thousand_partitions_send_only_the_one_that_moved(handler):
 
 
 @pytest.mark.kafka("FetchSessionHandlerTest.testIdUsageWithAllForgottenPartitions")
-@pytest.mark.behaviour("FetchSessionHandler", "what is not wanted any more is forgotten")
+@pytest.mark.behaviour("FetchSessionHandler", "partitions that are no longer fetched are forgotten")
 @pytest.mark.parametrize("ids", [IDS, {}])
 def test_session_goes_on_by_ids_or_names_though_all_its_partitions_are_forgotten(handler, ids):
     request(handler, {FOO0: 0}, ids)

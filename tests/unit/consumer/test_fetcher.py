@@ -32,7 +32,7 @@ EARLIEST, NONE = OffsetResetStrategy.EARLIEST, OffsetResetStrategy.NONE
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "a position moves behind the last record, also past one that was compacted away and past empty batches",
+    "a position moves past the last record, also over compacted records and empty batches",
 )
 def test_position_moves_behind_the_last_record(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3, leader_epoch=2))})
@@ -44,7 +44,7 @@ def test_position_moves_behind_the_last_record(make_fetcher):
 @pytest.mark.kafka("FetcherTest.testUpdatePositionOnEmptyBatch")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a position moves behind the last record, also past one that was compacted away and past empty batches",
+    "a position moves past the last record, also over compacted records and empty batches",
 )
 def test_position_moves_past_a_batch_without_records(make_fetcher):
     parts = make_fetcher({A0: FetchLog(batch([], base_offset=0, last_offset=4))})
@@ -57,7 +57,10 @@ def test_position_moves_past_a_batch_without_records(make_fetcher):
     "FetcherTest.testFetchMaxPollRecords",
     "FetcherTest.testFetchMaxPollRecordsUnaligned",
 )
-@pytest.mark.behaviour("Fetcher", "`max_poll_records` carries the rest over, across partitions")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "records beyond `max_poll_records` are kept for the next poll, across partitions",
+)
 def test_limit_carries_the_rest_over_across_partitions(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3)), A1: FetchLog(simple_batch(0, 3))})
     fetch(parts)
@@ -70,8 +73,8 @@ def test_limit_carries_the_rest_over_across_partitions(make_fetcher):
 @pytest.mark.kafka("FetcherTest.testParseInvalidRecordBatch")
 @pytest.mark.behaviour(
     "Fetcher",
-    "what is corrupt is raised with its place until a seek, once what comes before it has come; "
-    "the position stays",
+    "a corrupt batch is raised with its offset until a seek, after the records before it; the position "
+    "does not move",
 )
 def test_corrupt_batch_raises_every_time_until_a_seek(make_fetcher):
     log = FetchLog(simple_batch(0, 2), with_bad_crc(simple_batch(2, 2)), simple_batch(4, 2))
@@ -92,7 +95,7 @@ def test_corrupt_batch_raises_every_time_until_a_seek(make_fetcher):
 @pytest.mark.kafka("FetcherTest.testFetchedRecordsRaisesOnSerializationErrors")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a record that a deserializer refuses stays before the position; a seek goes past it",
+    "a record that fails to deserialize stays before the position; a seek skips it",
 )
 def test_deserialization_error_does_not_move_the_position_and_a_later_seek_works(make_fetcher):
     def deserialize(topic, headers, data):
@@ -116,7 +119,7 @@ def test_deserialization_error_does_not_move_the_position_and_a_later_seek_works
 @pytest.mark.kafka("FetcherTest.testFetchedRecordsAfterSeek")
 @pytest.mark.behaviour(
     "Fetcher",
-    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+    "a response is dropped if the position has changed, or the partition is paused, revoked or reset",
 )
 def test_answer_for_an_old_position_is_dropped(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
@@ -139,7 +142,7 @@ def test_answer_for_an_old_position_is_dropped(make_fetcher):
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+    "a response is dropped if the position has changed, or the partition is paused, revoked or reset",
 )
 def test_answer_for_a_revoked_partition_is_dropped(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5)), A1: FetchLog(simple_batch(0, 1))})
@@ -151,7 +154,7 @@ def test_answer_for_a_revoked_partition_is_dropped(make_fetcher):
 @pytest.mark.kafka("FetchCollectorTest.testNoResultsIfInitializing")
 @pytest.mark.behaviour(
     "Fetcher",
-    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+    "a response is dropped if the position has changed, or the partition is paused, revoked or reset",
 )
 def test_answer_for_a_partition_under_reset_is_dropped(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
@@ -168,7 +171,7 @@ def test_answer_for_a_partition_under_reset_is_dropped(make_fetcher):
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+    "a response is dropped if the position has changed, or the partition is paused, revoked or reset",
 )
 def test_answer_for_a_paused_partition_waits_until_it_is_resumed(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2)), A1: FetchLog(simple_batch(0, 2))})
@@ -193,7 +196,10 @@ def test_paused_partition_is_not_fetched(make_fetcher):
 
 
 @pytest.mark.kafka("FetcherTest.testStaleOutOfRangeError")
-@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+)
 def test_stale_out_of_range_after_a_seek_is_ignored(make_fetcher):
     log = FetchLog(simple_batch(0, 5))
     parts = make_fetcher({A0: log}, reset=NONE)
@@ -209,7 +215,10 @@ def test_stale_out_of_range_after_a_seek_is_ignored(make_fetcher):
     "FetcherTest.testFetchOffsetOutOfRange",
     "FetchCollectorTest.testFetchWithOffsetOutOfRange",
 )
-@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+)
 def test_out_of_range_resets_by_policy(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=EARLIEST)
     parts.subscriptions.seek(A0, FetchPosition(99))
@@ -219,7 +228,10 @@ def test_out_of_range_resets_by_policy(make_fetcher):
 
 
 @pytest.mark.kafka("FetcherTest.testFetchOffsetOutOfRangeException")
-@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+)
 def test_out_of_range_without_policy_raises_with_the_offset(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=NONE)
     parts.subscriptions.seek(A0, FetchPosition(99))
@@ -246,8 +258,8 @@ def test_error_in_one_partition_loses_no_records_of_others(make_fetcher):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "one fetch on its way to a node; who has data waiting here is not asked, unless all of it is "
-    "about to be taken",
+    "at most one fetch per node in flight; a partition with buffered records is fetched again only "
+    "once all of them are about to be returned",
 )
 def test_only_one_fetch_is_in_flight_per_node(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1)), A1: FetchLog(simple_batch(0, 1))}, node_count=2)
@@ -263,8 +275,8 @@ def test_only_one_fetch_is_in_flight_per_node(make_fetcher):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "one fetch on its way to a node; who has data waiting here is not asked, unless all of it is "
-    "about to be taken",
+    "at most one fetch per node in flight; a partition with buffered records is fetched again only "
+    "once all of them are about to be returned",
 )
 def test_node_with_buffered_data_is_skipped(make_fetcher):
     logs = {A0: FetchLog(simple_batch(0, 4)), A1: FetchLog(), A2: FetchLog(simple_batch(0, 1))}
@@ -293,8 +305,8 @@ def send_ahead(parts, max_records=None, end_offsets=None):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "one fetch on its way to a node; who has data waiting here is not asked, unless all of it is "
-    "about to be taken",
+    "at most one fetch per node in flight; a partition with buffered records is fetched again only "
+    "once all of them are about to be returned",
 )
 def test_next_fetch_leaves_before_the_last_records_are_collected(make_fetcher):
     logs = {A0: FetchLog(simple_batch(0, 3), batch([(3, None, b"v")], last_offset=6)), A1: FetchLog()}
@@ -418,7 +430,10 @@ def test_read_committed_drops_aborted_and_control_records_and_moves_past_them(ma
     "FetcherTest.testEpochSetInFetchRequest",
     "FetcherTest.testWhenFetchResponseReturnsALeaderShipChangeErrorButNoNewLeaderInformation",
 )
-@pytest.mark.behaviour("Fetcher", "a stale leader: metadata are refreshed, a hint is taken")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "after a stale leader error, metadata are refreshed and the new leader in the response is used",
+)
 @pytest.mark.parametrize(
     "error", [NotLeaderForPartitionError, FencedLeaderEpochError, UnknownTopicOrPartitionError]
 )
@@ -439,7 +454,10 @@ def test_stale_leader_refreshes_metadata_and_backs_off(make_fetcher, error):
 @pytest.mark.kafka(
     "FetcherTest.testWhenFetchResponseReturnsALeaderShipChangeErrorAndNewLeaderInformation",
 )
-@pytest.mark.behaviour("Fetcher", "a stale leader: metadata are refreshed, a hint is taken")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "after a stale leader error, metadata are refreshed and the new leader in the response is used",
+)
 def test_leader_that_the_broker_hints_at_is_asked_at_once(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))}, node_count=2)
     parts.cluster.errors["fetch", A0].append(NotLeaderForPartitionError.errno)
@@ -487,7 +505,7 @@ def test_unknown_leader_asks_for_metadata_instead_of_fetching(make_fetcher):
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
 )
 def test_preferred_replica_is_used_and_dropped_on_an_error(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
@@ -510,7 +528,7 @@ def test_preferred_replica_is_used_and_dropped_on_an_error(make_fetcher):
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
 )
 def test_preferred_replica_is_dropped_on_a_disconnect(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
@@ -565,7 +583,7 @@ def test_metadata_of_the_answer_is_kept(make_fetcher):
     "FetcherTest.testCloseShouldBeIdempotent",
     "FetcherTest.testFetcherCloseClosesFetchSessionsInBroker",
 )
-@pytest.mark.behaviour("Fetcher", "a close ends the sessions, once")
+@pytest.mark.behaviour("Fetcher", "a close closes each session once")
 def test_close_ends_sessions_once(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     fetch(parts)
@@ -576,7 +594,7 @@ def test_close_ends_sessions_once(make_fetcher):
     assert not parts.client.has_pending_requests()
 
 
-@pytest.mark.behaviour("Fetcher", "a close ends the sessions, once")
+@pytest.mark.behaviour("Fetcher", "a close closes each session once")
 def test_close_does_not_wait_for_a_fetch_that_waits_at_the_broker(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     fetch(parts)

@@ -1,4 +1,4 @@
-"""SingleOwnerGuard: one owner at a time, or the heartbeat thread while there is no owner."""
+"""SingleOwnerGuard: one owner at a time, or the heartbeat thread while no thread owns the consumer."""
 
 import itertools
 import linecache

@@ -72,7 +72,10 @@ def test_listener_is_told_of_what_comes_and_goes(make_consumer):
     assert calls == [("assigned", {A0}), ("revoked", {A0}), ("assigned", {B0})]
 
 
-@pytest.mark.behaviour("Fetcher", "`max_poll_records` carries the rest over, across partitions")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "records beyond `max_poll_records` are kept for the next poll, across partitions",
+)
 def test_poll_limits_records_and_carries_the_rest_over(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 5))}, "a", max_poll_records=2)
     assert [read(consumer) for _ in range(3)] == [{A0: [0, 1]}, {A0: [2, 3]}, {A0: [4]}]
@@ -82,8 +85,8 @@ def test_poll_limits_records_and_carries_the_rest_over(make_consumer):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "one fetch on its way to a node; who has data waiting here is not asked, unless all of it is "
-    "about to be taken",
+    "at most one fetch per node in flight; a partition with buffered records is fetched again only "
+    "once all of them are about to be returned",
 )
 def test_next_fetch_is_sent_before_records_are_handed_out(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 5))}, "a")
@@ -331,7 +334,10 @@ def test_topics_and_their_partitions_are_told(make_consumer):
     assert consumer.partitions_for_topic("c") == set()
 
 
-@pytest.mark.behaviour("FetchSessionHandler", "the first request is full, later ones carry what changed")
+@pytest.mark.behaviour(
+    "FetchSessionHandler",
+    "the first request of a session is full, later ones contain the changes",
+)
 def test_later_requests_of_a_thousand_partitions_name_only_the_one_that_changed(make_consumer):
     partitions = [TopicPartition("a", number) for number in range(1000)]
     consumer = make_consumer({tp: FetchLog() for tp in partitions}, fetch_max_wait_ms=10)
@@ -365,7 +371,7 @@ def test_metrics_count_what_was_read(make_consumer):
 @pytest.mark.kafka("FetcherTest.testTruncationDetected")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a log that was cut is found out by the leader epoch, before anything is fetched from the new leader",
+    "a truncated log is detected by the leader epoch before the new leader is read from",
 )
 def test_truncated_log_is_noticed_through_the_leader_epoch(make_consumer):
     log = FetchLog(simple_batch(0, 6, leader_epoch=1))
@@ -382,7 +388,7 @@ def test_truncated_log_is_noticed_through_the_leader_epoch(make_consumer):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "a log that was cut is found out by the leader epoch, before anything is fetched from the new leader",
+    "a truncated log is detected by the leader epoch before the new leader is read from",
 )
 def test_truncated_log_without_reset_policy_raises_until_a_seek(make_consumer):
     log = FetchLog(simple_batch(0, 6, leader_epoch=1))

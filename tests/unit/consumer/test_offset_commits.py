@@ -105,11 +105,11 @@ def test_partitions_chosen_by_the_user_are_committed_without_generation_or_insta
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+    "a synchronous commit is retried until its timeout, an asynchronous one never",
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "an unknown partition is tried again, a note that is too long is told at once",
+    "an unknown partition is retried; a too long metadata string fails at once",
 )
 @pytest.mark.parametrize("code", RETRIABLE)
 def test_sync_commit_is_tried_again_after_what_may_go_better(group, code):
@@ -124,7 +124,7 @@ def test_sync_commit_is_tried_again_after_what_may_go_better(group, code):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+    "a synchronous commit is retried until its timeout, an asynchronous one never",
 )
 def test_sync_commit_gives_up_when_its_time_ends_and_says_why(group):
     refuse(group, *[LOADING] * 100)
@@ -158,7 +158,7 @@ def test_sync_commit_waits_for_a_coordinator(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetSyncCoordinatorDisconnected")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+    "a synchronous commit is retried until its timeout, an asynchronous one never",
 )
 def test_lost_connection_looks_for_the_coordinator_and_tries_again(group):
     group.broker.prepare_response(OffsetCommitResponse, disconnected=True)
@@ -174,7 +174,7 @@ def test_lost_connection_looks_for_the_coordinator_and_tries_again(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "an unknown partition is tried again, a note that is too long is told at once",
+    "an unknown partition is retried; a too long metadata string fails at once",
 )
 @pytest.mark.parametrize(
     ("code", "error"),
@@ -213,8 +213,8 @@ def test_wakeup_ends_a_sync_commit_and_leaves_it_usable(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetRebalanceInProgress")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit while the group rebalances, or of an old generation, says which of the two; a "
-    "refusal that comes late leaves the new generation alone",
+    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
+    "does not affect the new generation",
 )
 def test_commit_while_rebalancing_says_to_poll(group):
     group.membership.rebalancing = True
@@ -226,8 +226,8 @@ def test_commit_while_rebalancing_says_to_poll(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetRebalanceInProgress")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit while the group rebalances, or of an old generation, says which of the two; a "
-    "refusal that comes late leaves the new generation alone",
+    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
+    "does not affect the new generation",
 )
 def test_rebalance_that_the_coordinator_knows_of_has_the_member_join_again(group):
     refuse(group, REBALANCE)
@@ -239,8 +239,8 @@ def test_rebalance_that_the_coordinator_knows_of_has_the_member_join_again(group
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit while the group rebalances, or of an old generation, says which of the two; a "
-    "refusal that comes late leaves the new generation alone",
+    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
+    "does not affect the new generation",
 )
 def test_commit_of_one_who_is_no_member_fails_with_what_to_do(group):
     group.membership.current = NO_GENERATION
@@ -255,8 +255,8 @@ def test_commit_of_one_who_is_no_member_fails_with_what_to_do(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit while the group rebalances, or of an old generation, says which of the two; a "
-    "refusal that comes late leaves the new generation alone",
+    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
+    "does not affect the new generation",
 )
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER])
 def test_commit_of_a_member_thrown_out_fails_and_resets_it(group, code):
@@ -274,8 +274,8 @@ def test_commit_of_a_member_thrown_out_fails_and_resets_it(group, code):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit while the group rebalances, or of an old generation, says which of the two; a "
-    "refusal that comes late leaves the new generation alone",
+    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
+    "does not affect the new generation",
 )
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER, FENCED])
 @pytest.mark.parametrize("rebalancing", [True, False])
@@ -326,7 +326,7 @@ def test_async_commit_is_not_waited_for_and_its_callback_runs_in_a_poll(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+    "a synchronous commit is retried until its timeout, an asynchronous one never",
 )
 @pytest.mark.parametrize("code", RETRIABLE)
 def test_async_commit_is_not_tried_again(group, code):
@@ -344,7 +344,7 @@ def test_async_commit_is_not_tried_again(group, code):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetAsyncDisconnected")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+    "a synchronous commit is retried until its timeout, an asynchronous one never",
 )
 def test_async_commit_over_a_lost_connection_is_worth_a_retry(group):
     group.broker.prepare_response(OffsetCommitResponse, disconnected=True)
@@ -360,7 +360,7 @@ def test_async_commit_over_a_lost_connection_is_worth_a_retry(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+    "callbacks of asynchronous commits run in order, and before a later synchronous commit returns",
 )
 def test_callbacks_run_in_order_and_before_a_later_sync_commit_returns(group):
     order = []
@@ -382,7 +382,7 @@ def test_callbacks_run_in_order_and_before_a_later_sync_commit_returns(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+    "callbacks of asynchronous commits run in order, and before a later synchronous commit returns",
 )
 def test_empty_sync_commit_waits_for_the_asynchronous_ones(group):
     callback = RecordingCallback()
@@ -398,7 +398,7 @@ def test_empty_sync_commit_waits_for_the_asynchronous_ones(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitAsyncWithUserAssignedType")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+    "callbacks of asynchronous commits run in order, and before a later synchronous commit returns",
 )
 def test_async_commits_wait_in_order_for_a_coordinator_that_is_looked_for(group):
     group.membership.coordinator_failed("test")
@@ -415,7 +415,7 @@ def test_async_commits_wait_in_order_for_a_coordinator_that_is_looked_for(group)
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+    "callbacks of asynchronous commits run in order, and before a later synchronous commit returns",
 )
 def test_callbacks_keep_their_order_though_a_later_commit_fails_at_once(group):
     group.broker.silent = True
@@ -469,8 +469,8 @@ def test_offsets_are_those_of_the_moment_of_the_call(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit while the group rebalances, or of an old generation, says which of the two; a "
-    "refusal that comes late leaves the new generation alone",
+    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
+    "does not affect the new generation",
 )
 def test_fenced_instance_is_told_to_the_callback_and_raised_by_all_that_follows(group):
     refuse(group, FENCED)
@@ -490,7 +490,7 @@ def test_fenced_instance_is_told_to_the_callback_and_raised_by_all_that_follows(
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+    "callbacks of asynchronous commits run in order, and before a later synchronous commit returns",
 )
 def test_callback_that_raises_is_heard_of_once_and_those_behind_it_are_called(group):
     callback = RecordingCallback()
@@ -562,8 +562,8 @@ def auto_commit(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testAutoCommitAwaitsInterval")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
-    " of nothing that has not been handed out",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
+    "for records that were returned",
 )
 def test_auto_commit_comes_when_the_interval_is_over_and_not_before(group):
     group.consumed = FIVE
@@ -586,8 +586,8 @@ def test_auto_commit_comes_when_the_interval_is_over_and_not_before(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testAutoCommitRetryBackoff")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
-    " of nothing that has not been handed out",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
+    "for records that were returned",
 )
 def test_auto_commit_that_may_go_better_is_tried_again_after_the_back_off(group):
     group.consumed = FIVE
@@ -626,8 +626,8 @@ def test_auto_commit_that_meets_a_rebalance_says_nothing_and_waits_for_its_next_
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
-    " of nothing that has not been handed out",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
+    "for records that were returned",
 )
 def test_commit_before_a_revoke_comes_whatever_the_interval(group):
     assert group.commits.auto_commit_now() is None, "there must be nothing to commit"
@@ -676,8 +676,8 @@ def test_auto_commit_at_the_end_is_waited_for(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
-    "time it sends and waits for nothing",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
+    "of 0 it sends without waiting",
 )
 @pytest.mark.parametrize("timeout_ms", [0, 500])
 def test_auto_commit_at_the_end_is_bounded_and_what_fails_is_logged(group, caplog, timeout_ms):
@@ -711,8 +711,8 @@ def test_close_waits_for_asynchronous_commits_and_calls_them_back(group):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
-    "time it sends and waits for nothing",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
+    "of 0 it sends without waiting",
 )
 def test_close_waits_no_longer_than_it_may(group, caplog):
     group.broker.silent = True

@@ -166,7 +166,7 @@ def test_leader_that_backs_off_is_not_asked_before_its_time(make_offsets, clock)
     assert position(parts).offset == 5
 
 
-@pytest.mark.behaviour("ConsumerNetworkClient", "who is refused by authentication is not tried again at once")
+@pytest.mark.behaviour("ConsumerNetworkClient", "a node whose authentication failed is not retried at once")
 def test_leader_that_refuses_us_is_told_at_once(make_offsets, monkeypatch):
     parts = make_offsets()
     parts.cluster.down.add(0)
@@ -310,7 +310,10 @@ def test_forbidden_topics_are_named_once_and_asked_about_again_later(make_offset
 
 
 # ---- By duration (KIP-1106) -------------------------------------------------------------------------------
-@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+)
 def test_duration_starts_at_the_first_record_that_is_young_enough(make_offsets, clock):
     parts = make_offsets(reset=OffsetResetStrategy.parse(f"by_duration:PT{clock.wall_ms() // 1000}S"))
     parts.cluster.logs[A0].start_offset = 2
@@ -320,7 +323,10 @@ def test_duration_starts_at_the_first_record_that_is_young_enough(make_offsets, 
     assert position(parts).offset == 2
 
 
-@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+)
 def test_duration_without_a_record_that_is_young_enough_starts_at_the_end(make_offsets, clock):
     parts = make_offsets(reset=OffsetResetStrategy.parse("by_duration:PT1M"))
     reset(parts)

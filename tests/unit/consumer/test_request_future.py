@@ -23,7 +23,7 @@ class Listener:
     "RequestFutureTest.invokeCompleteAfterAlreadyComplete",
     "RequestFutureTest.invokeRaiseAfterAlreadyCompleted",
 )
-@pytest.mark.behaviour("RequestFuture", "completed once")
+@pytest.mark.behaviour("RequestFuture", "a future completes once")
 def test_succeeded_future_refuses_to_be_completed_again():
     future = RequestFuture.success(1)
     with pytest.raises(RuntimeError):
@@ -37,7 +37,7 @@ def test_succeeded_future_refuses_to_be_completed_again():
     "RequestFutureTest.invokeCompleteAfterAlreadyFailed",
     "RequestFutureTest.invokeRaiseAfterAlreadyFailed",
 )
-@pytest.mark.behaviour("RequestFuture", "completed once")
+@pytest.mark.behaviour("RequestFuture", "a future completes once")
 def test_failed_future_refuses_to_be_completed_again():
     error = ValueError()
     future = RequestFuture.failure(error)
@@ -81,7 +81,7 @@ def test_exception_before_failure_is_an_error():
     "RequestFutureTest.listenersInvokedIfAddedBeforeAndAfterFailure",
     "RequestFutureTest.listenersInvokedIfAddedBeforeAndAfterCompletion",
 )
-@pytest.mark.behaviour("RequestFuture", "listeners fire once and in order, whenever they were added")
+@pytest.mark.behaviour("RequestFuture", "listeners are called once and in order, whenever they were added")
 @pytest.mark.parametrize("complete", [lambda f: f.complete(7), lambda f: f.fail(KeyError("x"))])
 def test_listeners_added_before_and_after_fire_once_in_order(complete):
     log = []
@@ -94,7 +94,7 @@ def test_listeners_added_before_and_after_fire_once_in_order(complete):
 
 
 @pytest.mark.kafka("RequestFutureTest.testVoidFuture")
-@pytest.mark.behaviour("RequestFuture", "nothing may be a result")
+@pytest.mark.behaviour("RequestFuture", "a result may be None")
 def test_void_result_is_allowed():
     future = RequestFuture.success(None)
     assert future.succeeded()
@@ -102,7 +102,7 @@ def test_void_result_is_allowed():
 
 
 @pytest.mark.kafka("RequestFutureTest.testRuntimeExceptionInComplete")
-@pytest.mark.behaviour("RequestFuture", "an exception is no value")
+@pytest.mark.behaviour("RequestFuture", "an exception is not a valid value")
 def test_exception_object_as_value_is_refused():
     future = RequestFuture()
     with pytest.raises(TypeError):
@@ -111,7 +111,7 @@ def test_exception_object_as_value_is_refused():
 
 
 @pytest.mark.kafka("RequestFutureTest.testComposeSuccessCase")
-@pytest.mark.behaviour("RequestFuture", "compose passes success on, failure through")
+@pytest.mark.behaviour("RequestFuture", "compose passes on success, and failures through")
 def test_compose_passes_success_on():
     future = RequestFuture()
     composed = future.compose(lambda value, adapted: adapted.complete(str(value)))
@@ -120,7 +120,7 @@ def test_compose_passes_success_on():
 
 
 @pytest.mark.kafka("RequestFutureTest.testComposeFailureCase")
-@pytest.mark.behaviour("RequestFuture", "compose passes success on, failure through")
+@pytest.mark.behaviour("RequestFuture", "compose passes on success, and failures through")
 def test_compose_passes_failure_through_unmapped():
     future, error = RequestFuture(), KafkaTimeoutError("late")
     composed = future.compose(lambda value, adapted: adapted.complete(str(value)))
@@ -129,7 +129,7 @@ def test_compose_passes_failure_through_unmapped():
     assert composed.is_retriable()
 
 
-@pytest.mark.behaviour("RequestFuture", "compose passes success on, failure through")
+@pytest.mark.behaviour("RequestFuture", "compose passes on success, and failures through")
 def test_error_in_an_adapter_fails_the_composed_future():
     future = RequestFuture()
 
@@ -149,7 +149,7 @@ def test_chained_future_completes_alike():
     assert target.value() == 3
 
 
-@pytest.mark.behaviour("RequestFuture", "completed once")
+@pytest.mark.behaviour("RequestFuture", "a future completes once")
 def test_concurrent_completion_lets_exactly_one_win():
     future, outcomes = RequestFuture(), []
     log = []

@@ -275,7 +275,7 @@ def test_bootstrap_that_nobody_answers_ends_after_bootstrap_timeout_ms(make_cons
 
 def test_nothing_is_looked_up_or_connected_to_by_making_a_consumer(monkeypatch):
     def refuse(*arguments, **more):
-        raise AssertionError("a constructor asks nobody")
+        raise AssertionError("the constructor must not contact a broker")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     consumer = KafkaConsumer("topic", bootstrap_servers="no.such.host.invalid:1", clock=VirtualClock())

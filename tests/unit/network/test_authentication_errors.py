@@ -1,4 +1,4 @@
-"""Authenticators that raise, at each step, and logins at bad moments: one connection is hit at most."""
+"""Authenticators and reauthentications that raise: only the affected connection fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def frame(payload: bytes) -> bytes:
 
 
 class Scripted(Authenticator):
-    """Complete after ``rounds`` frames; raises what it is told to, where it is told to."""
+    """An authenticator that completes after ``rounds`` frames and can raise an error at a given step."""
 
     def __init__(self, raises_at: str = "", error: BaseException | None = None, rounds: int = 1) -> None:
         self.is_complete = False
@@ -118,7 +118,7 @@ def test_ctrl_c_in_an_authenticator_is_raised_when_the_others_are_served(step: s
         polls_that_hear(selector, heard)
     assert selector.channel("bad") is None
     assert ends["plain"][1].recv(100) == frame(b"to the plain one")
-    # The next poll tells what that one has found out.
+    # The next poll reports the results of the interrupted one.
     polls_that_hear(selector, heard, 1)
     assert heard == [b"an answer"]
     assert selector.disconnected["bad"].phase is ConnectionPhase.LOCAL_CLOSE

@@ -1,4 +1,4 @@
-"""Frames whose pieces lie in files: what arrives is what the files say, and nothing is closed too early."""
+"""Frames that contain file slices: the content arrives unchanged, and no file is closed too early."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADER = 4
 
 
 class Holder:
-    """Counts who lets go of a descriptor."""
+    """A holder of a file descriptor that counts its releases."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -33,12 +33,12 @@ class Holder:
 
 
 class Line:
-    """A selector with one connection, and the socket at its other end."""
+    """A selector with one connection, and the socket of its peer."""
 
     def __init__(self) -> None:
         ours, self.peer = socket.socketpair()
         ours.setblocking(False)
-        # So that each frame takes many writes.
+        # A small send buffer, so that each frame takes many writes.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self.peer.setblocking(False)
         self.selector = Selector(VirtualClock())
@@ -52,7 +52,7 @@ class Line:
         self.ended |= self.selector.disconnected
 
     def receive(self, size: int) -> bytes:
-        """``size`` bytes, or those that came before the end of the connection."""
+        """Return ``size`` bytes, or fewer if the connection is closed before."""
         got = b""
         while len(got) < size:
             self.poll()

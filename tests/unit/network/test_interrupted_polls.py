@@ -1,4 +1,4 @@
-"""Ctrl-C, and errors, in what is Python's inside a poll: channels behind it are served, none is forgotten."""
+"""Ctrl-C and errors in Python code inside a poll: the remaining channels are still served."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from unit.network.test_tls import Certificates, Ends
 from kafkacore.network import ConnectionPhase, MemoryPool, NetworkSend, Selector
 from kafkacore.testing.clock import VirtualClock
 
-#: What a channel may read at a time, in bytes.
+#: Maximum bytes that a channel reads per poll.
 SHARE = 1024 * 1024
 GOOD = ("one", "two", "three")
 
 
 class InterruptingClock(VirtualClock):
-    """Ctrl-C in a look at it, once."""
+    """A clock that raises KeyboardInterrupt at one of its readings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class InterruptingClock(VirtualClock):
 
 
 class Many:
-    """Channels without a login, and among them one that shows anew who it is before its next frame."""
+    """Several plain channels, and one channel that must reauthenticate before its next frame."""
 
     def __init__(self) -> None:
         self.clock = InterruptingClock()
@@ -165,7 +165,7 @@ def test_an_authenticator_that_cannot_be_closed_ends_its_channel_and_no_other(
 
 
 def test_a_connection_that_could_not_be_registered_is_not_ended_later(tmp_path: Path) -> None:
-    """A descriptor that epoll refuses stands for a system without watches left."""
+    """Linux's epoll refuses a file's descriptor, as it refuses any descriptor at the limit of watches."""
 
     class Refused:
         def __init__(self, fd: int) -> None:
@@ -190,7 +190,10 @@ def test_a_connection_that_could_not_be_registered_is_not_ended_later(tmp_path: 
 
 
 def test_who_waits_for_memory_amid_a_second_login_and_goes_leaves_nobody_waiting() -> None:
-    """It was listed twice, and once after its end: then who is slow is closed for the sake of nobody."""
+    """A closed channel must leave the list of waiters, or the slow channel is closed to free memory for it.
+
+    The channel used to be listed twice, and once after it was closed.
+    """
     clock, pool = VirtualClock(), MemoryPool(300_000)
     selector = Selector(clock, max_receive_size=250_000, memory_pool=pool)
     pairs = {name: socket.socketpair() for name in ("slow", "again")}
@@ -220,7 +223,7 @@ def test_who_waits_for_memory_amid_a_second_login_and_goes_leaves_nobody_waiting
 def test_a_channel_that_is_muted_and_unmuted_again_and_again_has_no_more_than_its_share_of_a_poll(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a peer that sends as fast as it is read."""
+    """The peer sends as fast as the channel reads."""
     read, clients = ssl.SSLObject.read, []
 
     def be_sent_more_and_read(engine: ssl.SSLObject, *arguments: Any) -> Any:
@@ -244,6 +247,6 @@ def test_a_channel_that_is_muted_and_unmuted_again_and_again_has_no_more_than_it
         ends.server.poll(0)
         most = max(most, sum(len(one.payload) for one in ends.server.completed_receives))
         ends.client.poll(0)
-    # One for its socket, and one for what lay in the engine.
+    # One share for the socket, and one for the bytes buffered in the TLS engine.
     assert SHARE < most < 3 * SHARE
     ends.close()

@@ -1,4 +1,4 @@
-"""Frames out of a stream, whatever way the stream is cut."""
+"""Splitting a byte stream into frames, however the bytes are divided."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ def resident_bytes() -> int:
 
 
 def test_finaliser_may_ask_for_a_view_while_another_is_made() -> None:
-    """The garbage collector runs it in the midst of making a view; both see their own frame.
+    """A finaliser that runs while a view is created gets the view of its own frame.
 
-    Since Python 3.12 the collector no longer runs inside of an allocation, but only between bytecodes.
+    Since Python 3.12 the garbage collector runs only between bytecodes, not inside an allocation.
     """
     first, second = FrameReader("0").feed(b"\0\0\0\3one\0\0\0\5other")
     seen = []

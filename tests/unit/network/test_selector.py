@@ -1,4 +1,4 @@
-"""Selector against real sockets on loopback, with each backend: the sentences of Kafka's SelectorTest."""
+"""Selector with real loopback sockets and each backend, with the cases of Kafka's SelectorTest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDLE_MS = 1000.0
 
 
 class Pair:
-    """A selector, and plain blocking sockets as its peers."""
+    """A selector, and blocking sockets as its peers."""
 
     def __init__(self, backend: str, **options: object) -> None:
         self.clock = VirtualClock()
@@ -36,7 +36,7 @@ class Pair:
         return self.listener.getsockname()
 
     def connect(self, connection_id: str) -> socket.socket:
-        """Connect; the peer's socket."""
+        """Connect, and return the peer's socket."""
         self.selector.connect(connection_id, self.address)
         peer, _ = self.listener.accept()
         peer.settimeout(BUDGET_S)
@@ -94,7 +94,7 @@ def read_exactly(sock: socket.socket, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
         piece = sock.recv(size - len(data))
-        assert piece, "the stream ended"
+        assert piece, "the peer closed the stream early"
         data += piece
     return bytes(data)
 
@@ -165,7 +165,7 @@ def test_what_is_sent_now_to_a_peer_that_has_gone_ends_the_channel_in_a_poll(pai
     assert pair.sent == []
 
 
-@pytest.mark.behaviour("Selector", "takes one send at a time for a channel")
+@pytest.mark.behaviour("Selector", "a channel accepts one send at a time")
 def test_a_second_send_on_a_busy_channel_is_refused(pair: Pair) -> None:
     pair.connect("a")
     pair.send("a", b"first")
@@ -175,11 +175,11 @@ def test_a_second_send_on_a_busy_channel_is_refused(pair: Pair) -> None:
 
 @pytest.mark.behaviour(
     "Selector",
-    "a send needs a connection; a connect that fails is reported by poll and not raised",
+    "a send needs a connection; a failed connect is reported by poll and not raised",
 )
 def test_a_send_without_a_connection_is_refused(pair: Pair) -> None:
-    with pytest.raises(IllegalStateError, match=r"call connect\(\) first"):
-        pair.send("nobody", b"x")
+    with pytest.raises(IllegalStateError, match="connect to it first"):
+        pair.send("unknown", b"x")
 
 
 def test_a_send_before_the_connection_stands_is_written_once_it_does(pair: Pair) -> None:
@@ -203,7 +203,7 @@ def test_an_id_in_use_is_refused_and_the_first_connection_stays(pair: Pair) -> N
 
 @pytest.mark.behaviour(
     "Selector",
-    "a send needs a connection; a connect that fails is reported by poll and not raised",
+    "a send needs a connection; a failed connect is reported by poll and not raised",
 )
 def test_a_refused_connection_is_reported_and_not_raised(pair: Pair) -> None:
     address = pair.address
@@ -219,16 +219,16 @@ def test_a_refused_connection_is_reported_and_not_raised(pair: Pair) -> None:
 
 @pytest.mark.behaviour(
     "Selector",
-    "a send needs a connection; a connect that fails is reported by poll and not raised",
+    "a send needs a connection; a failed connect is reported by poll and not raised",
 )
 def test_an_unroutable_address_is_reported_and_not_raised(pair: Pair) -> None:
-    # Broadcast is never a peer of TCP: the system refuses at once, wherever this runs.
+    # TCP cannot connect to the broadcast address, so every system refuses at once.
     pair.selector.connect("a", ("255.255.255.255", 9092))
     pair.poll_until(lambda: "a" in pair.disconnected)
     assert pair.disconnected["a"].phase is ConnectionPhase.NOT_CONNECTED
 
 
-@pytest.mark.behaviour("Selector", "a connect that raises leaves nothing behind")
+@pytest.mark.behaviour("Selector", "a connect that raises leaves nothing registered")
 def test_an_error_in_connect_leaves_nothing_registered(pair: Pair) -> None:
     for bad in [("no.such.address.invalid", 9092), ("127.0.0.1", 70_000)]:
         with pytest.raises(OSError, match=r"70000|known|number"):
@@ -237,11 +237,14 @@ def test_an_error_in_connect_leaves_nothing_registered(pair: Pair) -> None:
     pair.connect("a")
 
 
-@pytest.mark.behaviour("Selector", "a connection that comes and fails in one poll is only seen to fail")
+@pytest.mark.behaviour(
+    "Selector",
+    "a connection that is established and fails in one poll is reported only as failed",
+)
 def test_connecting_and_failing_within_one_poll_shows_only_as_disconnected(pair: Pair) -> None:
     pair.selector.connect("a", pair.address)
     peer, _ = pair.listener.accept()
-    # An idle expiry in the same poll as the connection.
+    # The connection expires as idle in the poll that reports it.
     pair.clock.advance(1)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
     peer.close()
@@ -255,7 +258,7 @@ def test_connecting_and_failing_within_one_poll_shows_only_as_disconnected(pair:
 
 @pytest.mark.behaviour(
     "Selector",
-    "reads and writes in parts lose nothing, with one huge frame as with many large ones",
+    "partial reads and writes lose nothing, with one huge frame as with many large ones",
 )
 def test_a_frame_larger_than_the_socket_buffers_survives_partial_writes(make: Callable[..., Pair]) -> None:
     pair = make()
@@ -285,7 +288,7 @@ def test_more_pieces_than_one_system_call_takes_are_written_in_order(pair: Pair)
 
 @pytest.mark.behaviour(
     "Selector",
-    "reads and writes in parts lose nothing, with one huge frame as with many large ones",
+    "partial reads and writes lose nothing, with one huge frame as with many large ones",
 )
 def test_a_long_run_of_large_and_small_frames_is_received_whole(pair: Pair) -> None:
     peer = pair.connect("a")
@@ -341,7 +344,7 @@ def test_hundreds_of_connections_are_served(make: Callable[..., Pair]) -> None:
     assert all(pair.received[str(each)] == [b"%d" % each] for each in range(count))
 
 
-# ---- Ends ----------------------------------------------------------------------------------------
+# ---- Disconnects ---------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("Selector", "reports a connection that its peer closed")
@@ -354,7 +357,7 @@ def test_a_close_by_the_peer_puts_the_id_in_disconnected(pair: Pair) -> None:
 
 @pytest.mark.behaviour(
     "Selector",
-    "whole frames that came before a close are delivered first; half a frame holds nothing up",
+    "complete frames received before a close are delivered first; a partial frame does not delay the close",
 )
 @pytest.mark.parametrize("tail", [b"", b"\x00\x00", b"\x00\x00\x00\x09half"])
 def test_whole_frames_are_delivered_before_the_close_and_a_partial_one_does_not_delay_it(
@@ -370,7 +373,7 @@ def test_whole_frames_are_delivered_before_the_close_and_a_partial_one_does_not_
 
 @pytest.mark.behaviour(
     "Selector",
-    "whole frames that came before a close are delivered first; half a frame holds nothing up",
+    "complete frames received before a close are delivered first; a partial frame does not delay the close",
 )
 def test_frames_are_delivered_though_a_write_fails_first(pair: Pair) -> None:
     peer = pair.connect("a")
@@ -414,11 +417,11 @@ def test_close_ends_a_connection_without_a_report_and_its_id_can_be_used_again(p
     assert pair.disconnected == {}
     pair.connected.clear()
     pair.connect("a")
-    pair.selector.close("nobody")
+    pair.selector.close("unknown")
 
 
 def test_a_send_to_a_channel_that_has_just_ended_is_dropped(pair: Pair) -> None:
-    # The owner reads its receives, and answers, before it gets to what has disconnected.
+    # The owner handles received frames, and responds to them, before it handles disconnects.
     pair.connect("a").close()
     pair.poll_until(lambda: "a" in pair.disconnected)
     pair.send("a", b"too late")
@@ -431,7 +434,7 @@ def test_a_send_to_a_channel_that_has_just_ended_is_dropped(pair: Pair) -> None:
 # ---- Muting and idle connections -----------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Selector", "what is muted is not read")
+@pytest.mark.behaviour("Selector", "muted channels are not read")
 def test_a_muted_channel_reads_nothing_until_unmuted(pair: Pair) -> None:
     peer = pair.connect("a")
     pair.selector.mute("a")
@@ -455,7 +458,7 @@ def test_a_muted_channel_still_writes(pair: Pair) -> None:
 
 @pytest.mark.behaviour(
     "Selector",
-    "closes the connection that has been idle longest, unless there is something to read from it",
+    "closes the connection that has been idle longest, unless bytes from it are waiting",
 )
 def test_the_oldest_idle_connection_expires(make: Callable[..., Pair]) -> None:
     pair = make(connections_max_idle_ms=IDLE_MS)
@@ -473,7 +476,7 @@ def test_the_oldest_idle_connection_expires(make: Callable[..., Pair]) -> None:
 
 @pytest.mark.behaviour(
     "Selector",
-    "closes the connection that has been idle longest, unless there is something to read from it",
+    "closes the connection that has been idle longest, unless bytes from it are waiting",
 )
 def test_an_idle_connection_with_unread_data_does_not_expire(make: Callable[..., Pair]) -> None:
     pair = make(connections_max_idle_ms=IDLE_MS)
@@ -494,7 +497,7 @@ def test_an_idle_connection_with_unread_data_does_not_expire(make: Callable[...,
 # ---- Memory --------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Selector", "without receive memory channels rest until there is some")
+@pytest.mark.behaviour("Selector", "channels wait until receive memory is free")
 def test_out_of_memory_the_rest_waits_and_goes_on_as_memory_returns(make: Callable[..., Pair]) -> None:
     pair = make(memory_pool=MemoryPool(100))
     peers = [pair.connect(str(each)) for each in range(3)]
@@ -531,7 +534,7 @@ def test_small_frames_are_read_together_while_the_pool_has_room_and_counted_as_l
     assert pool.used <= 64 << 10
 
 
-@pytest.mark.behaviour("Selector", "without receive memory channels rest until there is some")
+@pytest.mark.behaviour("Selector", "channels wait until receive memory is free")
 def test_a_frame_above_the_pools_limit_is_let_in_alone(make: Callable[..., Pair]) -> None:
     pool = MemoryPool(100)
     pair = make(memory_pool=pool)
@@ -571,7 +574,7 @@ def test_who_claims_all_memory_and_sends_nothing_is_closed_when_others_have_wait
     assert state.phase is ConnectionPhase.EXPIRED
     assert "received only 11 of 62914560 bytes of a frame" in state.reason
     assert isinstance(state.error, InvalidReceiveError)
-    # And who is slow, but not that slow, is heard out.
+    # A slow peer that sends fast enough may complete its frame.
     slow.sendall(bytes(3 * MIB - 600_000 - 11))
     pair.poll_until(lambda: "slow" in pair.received)
 

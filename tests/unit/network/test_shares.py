@@ -1,4 +1,4 @@
-"""What one channel may have of a poll, so that one who sends without end keeps nobody waiting for long."""
+"""Limits of one channel's share of a poll, so that a busy peer does not delay the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unit.network.test_tls_hostile import Meeting, frame
 from kafkacore.network import Selector
 from kafkacore.testing import VirtualClock
 
-#: The shared read buffer holds so many at most, with one that had begun; then the share of a poll is used up.
+#: Maximum frames per poll: those that fit the shared read buffer, and one that began before.
 MOST = 64 * 1024 // len(frame(b"a small request")) + 1
 
 
@@ -44,7 +44,7 @@ def test_who_sends_tiny_frames_by_tls_is_left_as_soon_and_served_without_the_soc
         met.server.poll(1_000)
         counts.append(len(met.server.completed_receives))
         assert not met.server.disconnected
-    # For its socket, and for what its engine held.
+    # One share for the socket, and one for the bytes buffered in the TLS engine.
     assert max(counts) <= 2 * MOST
     met.server.close_all()
     met.client.close()

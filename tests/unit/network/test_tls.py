@@ -1,4 +1,4 @@
-"""Two Selectors by TLS, a client's and a broker's: frames of every size, and bad peers."""
+"""Two Selectors connected by TLS, as client and broker: frames of every size, and faulty peers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SIZES = (0, 1, 5, 100, 16 * 1024 - 4, 16 * 1024, 70_000, 3_000_000)
 
 
 class Holder:
-    """Of a file that its owner keeps open."""
+    """A holder of a file that its owner keeps open."""
 
     def release_hold(self) -> None: ...
 
 
 class Ends:
-    """Both ends of one connection; ``poll`` lets both work once."""
+    """Both ends of one connection; ``poll`` polls each of them once."""
 
     def __init__(
         self,
@@ -152,9 +152,12 @@ def test_part_of_a_file_goes_out_between_pieces_in_memory(ends: Ends, tmp_path: 
     assert ends.frames["client"] == [b"before" + content[100:2_400_100] + b"behind"]
 
 
-@pytest.mark.behaviour("Selector", "bytes that TLS has decrypted already are served without the socket")
+@pytest.mark.behaviour(
+    "Selector",
+    "bytes that TLS has already decrypted are read without waiting for the socket",
+)
 def test_what_lies_in_the_engine_is_read_without_waiting_for_the_socket(ends: Ends) -> None:
-    """A channel is muted with frames in its engine, of which the socket will not tell."""
+    """A muted channel has frames in its TLS engine, for which the socket reports no event."""
     ends.until(lambda: len(ends.ready) == 2)
     server = ends.server.channel("server")
     for number in range(40):
@@ -255,7 +258,7 @@ def test_a_client_that_does_not_finish_the_handshake_is_closed(certificates: Cer
 
 @pytest.mark.parametrize("said", [b"\0", b"\0\0\1\0few"], ids=["a byte", "a part"])
 def test_first_frame_must_be_whole_in_time_from_its_first_byte(said: bytes) -> None:
-    """A channel that was amid its first frame when its time was up had as much time again."""
+    """A channel amid its first frame at the setup deadline used to get the same time again."""
     ends = Ends(None, None, VirtualClock(), setup_timeout_ms=10_000)
     ends.until(lambda: ends.server.is_channel_ready("server"))
     ends.clock.advance(7_000)
@@ -269,7 +272,7 @@ def test_first_frame_inside_tls_must_be_whole_in_time(certificates: Certificates
     ends.clock.advance(7_000)
     ends.client.send(NetworkSend("client", [bytes(32 << 20)]))
     ends.client.poll(0)
-    assert ends.client.channel("client").has_send, "the socket took all of it"
+    assert ends.client.channel("client").has_send, "the socket must not take the whole frame"
     check_first_frame_deadline(ends)
 
 
@@ -287,7 +290,7 @@ def check_first_frame_deadline(ends: Ends) -> None:
 
 @pytest.mark.parametrize("is_secure", [False, True])
 def test_ready_channel_that_sends_nothing_stays(certificates: Certificates, is_secure: bool) -> None:
-    """Apache Kafka leaves it until connections.max.idle.ms, and some clients connect long before they ask."""
+    """Like Apache Kafka, leave it to connections.max.idle.ms: some clients connect long before they send."""
     clock = VirtualClock()
     ends = Ends(
         *(certificates.server(), certificates.client()) if is_secure else (None, None),
@@ -321,7 +324,10 @@ def test_channel_that_has_sent_a_frame_stays_amid_the_next() -> None:
 def test_an_engine_that_does_not_take_a_whole_record_before_more_comes_is_given_more(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenSSL's always takes it. Where the next record ends was looked for before the first byte, then."""
+    """OpenSSL always takes a whole record.
+
+    With another engine, the end of the next record used to be searched before the first byte.
+    """
     refusals, read = 0, ssl.SSLObject.read
 
     def read_now_and_then(engine: ssl.SSLObject, *arguments: Any) -> Any:
@@ -350,7 +356,7 @@ def test_an_engine_that_does_not_take_a_whole_record_before_more_comes_is_given_
 def test_a_peer_that_negotiates_anew_while_it_is_written_to_is_left_with_a_reason(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By TLS 1.2, with an own context that allows it. Nothing is wrong with who the peer is."""
+    """A TLS 1.2 peer may renegotiate; the close reason must not blame the authentication of the peer."""
 
     def wants_to_read(engine: ssl.SSLObject, data: bytes) -> int:
         raise ssl.SSLWantReadError
@@ -383,7 +389,7 @@ def test_a_forked_child_says_no_goodbye_in_its_parents_name(ends: Ends) -> None:
 def test_a_file_that_ends_too_early_ends_the_connection_without_a_wrong_byte(
     ends: Ends, tmp_path: Path, kept: int
 ) -> None:
-    """Cut when some of it has gone out."""
+    """The file is truncated after a part of it has been sent."""
     content = random.Random(1).randbytes(8_000_000)
     path = tmp_path / "records"
     path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Peers that speak TLS well and mean ill: a client that makes its records itself, and a selector."""
+"""Hostile TLS peers: a client that creates its TLS records itself, against a selector."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WANT_NEW_KEYS = b"\x18\x00\x00\x01\x01"
 
 
 class Keys:
-    """Of TLS 1.3 (RFC 8446, 7.1 to 7.3), for one direction, with AES-256-GCM and SHA-384."""
+    """TLS 1.3 traffic keys of one direction (RFC 8446, 7.1 to 7.3), with AES-256-GCM and SHA-384."""
 
     def __init__(self, secret: bytes) -> None:
         self.secret = secret
@@ -51,7 +51,7 @@ class Keys:
         return header + self._cipher.encrypt(nonce, content + bytes([kind]), header)
 
     def new_keys(self) -> bytes:
-        """The record that says so, and asks the other side for new ones too."""
+        """Return a KeyUpdate record that requests an update of the peer's keys too, and change the keys."""
         record = self.record(WANT_NEW_KEYS, HANDSHAKE)
         self.secret = self._expand(b"traffic upd", 48)
         self._start()
@@ -59,7 +59,7 @@ class Keys:
 
 
 class Meeting:
-    """A broker's selector, and a client that makes its records itself once the handshake is over."""
+    """A broker's selector, and a client that creates its TLS records itself after the handshake."""
 
     def __init__(
         self, certificates: Certificates, folder: Path, *, buffer_bytes: int = 0, backend: str | None = None
@@ -98,7 +98,7 @@ class Meeting:
 
 
 class Pair:
-    """A client's end that does a step of its handshake at a time."""
+    """A client that runs its handshake step by step."""
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext) -> None:
         sock.setblocking(False)
@@ -231,7 +231,7 @@ def test_a_record_changed_on_its_way_is_a_lost_connection_and_no_failed_login(me
 def test_a_closed_channel_that_is_still_waited_for_has_no_engine(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten thousand that fail within the time for a handshake would keep 400 MB."""
+    """The engines of 10,000 connections that fail within the setup timeout would take 400 MB."""
     engines: list[weakref.ref[ssl.SSLObject]] = []
     server = Selector(VirtualClock(), setup_timeout_ms=600_000)
     ours, theirs = socket.socketpair()

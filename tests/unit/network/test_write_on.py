@@ -1,4 +1,4 @@
-"""Frames larger than the socket takes: they go out in one wait, which ends for anything else."""
+"""Frames larger than the socket buffer: one poll writes the whole frame unless another event occurs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IDLE_MS = 1000.0
 
 
 class Line:
-    """One connection of a selector and the peer's end of it."""
+    """One connection of a selector, and the socket of its peer."""
 
     def __init__(self, selector: Selector, name: str, listener: socket.socket) -> None:
         selector.connect(name, listener.getsockname(), send_buffer_bytes=64 * 1024)
@@ -31,7 +31,7 @@ class Line:
         parts = []
         while count > 0:
             parts.append(self.peer.recv(min(count, MIB)))
-            assert parts[-1], "the connection ended early"
+            assert parts[-1], "the connection was closed early"
             count -= len(parts[-1])
         return b"".join(parts)
 
@@ -132,7 +132,7 @@ def test_connection_that_has_written_in_the_wait_is_not_idle(
     clock.advance(IDLE_MS + 1)
     selector.poll(1)
     assert "one" not in selector.disconnected
-    # The peer reads no more: sooner or later nothing more goes out.
+    # The peer stops reading, so that eventually no more bytes can be written.
     while "one" not in selector.disconnected:
         clock.advance(IDLE_MS + 1)
         selector.poll(1)

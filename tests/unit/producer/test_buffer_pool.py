@@ -45,7 +45,7 @@ def test_allocated_bytes_are_taken_and_given_back() -> None:
     assert pool.available_bytes == 100
 
 
-@pytest.mark.behaviour("BufferPool", "more than there is at all is refused")
+@pytest.mark.behaviour("BufferPool", "a request for more than the total memory is rejected")
 def test_more_than_the_whole_pool_is_refused() -> None:
     with pytest.raises(IllegalArgumentError, match="buffer_memory"):
         BufferPool(100, VirtualClock()).allocate(101, 1000)
@@ -59,7 +59,7 @@ def test_giving_back_twice_is_a_bug_of_ours() -> None:
         pool.deallocate(60)
 
 
-@pytest.mark.behaviour("BufferPool", "who waits is served when memory is free, first come first")
+@pytest.mark.behaviour("BufferPool", "waiting threads get memory in the order in which they came")
 def test_blocked_caller_gets_memory_when_it_is_freed() -> None:
     pool = BufferPool(100, BlockingClock())
     pool.allocate(100, 0)
@@ -70,7 +70,7 @@ def test_blocked_caller_gets_memory_when_it_is_freed() -> None:
     assert pool.available_bytes == 20
 
 
-@pytest.mark.behaviour("BufferPool", "who waits is served when memory is free, first come first")
+@pytest.mark.behaviour("BufferPool", "waiting threads get memory in the order in which they came")
 def test_waiters_are_served_first_come_first_served() -> None:
     pool = BufferPool(100, BlockingClock())
     pool.allocate(100, 0)
@@ -88,7 +88,7 @@ def test_waiters_are_served_first_come_first_served() -> None:
     assert served == ["large", "small"]
 
 
-@pytest.mark.behaviour("BufferPool", "who waits is served when memory is free, first come first")
+@pytest.mark.behaviour("BufferPool", "waiting threads get memory in the order in which they came")
 def test_a_later_call_does_not_overtake_a_waiter() -> None:
     pool = BufferPool(100, BlockingClock())
     pool.allocate(90, 0)
@@ -100,7 +100,7 @@ def test_a_later_call_does_not_overtake_a_waiter() -> None:
     assert pool.available_bytes == 50
 
 
-@pytest.mark.behaviour("BufferPool", "waiting ends after max_block_ms and leaves no trace")
+@pytest.mark.behaviour("BufferPool", "a wait ends after max_block_ms and leaves no trace")
 def test_wait_ends_after_max_block_ms_and_the_waiter_is_gone() -> None:
     clock = VirtualClock()
     pool = BufferPool(100, clock)
@@ -123,7 +123,7 @@ class InterruptingClock(VirtualClock):
 
 @pytest.mark.behaviour(
     "BufferPool",
-    "so it does after an interrupt; no interrupt at any time loses bytes of the count",
+    "after an interrupt, too, all memory is returned; no interrupt at any time loses bytes of the count",
 )
 def test_interrupted_waiter_is_gone() -> None:
     pool = BufferPool(100, InterruptingClock())
@@ -135,7 +135,10 @@ def test_interrupted_waiter_is_gone() -> None:
     assert pool.available_bytes == 100
 
 
-@pytest.mark.behaviour("BufferPool", "close wakes everyone with an error; giving back afterwards is fine")
+@pytest.mark.behaviour(
+    "BufferPool",
+    "close wakes all waiting threads with an error; memory may be returned afterwards",
+)
 def test_close_wakes_all_with_an_error() -> None:
     pool = BufferPool(100, BlockingClock())
     pool.allocate(100, 0)
@@ -147,7 +150,10 @@ def test_close_wakes_all_with_an_error() -> None:
     assert pool.queued == 0
 
 
-@pytest.mark.behaviour("BufferPool", "close wakes everyone with an error; giving back afterwards is fine")
+@pytest.mark.behaviour(
+    "BufferPool",
+    "close wakes all waiting threads with an error; memory may be returned afterwards",
+)
 def test_memory_can_be_given_back_after_close_but_not_taken() -> None:
     pool = BufferPool(100, VirtualClock())
     pool.allocate(100, 0)
@@ -158,7 +164,7 @@ def test_memory_can_be_given_back_after_close_but_not_taken() -> None:
         pool.allocate(1, 0)
 
 
-@pytest.mark.behaviour("BufferPool", "nothing is missing after many threads have used it")
+@pytest.mark.behaviour("BufferPool", "no memory is missing after use by many threads")
 def test_pool_is_whole_again_after_threads_have_hammered_it() -> None:
     pool = BufferPool(1000, BlockingClock())
     clock = VirtualClock(seed=7)

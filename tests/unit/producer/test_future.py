@@ -159,7 +159,7 @@ def test_callback_must_be_callable() -> None:
         FutureRecordMetadata(ProduceResult(TP)).add_callback("f")  # type: ignore[arg-type]  # the point
 
 
-@pytest.mark.behaviour("ProducerBatch", "has one outcome")
+@pytest.mark.behaviour("ProducerBatch", "a batch has one outcome")
 def test_a_batch_has_one_outcome() -> None:
     result = ProduceResult(TP)
     result.complete(base_offset=1)

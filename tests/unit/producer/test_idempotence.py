@@ -119,7 +119,10 @@ def test_poll_waits_while_a_batch_is_held_back() -> None:
 # ---- Retries in order --------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Sender", "idempotent: after an error batches go again one by one, by sequence")
+@pytest.mark.behaviour(
+    "Sender",
+    "idempotent: after an error, batches are retried one by one in sequence order",
+)
 def test_after_an_error_batches_go_again_one_at_a_time_with_their_numbers() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b", b"c")
@@ -146,7 +149,10 @@ def test_after_an_error_batches_go_again_one_at_a_time_with_their_numbers() -> N
     assert harness.free == BUFFER_MEMORY
 
 
-@pytest.mark.behaviour("Sender", "idempotent: after an error batches go again one by one, by sequence")
+@pytest.mark.behaviour(
+    "Sender",
+    "idempotent: after an error, batches are retried one by one in sequence order",
+)
 def test_batches_that_come_back_in_another_order_go_again_in_theirs() -> None:
     harness = idempotent_harness(max_in_flight=3)
     futures = send_each(harness, b"a", b"b")
@@ -163,7 +169,10 @@ def test_batches_that_come_back_in_another_order_go_again_in_theirs() -> None:
     assert outcomes(futures) == [0, 1, 2, 3]
 
 
-@pytest.mark.behaviour("Sender", "idempotent: after an error batches go again one by one, by sequence")
+@pytest.mark.behaviour(
+    "Sender",
+    "idempotent: after an error, batches are retried one by one in sequence order",
+)
 def test_batch_that_goes_again_waits_for_the_first_that_is_on_its_way() -> None:
     harness = idempotent_harness()
     send_each(harness, b"a", b"b")
@@ -177,7 +186,10 @@ def test_batch_that_goes_again_waits_for_the_first_that_is_on_its_way() -> None:
     assert sent(harness)[2:] == [(b"b", 0, 1)]
 
 
-@pytest.mark.behaviour("Sender", "idempotent: after an error batches go again one by one, by sequence")
+@pytest.mark.behaviour(
+    "Sender",
+    "idempotent: after an error, batches are retried one by one in sequence order",
+)
 def test_lost_connection_has_everything_sent_again_in_order() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b", b"c")
@@ -207,7 +219,7 @@ def test_other_partitions_go_on_while_one_repeats() -> None:
 # ---- Responses out of order --------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Sender", "idempotent: answers in another order than the requests")
+@pytest.mark.behaviour("Sender", "idempotent: responses in another order than the requests")
 def test_answer_to_the_second_before_the_first_keeps_order_and_the_last_acknowledged_number() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b")

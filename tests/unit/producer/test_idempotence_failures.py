@@ -125,7 +125,7 @@ def test_batch_refused_for_good_leaves_no_gap_for_those_behind_it() -> None:
 
 @pytest.mark.behaviour(
     "Sender",
-    "idempotent: a batch that expires on its way leaves its sequence in doubt until later ones tell",
+    "idempotent: after a batch expired in flight, its sequence is unresolved until a later batch completes",
 )
 def test_nothing_new_goes_to_a_partition_while_it_is_open_whether_the_broker_has_an_expired_batch() -> None:
     harness = idempotent_harness(delivery_timeout_ms=1000.0)
@@ -145,7 +145,7 @@ def test_nothing_new_goes_to_a_partition_while_it_is_open_whether_the_broker_has
 
 @pytest.mark.behaviour(
     "Sender",
-    "idempotent: a batch that expires on its way leaves its sequence in doubt until later ones tell",
+    "idempotent: after a batch expired in flight, its sequence is unresolved until a later batch completes",
 )
 def test_expired_batch_with_no_later_one_begins_a_new_epoch() -> None:
     harness = idempotent_harness(delivery_timeout_ms=1000.0)
@@ -204,7 +204,7 @@ def test_partition_without_error_repeats_with_its_numbers_while_another_begins_a
 
 @pytest.mark.behaviour(
     "Sender",
-    "idempotent: a batch that expires on its way leaves its sequence in doubt until later ones tell",
+    "idempotent: after a batch expired in flight, its sequence is unresolved until a later batch completes",
 )
 def test_late_answer_of_an_expired_batch_tells_that_the_broker_has_it() -> None:
     harness = idempotent_harness(delivery_timeout_ms=1000.0)
@@ -221,7 +221,7 @@ def test_late_answer_of_an_expired_batch_tells_that_the_broker_has_it() -> None:
 
 @pytest.mark.behaviour(
     "Sender",
-    "idempotent: a batch that expires on its way leaves its sequence in doubt until later ones tell",
+    "idempotent: after a batch expired in flight, its sequence is unresolved until a later batch completes",
 )
 def test_out_of_order_behind_an_expired_batch_begins_a_new_epoch() -> None:
     harness = idempotent_harness(delivery_timeout_ms=1000.0)
@@ -277,8 +277,7 @@ def test_exhausted_retries_leave_open_whether_the_broker_has_the_batch() -> None
 
 @pytest.mark.behaviour(
     "Sender",
-    "a batch too large for the broker is divided in order, and a single record fails, with its "
-    "numbers where it has some",
+    "a batch too large for the broker is split in order and keeps its sequences; a single record fails",
 )
 def test_halves_of_a_batch_that_is_too_large_keep_its_numbers_in_order() -> None:
     harness = idempotent_harness()

@@ -57,7 +57,7 @@ def test_key_keeps_its_partition_also_without_a_leader() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "records without a key change partition by bytes, and keep away from brokers that are slow",
+    "records without a key change partition by bytes, and avoid slow brokers",
 )
 def test_records_without_a_key_fill_a_batch_before_they_go_elsewhere() -> None:
     accumulator = accumulator_for(TableCluster({"t": [1] * 50}))
@@ -67,7 +67,7 @@ def test_records_without_a_key_fill_a_batch_before_they_go_elsewhere() -> None:
     for queue in accumulator.active:
         batch = queue.pop()
         places.append((queue.topic_partition.partition, batch.record_count))
-    # Records have 57 bytes and batches 1000, so the partition changes only after a full batch, except the last.
+    # Records have 57 bytes and batches 1000: the partition changes only when a batch is full.
     assert len(places) > 10
     assert min(sorted(count for _, count in places)[1:]) >= 7
 

@@ -28,7 +28,7 @@ def sealed(batch: ProducerBatch) -> RecordBatch:
     return only
 
 
-@pytest.mark.behaviour("ProducerBatch", "takes no record once it is sealed")
+@pytest.mark.behaviour("ProducerBatch", "a sealed batch accepts no records")
 def test_sealed_batch_refuses_append() -> None:
     batch = make()
     assert batch.append(0, None, b"v") is not None
@@ -40,7 +40,7 @@ def test_sealed_batch_refuses_append() -> None:
     assert batch.record_count == 1
 
 
-@pytest.mark.behaviour("ProducerBatch", "takes no record once it has failed")
+@pytest.mark.behaviour("ProducerBatch", "a failed batch accepts no records")
 def test_failed_batch_refuses_append() -> None:
     batch = make()
     future = batch.append(0, None, b"v")
@@ -52,7 +52,7 @@ def test_failed_batch_refuses_append() -> None:
     assert batch.done
 
 
-@pytest.mark.behaviour("ProducerBatch", "has one outcome")
+@pytest.mark.behaviour("ProducerBatch", "a batch has one outcome")
 @pytest.mark.parametrize("first", ["complete", "fail"])
 @pytest.mark.parametrize("second", ["complete", "fail"])
 def test_batch_that_has_an_outcome_gets_no_other(first: str, second: str) -> None:
@@ -67,7 +67,7 @@ def test_batch_that_has_an_outcome_gets_no_other(first: str, second: str) -> Non
     assert (future.value, future.exception) == before
 
 
-@pytest.mark.behaviour("ProducerBatch", "errors of records beside the error of the batch")
+@pytest.mark.behaviour("ProducerBatch", "errors of single records in addition to the error of the batch")
 def test_records_the_broker_blames_fail_by_themselves_and_the_others_with_the_batch() -> None:
     batch = make()
     futures = [batch.append(0, None, b"v") for _ in range(3)]
@@ -76,7 +76,7 @@ def test_records_the_broker_blames_fail_by_themselves_and_the_others_with_the_ba
     assert [future and future.exception for future in futures] == [whole, own, whole]
 
 
-@pytest.mark.behaviour("ProducerBatch", "dividing keeps headers and all else of a record")
+@pytest.mark.behaviour("ProducerBatch", "splitting keeps headers and all other parts of a record")
 def test_split_keeps_keys_values_headers_and_timestamps_in_order() -> None:
     batch = make()
     for at in range(5):
@@ -93,7 +93,7 @@ def test_split_keeps_keys_values_headers_and_timestamps_in_order() -> None:
     assert [list(r.headers) for r in records] == [[("h", b"%d" % at), ("n", None)] for at in range(5)]
 
 
-@pytest.mark.behaviour("ProducerBatch", "dividing keeps format and codec")
+@pytest.mark.behaviour("ProducerBatch", "splitting keeps format and codec")
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP, Compression.LZ4, Compression.ZSTD])
 def test_split_keeps_the_format_and_the_codec(codec: Compression) -> None:
     batch = make(codec=codec)
@@ -106,7 +106,7 @@ def test_split_keeps_the_format_and_the_codec(codec: Compression) -> None:
 
 @pytest.mark.behaviour(
     "ProducerBatch",
-    "its age counts from the first record, also when it is retried or divided",
+    "a batch's age counts from its first record, also when it is retried or split",
 )
 def test_halves_keep_the_age_and_the_attempts_of_the_whole() -> None:
     batch = make()
@@ -119,7 +119,7 @@ def test_halves_keep_the_age_and_the_attempts_of_the_whole() -> None:
         assert half.created_ms == batch.created_ms
 
 
-@pytest.mark.behaviour("ProducerBatch", "a change of leader is news for one attempt")
+@pytest.mark.behaviour("ProducerBatch", "a change of leader is reported for one attempt only")
 def test_a_retry_has_a_new_leader_only_until_it_has_been_tried_there() -> None:
     batch = make()
     batch.append(0, None, b"v")
@@ -134,7 +134,7 @@ def test_a_retry_has_a_new_leader_only_until_it_has_been_tried_there() -> None:
     assert batch.has_leader_changed(3)
 
 
-@pytest.mark.behaviour("ProducerBatch", "a change of leader is news for one attempt")
+@pytest.mark.behaviour("ProducerBatch", "a change of leader is reported for one attempt only")
 def test_a_leader_that_becomes_known_is_not_a_new_one() -> None:
     batch = make()
     batch.append(0, None, b"v")

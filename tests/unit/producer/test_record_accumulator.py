@@ -23,7 +23,7 @@ from kafkacore.testing import VirtualClock
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a batch is ready when full or when it has lingered; the next look is when the first of the waits ends",
+    "a batch is ready when it is full or has lingered; the next check is when the first linger time ends",
 )
 def test_full_batch_is_ready_at_once() -> None:
     harness = Harness()
@@ -35,7 +35,7 @@ def test_full_batch_is_ready_at_once() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a batch is ready when full or when it has lingered; the next look is when the first of the waits ends",
+    "a batch is ready when it is full or has lingered; the next check is when the first linger time ends",
 )
 def test_batch_that_is_not_full_is_ready_after_linger() -> None:
     harness = Harness()
@@ -54,7 +54,7 @@ def test_batch_is_ready_at_once_without_linger() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a batch is ready when full or when it has lingered; the next look is when the first of the waits ends",
+    "a batch is ready when it is full or has lingered; the next check is when the first linger time ends",
 )
 def test_next_check_delay_is_the_least_of_the_waits() -> None:
     harness = Harness()
@@ -103,7 +103,7 @@ def test_everything_is_ready_while_a_thread_waits_for_memory(monkeypatch: pytest
     assert seen == [{1}]
 
 
-@pytest.mark.behaviour("RecordAccumulator", "a muted partition is left alone")
+@pytest.mark.behaviour("RecordAccumulator", "a muted partition is skipped")
 def test_muted_partition_is_neither_ready_nor_drained() -> None:
     harness = Harness(linger_ms=0.0)
     harness.append(0)
@@ -177,7 +177,7 @@ def test_drain_gives_each_node_the_batches_of_its_partitions() -> None:
     }
 
 
-@pytest.mark.behaviour("RecordAccumulator", "a node that leads nothing drains empty")
+@pytest.mark.behaviour("RecordAccumulator", "a node that leads no partition drains nothing")
 def test_node_that_hosts_nothing_drains_empty() -> None:
     harness = Harness()
     harness.append()
@@ -193,7 +193,8 @@ def test_drain_takes_one_batch_of_a_partition_at_a_time() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "drain keeps to the size but for a first batch above it, and begins elsewhere each time",
+    "drain respects the size limit except for a first larger batch, and starts at another partition "
+    "each time",
 )
 def test_drain_honours_the_maximum_size_and_rotates_where_it_starts() -> None:
     harness = Harness()
@@ -207,7 +208,8 @@ def test_drain_honours_the_maximum_size_and_rotates_where_it_starts() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "drain keeps to the size but for a first batch above it, and begins elsewhere each time",
+    "drain respects the size limit except for a first larger batch, and starts at another partition "
+    "each time",
 )
 def test_first_batch_is_drained_even_if_it_is_too_big() -> None:
     harness = Harness()
@@ -216,7 +218,7 @@ def test_first_batch_is_drained_even_if_it_is_too_big() -> None:
     assert [batch.topic_partition for batch in harness.drain(1, max_size=10)] == [TP0]
 
 
-@pytest.mark.behaviour("RecordAccumulator", "a record larger than a batch is one of its own")
+@pytest.mark.behaviour("RecordAccumulator", "a record larger than a batch gets its own batch")
 def test_oversize_record_gets_a_batch_of_its_own() -> None:
     harness = Harness()
     harness.append(value=b"small")
@@ -236,7 +238,7 @@ def test_batch_size_0_gives_every_record_a_batch_of_its_own() -> None:
 # ---- Memory ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Sender", "memory is free one time, after the request has ended")
+@pytest.mark.behaviour("Sender", "memory is freed once, after the request has completed")
 def test_memory_is_taken_per_batch_and_given_back_once() -> None:
     harness = Harness()
     harness.append(0)
@@ -248,7 +250,7 @@ def test_memory_is_taken_per_batch_and_given_back_once() -> None:
     assert harness.accumulator.pool.available_bytes == 64 * 1024
 
 
-@pytest.mark.behaviour("BufferPool", "a batch that cannot be made after all gives its bytes to the next")
+@pytest.mark.behaviour("BufferPool", "the memory of a batch that cannot be created goes to the next")
 def test_batch_that_cannot_be_made_gives_its_memory_to_the_next_in_line() -> None:
     class Fails(BlockingClock):
         def monotonic_ms(self) -> float:
@@ -352,7 +354,7 @@ def test_sender_is_not_woken_for_a_node_that_takes_nothing_before_it_has_answere
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "back-off is a batch's own: none at first, then doubled with jitter to a maximum",
+    "back-off is per batch: none at first, then doubled with jitter to a maximum",
 )
 def test_first_attempt_does_not_back_off() -> None:
     harness = Harness(linger_ms=0.0)
@@ -362,7 +364,7 @@ def test_first_attempt_does_not_back_off() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "back-off is a batch's own: none at first, then doubled with jitter to a maximum",
+    "back-off is per batch: none at first, then doubled with jitter to a maximum",
 )
 def test_retried_batch_backs_off_exponentially_with_jitter_up_to_the_cap() -> None:
     harness = Harness(linger_ms=0.0)
@@ -398,7 +400,7 @@ def test_batches_that_are_put_back_in_any_order_stand_in_the_order_of_their_reco
     assert [values(harness.drain()[0]) for _ in range(4)] == [[b"0"], [b"1"], [b"2"], [b"3"]]
 
 
-@pytest.mark.behaviour("Sender", "a new leader is tried without back-off, one time")
+@pytest.mark.behaviour("Sender", "a new leader is tried without back-off, once")
 def test_new_leader_is_not_spared_but_only_once() -> None:
     harness = Harness(TableCluster({"t": [1]}), linger_ms=0.0)
     harness.append()
@@ -416,7 +418,7 @@ def test_new_leader_is_not_spared_but_only_once() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a batch expires at its delivery time-out and no sooner, muted, throttled or backing off",
+    "a batch expires at its delivery timeout and no sooner, whether muted, throttled or backing off",
 )
 @pytest.mark.parametrize("muted", [False, True])
 def test_waiting_batch_expires_by_the_delivery_timeout_and_never_before(muted: bool) -> None:
@@ -435,7 +437,7 @@ def test_waiting_batch_expires_by_the_delivery_timeout_and_never_before(muted: b
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a batch expires at its delivery time-out and no sooner, muted, throttled or backing off",
+    "a batch expires at its delivery timeout and no sooner, whether muted, throttled or backing off",
 )
 def test_retried_batch_expires_while_it_backs_off() -> None:
     harness = Harness(retry_backoff_ms=500_000.0, retry_backoff_max_ms=500_000.0)
@@ -450,7 +452,7 @@ def test_retried_batch_expires_while_it_backs_off() -> None:
 
 @pytest.mark.behaviour(
     "ProducerBatch",
-    "its age counts from the first record, also when it is retried or divided",
+    "a batch's age counts from its first record, also when it is retried or split",
 )
 def test_retried_batch_expires_by_its_first_record() -> None:
     harness = Harness()
@@ -467,7 +469,7 @@ def test_retried_batch_expires_by_its_first_record() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a flush has everything ready, waits for what is on its way, and ends, also by its time-out",
+    "a flush makes all batches ready, waits for those in flight, and ends, at the latest by its timeout",
 )
 def test_flush_makes_everything_ready_and_waits_for_what_is_on_its_way() -> None:
     harness = Harness()
@@ -489,7 +491,7 @@ def test_flush_makes_everything_ready_and_waits_for_what_is_on_its_way() -> None
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a flush has everything ready, waits for what is on its way, and ends, also by its time-out",
+    "a flush makes all batches ready, waits for those in flight, and ends, at the latest by its timeout",
 )
 def test_flush_of_nothing_returns_at_once() -> None:
     harness = Harness()
@@ -509,7 +511,7 @@ def test_closed_accumulator_refuses_records_and_has_all_of_them_ready() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "an abort fails everything and frees it, or only what has never been taken to be sent",
+    "an abort fails all batches and frees their memory, or only those that were never drained",
 )
 def test_abort_fails_everything_and_frees_what_is_not_on_its_way() -> None:
     harness = Harness()
@@ -528,7 +530,7 @@ def test_abort_fails_everything_and_frees_what_is_not_on_its_way() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "an abort fails everything and frees it, or only what has never been taken to be sent",
+    "an abort fails all batches and frees their memory, or only those that were never drained",
 )
 def test_abort_of_the_undrained_leaves_what_is_on_its_way() -> None:
     harness = Harness()
@@ -545,7 +547,7 @@ def test_abort_of_the_undrained_leaves_what_is_on_its_way() -> None:
 # ---- Threads ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("RecordAccumulator", "ten threads lose nothing and each keeps its order")
+@pytest.mark.behaviour("RecordAccumulator", "ten threads lose no records and each keeps its order")
 def test_ten_threads_lose_no_record_and_keep_their_own_order() -> None:
     harness = Harness(buffer_memory=16 << 20)
     per_thread = 300

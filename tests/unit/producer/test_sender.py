@@ -118,7 +118,7 @@ def test_timestamp_of_the_log_is_taken_over() -> None:
 # ---- Retries ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Sender", "what can be retried is, up to the number of retries")
+@pytest.mark.behaviour("Sender", "retriable errors are retried, up to the number of retries")
 @pytest.mark.parametrize("code", [NOT_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT, AFTER_APPEND, CORRUPT, STORAGE])
 def test_retriable_error_is_retried_after_the_back_off_and_succeeds(code: int) -> None:
     harness = Harness()
@@ -148,7 +148,7 @@ def test_lost_connection_is_retried() -> None:
     assert outcome(future) == 1
 
 
-@pytest.mark.behaviour("Sender", "what can be retried is, up to the number of retries")
+@pytest.mark.behaviour("Sender", "retriable errors are retried, up to the number of retries")
 def test_exhausted_retries_fail_the_record() -> None:
     harness = Harness(retries=2)
     future = harness.send()
@@ -162,7 +162,7 @@ def test_exhausted_retries_fail_the_record() -> None:
     assert not harness.sender.has_work
 
 
-@pytest.mark.behaviour("Sender", "what can be retried is, up to the number of retries")
+@pytest.mark.behaviour("Sender", "retriable errors are retried, up to the number of retries")
 def test_error_that_a_retry_cannot_cure_fails_at_once() -> None:
     harness = Harness()
     future = harness.send()
@@ -198,7 +198,7 @@ def test_partition_without_leader_waits_and_asks() -> None:
     assert outcome(future) == 0
 
 
-@pytest.mark.behaviour("Sender", "a new leader is tried without back-off, one time")
+@pytest.mark.behaviour("Sender", "a new leader is tried without back-off, once")
 def test_new_leader_gets_the_retry_without_back_off() -> None:
     harness = Harness()
     harness.send()
@@ -226,7 +226,7 @@ def test_leader_that_the_broker_hints_at_is_taken_over() -> None:
 
 @pytest.mark.behaviour(
     "Sender",
-    "in guaranteed order a partition has one unresolved batch, also while its leader moves",
+    "with guaranteed order, a partition has one batch in flight, also while its leader moves",
 )
 def test_order_is_kept_by_holding_a_partition_back_while_its_batch_is_unresolved() -> None:
     harness = Harness(ordered=True)
@@ -250,7 +250,7 @@ def test_order_is_kept_by_holding_a_partition_back_while_its_batch_is_unresolved
 
 @pytest.mark.behaviour(
     "Sender",
-    "in guaranteed order a partition has one unresolved batch, also while its leader moves",
+    "with guaranteed order, a partition has one batch in flight, also while its leader moves",
 )
 def test_order_is_kept_across_a_move_of_the_leader() -> None:
     harness = Harness(ordered=True)
@@ -299,7 +299,7 @@ def test_unsent_batch_expires_as_not_persisted() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a batch expires at its delivery time-out and no sooner, muted, throttled or backing off",
+    "a batch expires at its delivery timeout and no sooner, whether muted, throttled or backing off",
 )
 def test_batch_expires_while_its_broker_is_throttled_and_never_before() -> None:
     harness = Harness(delivery_timeout_ms=1000.0)
@@ -314,7 +314,7 @@ def test_batch_expires_while_its_broker_is_throttled_and_never_before() -> None:
     assert harness.free == BUFFER_MEMORY
 
 
-@pytest.mark.behaviour("Sender", "memory is free one time, after the request has ended")
+@pytest.mark.behaviour("Sender", "memory is freed once, after the request has completed")
 def test_cve_2026_35554_sent_batch_that_expires_keeps_its_memory_until_the_request_ends() -> None:
     harness = Harness(delivery_timeout_ms=1000.0)
     future = harness.send()
@@ -330,7 +330,7 @@ def test_cve_2026_35554_sent_batch_that_expires_keeps_its_memory_until_the_reque
     assert not harness.sender.has_work
 
 
-@pytest.mark.behaviour("Sender", "an expired batch stays expired whatever answer comes late")
+@pytest.mark.behaviour("Sender", "an expired batch stays expired, whatever response arrives late")
 @pytest.mark.parametrize("code", [0, NOT_LEADER, MESSAGE_TOO_LARGE])
 def test_expired_batch_is_neither_retried_nor_split_when_the_late_answer_comes(code: int) -> None:
     harness = Harness(delivery_timeout_ms=1000.0)
@@ -424,7 +424,7 @@ def test_raising_callback_leaves_the_sender_and_the_other_records_whole(
 # ---- Close -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Sender", "close waits for what there is, or fails it when its time is up")
+@pytest.mark.behaviour("Sender", "close waits for incomplete batches, or fails them at its timeout")
 def test_abort_fails_the_waiting_as_not_and_the_sent_as_possibly_persisted() -> None:
     harness = Harness(max_in_flight=1)
     sent = harness.send()

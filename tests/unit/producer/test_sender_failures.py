@@ -31,8 +31,7 @@ NOT_ENOUGH_REPLICAS, AFTER_APPEND, FORBIDDEN, STORAGE, INVALID_RECORD = 19, 20, 
 
 @pytest.mark.behaviour(
     "Sender",
-    "a batch too large for the broker is divided in order, and a single record fails, with its "
-    "numbers where it has some",
+    "a batch too large for the broker is split in order and keeps its sequences; a single record fails",
 )
 def test_batch_that_is_too_large_is_sent_in_halves_in_order() -> None:
     harness = Harness(ordered=True)
@@ -53,8 +52,7 @@ def test_batch_that_is_too_large_is_sent_in_halves_in_order() -> None:
 
 @pytest.mark.behaviour(
     "Sender",
-    "a batch too large for the broker is divided in order, and a single record fails, with its "
-    "numbers where it has some",
+    "a batch too large for the broker is split in order and keeps its sequences; a single record fails",
 )
 def test_single_record_that_is_too_large_fails_as_not_persisted() -> None:
     harness = Harness()
@@ -67,7 +65,7 @@ def test_single_record_that_is_too_large_fails_as_not_persisted() -> None:
     assert harness.free == BUFFER_MEMORY
 
 
-@pytest.mark.behaviour("Sender", "an error of one record is that record's")
+@pytest.mark.behaviour("Sender", "an error of one record fails only that record")
 def test_a_records_own_error_reaches_its_own_future() -> None:
     harness = Harness()
     futures = [harness.send() for _ in range(3)]

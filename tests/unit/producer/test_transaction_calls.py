@@ -19,7 +19,7 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a call that timed out or was interrupted is taken up by the same call, any other is refused",
+    "a call that timed out or was interrupted is resumed by the same call; any other is rejected",
 )
 def test_initialization_that_timed_out_is_taken_up_by_the_same_call() -> None:
     harness = TransactionHarness()
@@ -42,7 +42,7 @@ def test_initialization_that_timed_out_is_taken_up_by_the_same_call() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a call that timed out or was interrupted is taken up by the same call, any other is refused",
+    "a call that timed out or was interrupted is resumed by the same call; any other is rejected",
 )
 @VERSIONS
 @pytest.mark.parametrize("operation", ["begin_commit", "begin_abort"])
@@ -73,7 +73,7 @@ def test_an_end_that_timed_out_is_taken_up_by_the_same_call_and_only_by_it(
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a call that timed out or was interrupted is taken up by the same call, any other is refused",
+    "a call that timed out or was interrupted is resumed by the same call; any other is rejected",
 )
 def test_an_end_that_ended_behind_the_callers_back_is_still_the_same_call() -> None:
     harness = TransactionHarness()
@@ -100,7 +100,7 @@ class InterruptedClock(VirtualClock):
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a call that timed out or was interrupted is taken up by the same call, any other is refused",
+    "a call that timed out or was interrupted is resumed by the same call; any other is rejected",
 )
 @VERSIONS
 def test_a_commit_that_was_interrupted_is_taken_up_by_the_next_call(version: int) -> None:

@@ -194,7 +194,7 @@ def raises_error(result: TransactionalRequestResult, error_class: type[KafkaErro
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "passing errors are tried again after a back-off, the end of the transaction before after a shorter one",
+    "retriable errors are retried after a back-off; CONCURRENT_TRANSACTIONS after a shorter one",
 )
 @cases("retry")
 def test_a_passing_error_is_tried_again_after_a_back_off(case: Case) -> None:
@@ -212,7 +212,7 @@ def test_a_passing_error_is_tried_again_after_a_back_off(case: Case) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a coordinator that has moved, or whose connection ends, is looked up again",
+    "a coordinator that has moved or disconnected is looked up again",
 )
 @cases("lookup")
 def test_a_coordinator_that_has_moved_is_looked_up_and_asked_again(case: Case) -> None:
@@ -225,7 +225,7 @@ def test_a_coordinator_that_has_moved_is_looked_up_and_asked_again(case: Case) -
     assert not harness.manager._state.has_error
 
 
-@pytest.mark.behaviour("TransactionManager", "fenced is fenced, whatever a broker calls it")
+@pytest.mark.behaviour("TransactionManager", "every error code for fencing raises ProducerFencedError")
 @cases("fenced")
 def test_a_producer_that_was_fenced_learns_so_whatever_the_broker_calls_it(case: Case) -> None:
     harness, result = case.answered()
@@ -235,7 +235,7 @@ def test_a_producer_that_was_fenced_learns_so_whatever_the_broker_calls_it(case:
         harness.send()
 
 
-@pytest.mark.behaviour("TransactionManager", "fatal errors end the producer")
+@pytest.mark.behaviour("TransactionManager", "fatal errors make the producer unusable")
 @cases("fatal")
 def test_a_fatal_error_ends_the_producer(case: Case) -> None:
     harness, result = case.answered()
@@ -248,7 +248,7 @@ def test_a_fatal_error_ends_the_producer(case: Case) -> None:
     assert harness.accumulator.incomplete == {}
 
 
-@pytest.mark.behaviour("TransactionManager", "abortable errors end the transaction, and the next one goes")
+@pytest.mark.behaviour("TransactionManager", "abortable errors fail the transaction; the next one succeeds")
 @cases("abortable")
 def test_an_abortable_error_ends_the_transaction_and_the_next_one_goes(case: Case) -> None:
     harness, result = case.answered()
@@ -265,7 +265,7 @@ def test_an_abortable_error_ends_the_transaction_and_the_next_one_goes(case: Cas
         harness.begin()
 
 
-@pytest.mark.behaviour("TransactionManager", "abortable errors end the transaction, and the next one goes")
+@pytest.mark.behaviour("TransactionManager", "abortable errors fail the transaction; the next one succeeds")
 @cases("again")
 def test_missing_rights_may_be_granted_and_the_call_made_again(case: Case) -> None:
     harness, result = case.answered()
@@ -275,7 +275,7 @@ def test_missing_rights_may_be_granted_and_the_call_made_again(case: Case) -> No
     harness.begin()
 
 
-@pytest.mark.behaviour("TransactionManager", "abortable errors end the transaction, and the next one goes")
+@pytest.mark.behaviour("TransactionManager", "abortable errors fail the transaction; the next one succeeds")
 @cases("left")
 def test_a_group_that_has_gone_on_refuses_the_offsets(case: Case) -> None:
     harness, result = case.answered()
@@ -285,7 +285,7 @@ def test_a_group_that_has_gone_on_refuses_the_offsets(case: Case) -> None:
     assert isinstance(result.error.__cause__, for_code(case.code))
 
 
-@pytest.mark.behaviour("TransactionManager", "fatal errors end the producer")
+@pytest.mark.behaviour("TransactionManager", "fatal errors make the producer unusable")
 @pytest.mark.parametrize("prepare", [prepare for prepare, *_ in CASES])
 def test_an_authentication_that_failed_is_fatal(prepare: Callable[[int], Prepared]) -> None:
     harness, result = prepare(2)
@@ -302,7 +302,7 @@ def test_an_authentication_that_failed_is_fatal(prepare: Callable[[int], Prepare
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "passing errors are tried again after a back-off, the end of the transaction before after a shorter one",
+    "retriable errors are retried after a back-off; CONCURRENT_TRANSACTIONS after a shorter one",
 )
 @pytest.mark.parametrize(
     ("prepare", "kind"),
@@ -328,7 +328,7 @@ def test_the_end_of_the_transaction_before_is_asked_for_soon_and_then_every_20_m
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "passing errors are tried again after a back-off, the end of the transaction before after a shorter one",
+    "retriable errors are retried after a back-off; CONCURRENT_TRANSACTIONS after a shorter one",
 )
 @pytest.mark.parametrize("code", [LOADING, UNKNOWN_PARTITION])
 def test_other_errors_of_the_first_partition_keep_the_back_off(code: int) -> None:
@@ -341,7 +341,7 @@ def test_other_errors_of_the_first_partition_keep_the_back_off(code: int) -> Non
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "passing errors are tried again after a back-off, the end of the transaction before after a shorter one",
+    "retriable errors are retried after a back-off; CONCURRENT_TRANSACTIONS after a shorter one",
 )
 def test_a_later_partition_keeps_the_back_off() -> None:
     harness = TransactionHarness(1)
@@ -387,7 +387,8 @@ def test_offsets_of_which_some_are_refused_for_now_are_sent_again() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "after a gap in the numbers the next transaction has a new epoch; without one the producer ends",
+    "after a sequence gap the next transaction has a new epoch; if epochs cannot be bumped, the "
+    "producer fails",
 )
 def test_after_an_unknown_producer_version_1_asks_for_the_next_epoch_after_the_abort() -> None:
     harness, _ = add_partitions(1)

@@ -27,7 +27,10 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 # ---- Initialization ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("TransactionManager", "initialization finds the coordinator and takes an identity")
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "initialization finds the coordinator and gets a producer id and epoch",
+)
 def test_initialization_finds_the_coordinator_and_takes_an_identity() -> None:
     harness = TransactionHarness()
     result = harness.manager.init_transactions()
@@ -61,8 +64,8 @@ def test_nothing_is_asked_before_initialization() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow each other as Kafka's table says; a call that the state does not allow says "
-    "what to do first",
+    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
+    "missing step",
 )
 def test_a_second_initialization_is_refused() -> None:
     harness = TransactionHarness()
@@ -86,7 +89,7 @@ def test_a_broker_that_coordinates_groups_only_is_named_in_the_same_sentence(cod
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before anything is written to them, several by one request, each once",
+    "version 1: partitions are added before records are written to them, several in one request, each once",
 )
 def test_a_transaction_of_version_1_adds_its_partitions_before_it_writes_to_them() -> None:
     harness = TransactionHarness(version=1)
@@ -115,7 +118,8 @@ def test_a_transaction_of_version_1_adds_its_partitions_before_it_writes_to_them
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 2: what is written adds its partition, the end gives the next epoch or a new id",
+    "version 2: writing records adds the partition; the end of a transaction returns the next epoch or "
+    "a new id",
 )
 def test_a_transaction_of_version_2_is_told_to_the_coordinator_by_what_is_written() -> None:
     harness = TransactionHarness(version=2)
@@ -137,7 +141,8 @@ def test_a_transaction_of_version_2_is_told_to_the_coordinator_by_what_is_writte
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 2: what is written adds its partition, the end gives the next epoch or a new id",
+    "version 2: writing records adds the partition; the end of a transaction returns the next epoch or "
+    "a new id",
 )
 def test_each_transaction_of_version_2_has_the_epoch_that_the_last_one_ended_with() -> None:
     harness = TransactionHarness(version=2)
@@ -166,7 +171,8 @@ def test_sequences_of_version_1_go_on_over_transactions() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 2: what is written adds its partition, the end gives the next epoch or a new id",
+    "version 2: writing records adds the partition; the end of a transaction returns the next epoch or "
+    "a new id",
 )
 def test_a_new_producer_id_at_the_end_of_the_epochs_is_taken() -> None:
     harness = TransactionHarness(version=2)
@@ -191,7 +197,7 @@ def test_batches_say_that_they_are_of_a_transaction(version: int) -> None:
     assert not batch.is_control
 
 
-@pytest.mark.behaviour("TransactionManager", "a transaction without records and offsets is told to nobody")
+@pytest.mark.behaviour("TransactionManager", "an empty transaction sends no request to the coordinator")
 @VERSIONS
 def test_an_empty_transaction_ends_without_asking(version: int) -> None:
     harness = TransactionHarness(version)
@@ -208,7 +214,7 @@ def test_an_empty_transaction_ends_without_asking(version: int) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before anything is written to them, several by one request, each once",
+    "version 1: partitions are added before records are written to them, several in one request, each once",
 )
 def test_partitions_of_several_threads_are_added_by_one_request() -> None:
     harness = TransactionHarness(version=1)
@@ -221,7 +227,7 @@ def test_partitions_of_several_threads_are_added_by_one_request() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before anything is written to them, several by one request, each once",
+    "version 1: partitions are added before records are written to them, several in one request, each once",
 )
 def test_a_partition_is_added_once_in_a_transaction_and_again_in_the_next() -> None:
     harness = TransactionHarness(version=1)
@@ -261,7 +267,7 @@ def test_a_partition_that_comes_while_others_are_being_added_is_added_after_them
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a commit sends what lingers and is told to the coordinator after all is acknowledged",
+    "a commit flushes lingering records, and is sent to the coordinator after all are acknowledged",
 )
 @VERSIONS
 def test_a_commit_sends_what_lingers_and_ends_after_all_is_acknowledged(version: int) -> None:
@@ -285,7 +291,7 @@ def test_a_commit_sends_what_lingers_and_ends_after_all_is_acknowledged(version:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a commit sends what lingers and is told to the coordinator after all is acknowledged",
+    "a commit flushes lingering records, and is sent to the coordinator after all are acknowledged",
 )
 def test_a_commit_adds_partitions_that_nobody_has_been_told_of() -> None:
     harness = TransactionHarness(version=1)
@@ -303,8 +309,8 @@ def test_a_commit_adds_partitions_that_nobody_has_been_told_of() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow each other as Kafka's table says; a call that the state does not allow says "
-    "what to do first",
+    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
+    "missing step",
 )
 @pytest.mark.parametrize(
     ("call", "what_to_do"),
@@ -326,8 +332,8 @@ def test_nothing_goes_before_initialization(call: str, what_to_do: str) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow each other as Kafka's table says; a call that the state does not allow says "
-    "what to do first",
+    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
+    "missing step",
 )
 @pytest.mark.parametrize("call", ["begin_commit", "begin_abort", "send", "send_offsets"])
 def test_nothing_but_a_beginning_goes_outside_of_a_transaction(call: str) -> None:
@@ -342,8 +348,8 @@ def test_nothing_but_a_beginning_goes_outside_of_a_transaction(call: str) -> Non
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow each other as Kafka's table says; a call that the state does not allow says "
-    "what to do first",
+    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
+    "missing step",
 )
 def test_a_transaction_in_a_transaction_is_refused() -> None:
     harness = TransactionHarness()
@@ -359,7 +365,8 @@ def test_a_transaction_in_a_transaction_is_refused() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "offsets: the group is added (version 1), its coordinator found, the member's generation goes with them",
+    "offsets: the group is added (version 1), its coordinator is found, and the member's generation is "
+    "sent along",
 )
 def test_offsets_of_version_1_add_the_group_and_then_go_to_its_coordinator() -> None:
     harness = TransactionHarness(version=1)
@@ -385,7 +392,8 @@ def test_offsets_of_version_1_add_the_group_and_then_go_to_its_coordinator() -> 
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "offsets: the group is added (version 1), its coordinator found, the member's generation goes with them",
+    "offsets: the group is added (version 1), its coordinator is found, and the member's generation is "
+    "sent along",
 )
 def test_offsets_of_version_2_go_to_the_groups_coordinator_at_once() -> None:
     harness = TransactionHarness(version=2)
@@ -403,7 +411,8 @@ def test_offsets_of_version_2_go_to_the_groups_coordinator_at_once() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "offsets: the group is added (version 1), its coordinator found, the member's generation goes with them",
+    "offsets: the group is added (version 1), its coordinator is found, and the member's generation is "
+    "sent along",
 )
 @VERSIONS
 def test_offsets_carry_the_members_generation(version: int) -> None:
@@ -496,7 +505,7 @@ def test_an_upgrade_between_transactions_waits_for_the_end_of_the_next() -> None
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a coordinator that has moved, or whose connection ends, is looked up again",
+    "a coordinator that has moved or disconnected is looked up again",
 )
 def test_a_lost_answer_is_asked_for_again_after_the_coordinator_is_known_again() -> None:
     harness = TransactionHarness()
@@ -514,7 +523,7 @@ def test_a_lost_answer_is_asked_for_again_after_the_coordinator_is_known_again()
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a coordinator that has moved, or whose connection ends, is looked up again",
+    "a coordinator that has moved or disconnected is looked up again",
 )
 def test_a_coordinator_that_cannot_be_reached_is_looked_up_again() -> None:
     harness = TransactionHarness()
@@ -540,7 +549,7 @@ def test_a_repeated_question_waits_for_its_back_off() -> None:
     harness.expect(FindCoordinatorRequest)
 
 
-@pytest.mark.behaviour("TransactionManager", "fatal errors end the producer")
+@pytest.mark.behaviour("TransactionManager", "fatal errors make the producer unusable")
 @VERSIONS
 def test_a_broker_without_transactions_is_named_in_one_sentence(version: int) -> None:
     harness = TransactionHarness(version)

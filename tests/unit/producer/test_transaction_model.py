@@ -228,8 +228,8 @@ def run(world: World, story: list[tuple[str, *tuple[object, ...]]]) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "whatever is cut, refused, lost or late, a transaction is seen whole or not at all, as its "
-    "caller was told",
+    "despite lost connections, errors and delays, a transaction is visible completely or not at all, "
+    "as its caller was informed",
 )
 @pytest.mark.parametrize("version", [1, 2])
 @settings(max_examples=300)
@@ -281,8 +281,8 @@ def forget_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "whatever is cut, refused, lost or late, a transaction is seen whole or not at all, as its "
-    "caller was told",
+    "despite lost connections, errors and delays, a transaction is visible completely or not at all, "
+    "as its caller was informed",
 )
 @pytest.mark.parametrize("fault", [end_at_once, commit_always, keep_the_epoch, forget_offsets])
 def test_a_planted_fault_is_seen(

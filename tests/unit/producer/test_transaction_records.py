@@ -53,7 +53,7 @@ def refused(version: int, code: int) -> TransactionHarness:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a record that fails fails its transaction; send and commit raise the first failure",
+    "a failed record fails its transaction; send and commit raise the first failure",
 )
 @VERSIONS
 @pytest.mark.parametrize("code", [TOO_LARGE, TOPIC_DENIED, STALE_EPOCH])
@@ -75,7 +75,7 @@ def test_a_record_that_failed_fails_its_transaction_with_the_first_failure(versi
     assert outcome(again) == 9
 
 
-@pytest.mark.behaviour("TransactionManager", "fatal errors end the producer")
+@pytest.mark.behaviour("TransactionManager", "fatal errors make the producer unusable")
 @VERSIONS
 @pytest.mark.parametrize("code", [CLUSTER_DENIED, INVALID_MAPPING, FENCED])
 def test_a_record_refused_for_who_we_are_ends_the_producer(version: int, code: int) -> None:
@@ -98,7 +98,7 @@ def test_an_invalid_state_told_to_a_record_can_be_aborted(version: int) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a record that fails fails its transaction; send and commit raise the first failure",
+    "a failed record fails its transaction; send and commit raise the first failure",
 )
 @VERSIONS
 def test_a_record_that_expires_unsent_fails_the_transaction(version: int) -> None:
@@ -115,7 +115,7 @@ def test_a_record_that_expires_unsent_fails_the_transaction(version: int) -> Non
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a record that fails fails its transaction; send and commit raise the first failure",
+    "a failed record fails its transaction; send and commit raise the first failure",
 )
 @VERSIONS
 def test_a_commit_in_which_a_record_expires_fails_and_no_end_is_sent(version: int) -> None:
@@ -153,7 +153,8 @@ def test_a_failed_commit_is_heard_at_once_and_not_after_what_else_is_on_its_way(
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "after a gap in the numbers the next transaction has a new epoch; without one the producer ends",
+    "after a sequence gap the next transaction has a new epoch; if epochs cannot be bumped, the "
+    "producer fails",
 )
 @VERSIONS
 def test_a_record_that_may_be_in_the_log_is_followed_by_a_new_epoch(version: int) -> None:
@@ -180,7 +181,8 @@ def test_a_record_that_may_be_in_the_log_is_followed_by_a_new_epoch(version: int
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "after a gap in the numbers the next transaction has a new epoch; without one the producer ends",
+    "after a sequence gap the next transaction has a new epoch; if epochs cannot be bumped, the "
+    "producer fails",
 )
 def test_without_a_next_epoch_a_record_that_may_be_in_the_log_ends_the_producer() -> None:
     harness = written(1, init_producer_id_max=2, delivery_timeout_ms=1000.0)
@@ -196,7 +198,8 @@ def test_without_a_next_epoch_a_record_that_may_be_in_the_log_ends_the_producer(
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "after a gap in the numbers the next transaction has a new epoch; without one the producer ends",
+    "after a sequence gap the next transaction has a new epoch; if epochs cannot be bumped, the "
+    "producer fails",
 )
 def test_a_gap_that_appears_while_aborting_has_a_new_epoch_too() -> None:
     harness = written(1, delivery_timeout_ms=1000.0)
@@ -236,8 +239,8 @@ def test_a_failure_outside_of_a_transaction_fails_none() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "answers about sequences: a later batch goes again, the next in line fails the transaction, "
-    "what retention took begins at 0",
+    "sequence errors: a later batch is retried, the next in line fails the transaction, sequences "
+    "restart at 0 after retention",
 )
 @VERSIONS
 def test_a_gap_told_to_the_next_record_in_line_fails_the_transaction_with_a_new_epoch(version: int) -> None:
@@ -251,8 +254,8 @@ def test_a_gap_told_to_the_next_record_in_line_fails_the_transaction_with_a_new_
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "answers about sequences: a later batch goes again, the next in line fails the transaction, "
-    "what retention took begins at 0",
+    "sequence errors: a later batch is retried, the next in line fails the transaction, sequences "
+    "restart at 0 after retention",
 )
 @VERSIONS
 def test_a_gap_told_to_a_later_record_is_tried_again(version: int) -> None:
@@ -273,8 +276,8 @@ def test_a_gap_told_to_a_later_record_is_tried_again(version: int) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "answers about sequences: a later batch goes again, the next in line fails the transaction, "
-    "what retention took begins at 0",
+    "sequence errors: a later batch is retried, the next in line fails the transaction, sequences "
+    "restart at 0 after retention",
 )
 @VERSIONS
 def test_a_producer_forgotten_with_what_retention_took_begins_at_0_there(version: int) -> None:
@@ -308,7 +311,7 @@ def test_a_producer_forgotten_though_its_records_are_there_fails_the_transaction
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails what was never sent, goes on with what was, and ends after it",
+    "an abort fails unsent records, waits for those in flight, and ends afterwards",
 )
 @VERSIONS
 def test_an_abort_fails_what_was_never_sent_and_says_that_it_is_not_in_the_log(version: int) -> None:
@@ -325,7 +328,7 @@ def test_an_abort_fails_what_was_never_sent_and_says_that_it_is_not_in_the_log(v
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails what was never sent, goes on with what was, and ends after it",
+    "an abort fails unsent records, waits for those in flight, and ends afterwards",
 )
 @VERSIONS
 def test_an_abort_waits_for_what_is_on_its_way(version: int) -> None:
@@ -344,7 +347,7 @@ def test_an_abort_waits_for_what_is_on_its_way(version: int) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails what was never sent, goes on with what was, and ends after it",
+    "an abort fails unsent records, waits for those in flight, and ends afterwards",
 )
 @VERSIONS
 def test_an_abort_goes_on_sending_what_has_been_sent_before(version: int) -> None:
@@ -384,7 +387,7 @@ def test_a_failed_transaction_goes_on_with_what_has_been_sent_and_drops_the_rest
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails what was never sent, goes on with what was, and ends after it",
+    "an abort fails unsent records, waits for those in flight, and ends afterwards",
 )
 def test_an_abort_forgets_partitions_that_nobody_was_told_of() -> None:
     harness = TransactionHarness(1)
@@ -399,7 +402,7 @@ def test_an_abort_forgets_partitions_that_nobody_was_told_of() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails what was never sent, goes on with what was, and ends after it",
+    "an abort fails unsent records, waits for those in flight, and ends afterwards",
 )
 def test_an_abort_ends_what_a_lost_answer_may_have_begun() -> None:
     harness = TransactionHarness(1)
@@ -467,7 +470,7 @@ def test_a_fatal_error_fails_what_waits_and_gives_the_memory_back(version: int) 
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before anything is written to them, several by one request, each once",
+    "version 1: partitions are added before records are written to them, several in one request, each once",
 )
 def test_a_batch_waits_until_its_partition_has_been_added() -> None:
     harness = TransactionHarness(1)
@@ -482,7 +485,7 @@ def test_a_batch_waits_until_its_partition_has_been_added() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before anything is written to them, several by one request, each once",
+    "version 1: partitions are added before records are written to them, several in one request, each once",
 )
 def test_other_partitions_do_not_wait_for_one_that_is_being_added() -> None:
     harness = written(1)
@@ -495,7 +498,7 @@ def test_other_partitions_do_not_wait_for_one_that_is_being_added() -> None:
     assert outcome(known) == 2
 
 
-@pytest.mark.behaviour("TransactionManager", "records and rows come in only while a transaction is open")
+@pytest.mark.behaviour("TransactionManager", "records and rows are accepted only while a transaction is open")
 @VERSIONS
 def test_records_join_no_batch_that_was_open_when_the_transaction_was_ended(version: int) -> None:
     harness = written(version, linger_ms=1e6)
@@ -507,7 +510,7 @@ def test_records_join_no_batch_that_was_open_when_the_transaction_was_ended(vers
     assert harness.contents() == {0: [b"value"]}
 
 
-@pytest.mark.behaviour("TransactionManager", "records and rows come in only while a transaction is open")
+@pytest.mark.behaviour("TransactionManager", "records and rows are accepted only while a transaction is open")
 @VERSIONS
 def test_rows_are_refused_outside_of_a_transaction_and_none_has_its_place(version: int) -> None:
     harness = TransactionHarness(version)
@@ -518,7 +521,7 @@ def test_rows_are_refused_outside_of_a_transaction_and_none_has_its_place(versio
     assert harness.free == BUFFER_MEMORY
 
 
-@pytest.mark.behaviour("TransactionManager", "records and rows come in only while a transaction is open")
+@pytest.mark.behaviour("TransactionManager", "records and rows are accepted only while a transaction is open")
 @VERSIONS
 def test_partitions_of_rows_are_part_of_the_transaction(version: int) -> None:
     harness = TransactionHarness(version)
@@ -560,7 +563,7 @@ class Tripwire:
 
 @pytest.mark.behaviour(
     "Reliability",
-    "the end of a transaction, and a close in it, wait for nobody that will not come",
+    "the end of a transaction, and a close in one, never wait for an event that cannot occur",
 )
 @VERSIONS
 def test_a_record_that_comes_too_late_for_its_transaction_does_not_hold_up_the_end(version: int) -> None:

@@ -42,7 +42,10 @@ REBALANCING, UNAUTHORIZED, MAX_SIZE, FENCED, UNKNOWN = 27, 30, 81, 82, -1
     "AbstractCoordinatorTest.testJoinGroupRequestWithMemberIdRequired",
     "ConsumerCoordinatorTest.testNormalJoinGroupLeader",
 )
-@pytest.mark.behaviour("AbstractCoordinator", "a member id that is required is the one that was given")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "after MEMBER_ID_REQUIRED the member joins with the id that it was given",
+)
 def test_a_lone_member_joins_with_the_id_that_it_is_given_and_leads_itself(make_member):
     member = make_member().subscribe("a")
     assert member.poll()
@@ -67,8 +70,8 @@ def test_the_coordinator_has_a_connection_of_its_own(make_member):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testNormalJoinGroupFollower")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "the leader assigns, others take what they are given; partitions of topics that are not "
-    "subscribed make it join again",
+    "the leader assigns partitions, other members accept theirs; an assignment of unsubscribed topics "
+    "makes a member rejoin",
 )
 def test_a_follower_sends_no_assignment_and_takes_what_it_is_given(make_member):
     member = make_member()
@@ -87,7 +90,7 @@ def test_a_follower_sends_no_assignment_and_takes_what_it_is_given(make_member):
 )
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "joining may take the request timeout, or the rebalance timeout and five seconds",
+    "a JoinGroup request may take the request timeout, or the rebalance timeout and five seconds",
 )
 @pytest.mark.parametrize(
     ("request_timeout_ms", "max_poll_interval_ms", "wanted_ms"),
@@ -133,7 +136,7 @@ def test_a_poll_without_time_never_waits_and_joins_step_by_step(make_member):
 )
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "fatal answers are raised; others back off, or end with the time",
+    "fatal errors are raised; others are retried after a back-off until the timeout",
 )
 @pytest.mark.parametrize(
     ("code", "error"),
@@ -160,7 +163,10 @@ def test_a_fatal_answer_to_join_is_raised_and_the_next_poll_tries_anew(make_memb
     "AbstractCoordinatorTest.testSyncGroupRequestWithFencedInstanceIdException",
     "ConsumerCoordinatorTest.testUnexpectedErrorOnSyncGroup",
 )
-@pytest.mark.behaviour("AbstractCoordinator", "an instance id that another has taken is fatal")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "an instance id that another member has taken over is a fatal error",
+)
 @pytest.mark.parametrize(
     ("code", "error"),
     [
@@ -179,7 +185,7 @@ def test_a_fatal_answer_to_sync_is_raised(make_member, code, error):
 
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "fatal answers are raised; others back off, or end with the time",
+    "fatal errors are raised; others are retried after a back-off until the timeout",
 )
 @pytest.mark.parametrize("request_class", [JoinGroupRequest, SyncGroupRequest])
 @pytest.mark.parametrize("code", [NOT_COORDINATOR, NOT_AVAILABLE])
@@ -194,7 +200,7 @@ def test_another_coordinator_is_looked_for_and_the_join_begins_anew(make_member,
 @pytest.mark.kafka("AbstractCoordinatorTest.testBackoffAndRetryUponRetriableError")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "fatal answers are raised; others back off, or end with the time",
+    "fatal errors are raised; others are retried after a back-off until the timeout",
 )
 def test_a_coordinator_that_loads_is_asked_again_after_a_while(make_member):
     member = make_member().subscribe("a")
@@ -208,7 +214,7 @@ def test_a_coordinator_that_loads_is_asked_again_after_a_while(make_member):
 @pytest.mark.kafka("AbstractCoordinatorTest.testReturnUponRetriableErrorAndExpiredTimer")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "fatal answers are raised; others back off, or end with the time",
+    "fatal errors are raised; others are retried after a back-off until the timeout",
 )
 def test_a_retriable_refusal_ends_with_the_time_and_goes_on_later(make_member):
     member = make_member().subscribe("a")
@@ -259,7 +265,10 @@ def test_a_rebalance_that_begins_meanwhile_is_joined_at_once(make_member, reques
     "ConsumerCoordinatorTest.testDisconnectInJoin",
     "KafkaConsumerTest.testShouldAttemptToRejoinGroupAfterSyncGroupFailed",
 )
-@pytest.mark.behaviour("AbstractCoordinator", "the member id outlives a connection lost in join or sync")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "the member id is kept when the connection is lost in a join or sync",
+)
 @pytest.mark.parametrize("request_class", [JoinGroupRequest, SyncGroupRequest])
 def test_the_member_id_is_kept_when_the_connection_is_lost_in_join_or_sync(make_member, request_class):
     member = make_member().join("a")
@@ -358,7 +367,7 @@ def test_heartbeats_go_out_while_the_application_waits_in_poll(make_member):
 )
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "heartbeats go on while a rebalance completes, which they need not be told",
+    "heartbeats continue while a rebalance completes, and ignore REBALANCE_IN_PROGRESS",
 )
 def test_a_heartbeat_is_sent_while_completing_a_rebalance_and_its_rebalance_in_progress_ignored(make_member):
     member = make_member(heartbeat_interval_ms=3000).subscribe("a")
@@ -375,7 +384,7 @@ def test_a_heartbeat_is_sent_while_completing_a_rebalance_and_its_rebalance_in_p
 
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "heartbeats go on while a rebalance completes, which they need not be told",
+    "heartbeats continue while a rebalance completes, and ignore REBALANCE_IN_PROGRESS",
 )
 def test_no_heartbeat_is_sent_while_joining(make_member):
     member = make_member(heartbeat_interval_ms=3000).join("a")
@@ -438,7 +447,10 @@ def test_a_heartbeat_that_may_go_better_next_time_changes_nothing(make_member):
 
 
 @pytest.mark.kafka("AbstractCoordinatorTest.testHeartbeatRequestWithFencedInstanceIdException")
-@pytest.mark.behaviour("AbstractCoordinator", "an instance id that another has taken is fatal")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "an instance id that another member has taken over is a fatal error",
+)
 def test_a_fenced_instance_is_told_so_by_the_next_poll(make_member):
     member = make_member(group_instance_id="i").join("a")
     member.group.errors[HeartbeatRequest].append(FENCED)
@@ -524,7 +536,10 @@ def test_who_stays_away_too_long_leaves_and_is_told_what_to_do(make_member, capl
 
 
 @pytest.mark.kafka("ConsumerCoordinatorTest.testUpdateLastHeartbeatPollWhenCoordinatorUnknown")
-@pytest.mark.behaviour("ConsumerCoordinator", "a coordinator that is not known does not count as not polling")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "polls while the coordinator is unknown also reset the poll interval",
+)
 def test_an_unknown_coordinator_does_not_let_the_poll_interval_expire(make_member):
     member = make_member(max_poll_interval_ms=10_000).join("a")
     with member.group.lost():
@@ -551,7 +566,7 @@ def test_an_unknown_coordinator_does_not_let_the_poll_interval_expire(make_membe
     "AbstractCoordinatorTest.testWakeupAfterSyncGroupReceivedExternalCompletion",
     "ConsumerCoordinatorTest.testWakeupDuringJoin",
 )
-@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, in callbacks too, loses nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, also in callbacks, loses nothing")
 @pytest.mark.parametrize("request_class", [FindCoordinatorRequest, JoinGroupRequest, SyncGroupRequest])
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_wakeup_at_any_stage_loses_nothing(make_member, request_class, answered):
@@ -575,7 +590,7 @@ def test_a_wakeup_at_any_stage_loses_nothing(make_member, request_class, answere
     "AbstractCoordinatorTest.testWakeupInOnJoinComplete",
     "ConsumerCoordinatorTest.testWakeupFromAssignmentCallback",
 )
-@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, in callbacks too, loses nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, also in callbacks, loses nothing")
 def test_a_wakeup_in_the_callback_of_an_assignment_has_it_called_again(make_member):
     member = make_member().subscribe("a")
     member.listener.raises["assigned"] = WakeupError("in the listener")
@@ -588,7 +603,7 @@ def test_a_wakeup_in_the_callback_of_an_assignment_has_it_called_again(make_memb
     assert member.listener.take() == []
 
 
-@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, in callbacks too, loses nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, also in callbacks, loses nothing")
 def test_a_wakeup_in_the_callback_of_a_revocation_has_it_called_again(make_member):
     member = make_member().join("a")
     member.membership.request_rejoin("to see")
@@ -607,7 +622,7 @@ def test_a_wakeup_in_the_callback_of_a_revocation_has_it_called_again(make_membe
 )
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "only dynamic members say that they leave; reasons are cut to 255",
+    "only dynamic members send LeaveGroup; reasons are cut to 255 characters",
 )
 def test_a_member_leaves_and_its_reason_is_cut_to_255(make_member):
     member = make_member().join("a")
@@ -623,7 +638,7 @@ def test_a_member_leaves_and_its_reason_is_cut_to_255(make_member):
 @pytest.mark.kafka("AbstractCoordinatorTest.testRejoinReason")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "only dynamic members say that they leave; reasons are cut to 255",
+    "only dynamic members send LeaveGroup; reasons are cut to 255 characters",
 )
 def test_a_reason_to_join_is_cut_to_255(make_member):
     member = make_member().join("a")
@@ -635,7 +650,7 @@ def test_a_reason_to_join_is_cut_to_255(make_member):
 @pytest.mark.kafka("AbstractCoordinatorTest.testLeaveGroupSentWithGroupInstanceIdUnSet")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "only dynamic members say that they leave; reasons are cut to 255",
+    "only dynamic members send LeaveGroup; reasons are cut to 255 characters",
 )
 @pytest.mark.behaviour("ConsumerCoordinator", "a static member that closes stays in its group")
 def test_a_static_member_gives_its_partitions_back_but_does_not_leave(make_member):

@@ -64,8 +64,8 @@ def test_leaving_in_the_middle_of_a_rebalance_loses_what_is_still_held(cooperati
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
-    "time it sends and waits for nothing",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
+    "of 0 it sends without waiting",
 )
 @pytest.mark.parametrize("state", ["unknown", "unavailable", "silent"])
 def test_close_is_bounded_whatever_the_coordinator_does(make_member, state):
@@ -90,8 +90,8 @@ def test_close_is_bounded_whatever_the_coordinator_does(make_member, state):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
-    "time it sends and waits for nothing",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
+    "of 0 it sends without waiting",
 )
 def test_close_without_time_sends_and_does_not_wait(make_member):
     member = make_member().join("a")

@@ -17,7 +17,7 @@ NOT_AVAILABLE, UNAUTHORIZED = 15, 30
 @pytest.mark.kafka("AbstractCoordinatorTest.testCoordinatorDiscoveryExponentialBackoff")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "the search for the coordinator backs off exponentially; one whose connection ends is looked for again",
+    "the search for the coordinator backs off exponentially; after a disconnect it is looked up again",
 )
 def test_discovery_backs_off_exponentially_with_jitter(make_member):
     member = make_member().subscribe("a")
@@ -40,7 +40,7 @@ def test_discovery_backs_off_exponentially_with_jitter(make_member):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCoordinatorDisconnect")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "the search for the coordinator backs off exponentially; one whose connection ends is looked for again",
+    "the search for the coordinator backs off exponentially; after a disconnect it is looked up again",
 )
 def test_a_coordinator_whose_connection_ends_is_looked_for_again(make_member):
     member = make_member().join("a")
@@ -60,7 +60,7 @@ def test_a_coordinator_whose_connection_ends_is_looked_for_again(make_member):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testGroupDescribeUnauthorized")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "fatal answers are raised; others back off, or end with the time",
+    "fatal errors are raised; others are retried after a back-off until the timeout",
 )
 def test_no_permission_for_the_group_is_raised_and_tried_again_when_asked(make_member):
     member = make_member().subscribe("a")
@@ -72,7 +72,7 @@ def test_no_permission_for_the_group_is_raised_and_tried_again_when_asked(make_m
 
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "fatal answers are raised; others back off, or end with the time",
+    "fatal errors are raised; others are retried after a back-off until the timeout",
 )
 def test_a_coordinator_that_cannot_be_found_ends_with_the_time(make_member):
     member = make_member().subscribe("a")
@@ -85,7 +85,7 @@ def test_a_coordinator_that_cannot_be_found_ends_with_the_time(make_member):
 @pytest.mark.kafka("AbstractCoordinatorTest.testLookupCoordinator")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "the search for the coordinator backs off exponentially; one whose connection ends is looked for again",
+    "the search for the coordinator backs off exponentially; after a disconnect it is looked up again",
 )
 def test_a_lookup_that_others_wait_for_is_one_request(make_member):
     member = make_member()

@@ -42,8 +42,8 @@ def rejoin(member):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testNormalJoinGroupLeader")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "the leader assigns, others take what they are given; partitions of topics that are not "
-    "subscribed make it join again",
+    "the leader assigns partitions, other members accept theirs; an assignment of unsubscribed topics "
+    "makes a member rejoin",
 )
 def test_the_leader_assigns_for_all_members_by_what_they_subscribe_to(make_member):
     member = make_member({"a": 2, "b": 1})
@@ -181,8 +181,8 @@ def test_member_with_an_unreadable_subscription_gets_nothing(make_member, caplog
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "the leader assigns, others take what they are given; partitions of topics that are not "
-    "subscribed make it join again",
+    "the leader assigns partitions, other members accept theirs; an assignment of unsubscribed topics "
+    "makes a member rejoin",
 )
 def test_an_assignment_of_unsubscribed_topics_forces_a_rejoin(make_member):
     member = make_member({"a": 2, "b": 1}).subscribe("a")
@@ -240,7 +240,7 @@ def test_a_topic_that_was_added_while_joining_may_be_assigned_at_once_and_is_joi
 @pytest.mark.kafka("ConsumerCoordinatorTest.testPerformAssignmentShouldValidateCooperativeAssignment")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "eager gives all back, cooperative the difference; an assignment that is not safe is refused",
+    "eager revokes all partitions, cooperative only the difference; an unsafe assignment is rejected",
 )
 def test_an_unsafe_cooperative_assignment_is_refused(cooperative, assignor):
     cooperative.group.others = {"zoe": subscribed("a", owned_partitions=[A2], generation_id=1)}
@@ -255,7 +255,7 @@ def test_an_unsafe_cooperative_assignment_is_refused(cooperative, assignor):
 # ---- Eager and cooperative ---------------------------------------------------------------------------------
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "eager gives all back, cooperative the difference; an assignment that is not safe is refused",
+    "eager revokes all partitions, cooperative only the difference; an unsafe assignment is rejected",
 )
 def test_eager_revokes_all_before_it_joins(make_member):
     member = make_member().join("a")
@@ -271,7 +271,7 @@ def test_eager_revokes_all_before_it_joins(make_member):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "eager gives all back, cooperative the difference; an assignment that is not safe is refused",
+    "eager revokes all partitions, cooperative only the difference; an unsafe assignment is rejected",
 )
 def test_cooperative_revokes_only_the_difference_after_syncing_and_joins_again(cooperative, assignor):
     cooperative.join("a")
@@ -315,7 +315,7 @@ def test_partitions_that_stay_keep_their_positions(cooperative, assignor):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testMetadataChangeTriggersRebalance")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "new partitions and topics make it join again; a pattern follows topics that come and go",
+    "new partitions and topics make a member rejoin; a pattern follows topics that are created and deleted",
 )
 def test_the_leader_joins_again_when_a_topic_gets_partitions(make_member):
     member = make_member().join("a")
@@ -328,7 +328,7 @@ def test_the_leader_joins_again_when_a_topic_gets_partitions(make_member):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "new partitions and topics make it join again; a pattern follows topics that come and go",
+    "new partitions and topics make a member rejoin; a pattern follows topics that are created and deleted",
 )
 def test_the_leader_joins_again_when_a_topic_of_another_member_changes(make_member):
     member = make_member({"a": 1, "b": 1})
@@ -368,7 +368,7 @@ def test_racks_of_replicas_count_only_for_who_has_a_rack(make_member):
 @pytest.mark.kafka("KafkaConsumerTest.testRegexSubscription")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "new partitions and topics make it join again; a pattern follows topics that come and go",
+    "new partitions and topics make a member rejoin; a pattern follows topics that are created and deleted",
 )
 def test_a_pattern_follows_new_and_deleted_topics(make_member):
     member = make_member({"a": 1, "other": 1}).join(pattern="a.*")
@@ -388,7 +388,7 @@ def test_a_pattern_follows_new_and_deleted_topics(make_member):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "new partitions and topics make it join again; a pattern follows topics that come and go",
+    "new partitions and topics make a member rejoin; a pattern follows topics that are created and deleted",
 )
 def test_a_follower_with_a_pattern_joins_again_for_a_new_topic(make_member):
     member = make_member({"a": 1})
@@ -460,10 +460,7 @@ def test_a_subscription_that_changes_while_joining_is_joined_with(make_member):
 
 
 # ---- Lost partitions ---------------------------------------------------------------------------------------
-@pytest.mark.behaviour(
-    "ConsumerCoordinator",
-    "a generation that is gone: its partitions are lost, not revoked",
-)
+@pytest.mark.behaviour("ConsumerCoordinator", "the partitions of a lost generation are lost, not revoked")
 def test_partitions_of_a_lost_generation_are_lost_not_revoked(cooperative):
     cooperative.join("a")
     cooperative.group.errors[HeartbeatRequest].append(UNKNOWN_MEMBER)
@@ -473,10 +470,7 @@ def test_partitions_of_a_lost_generation_are_lost_not_revoked(cooperative):
     assert cooperative.listener.take() == [("lost", {A0, A1, A2}), ("assigned", {A0, A1, A2})]
 
 
-@pytest.mark.behaviour(
-    "ConsumerCoordinator",
-    "a generation that is gone: its partitions are lost, not revoked",
-)
+@pytest.mark.behaviour("ConsumerCoordinator", "the partitions of a lost generation are lost, not revoked")
 def test_a_generation_that_goes_in_the_middle_of_the_callback_is_seen_by_the_next_poll(make_member):
     member = make_member().subscribe("a")
 
@@ -492,10 +486,7 @@ def test_a_generation_that_goes_in_the_middle_of_the_callback_is_seen_by_the_nex
     assert [what for what, _ in member.listener.take()] == ["assigned", "lost", "assigned"]
 
 
-@pytest.mark.behaviour(
-    "ConsumerCoordinator",
-    "a generation that is gone: its partitions are lost, not revoked",
-)
+@pytest.mark.behaviour("ConsumerCoordinator", "the partitions of a lost generation are lost, not revoked")
 def test_a_generation_that_goes_in_the_middle_of_a_revocation_loses_what_was_kept(cooperative):
     cooperative.join("a", "b")
 
@@ -512,7 +503,7 @@ def test_a_generation_that_goes_in_the_middle_of_a_revocation_loses_what_was_kep
     ]  # fmt: skip
 
 
-@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, in callbacks too, loses nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, also in callbacks, loses nothing")
 @pytest.mark.parametrize("what", ["revoked", "assigned"])
 def test_an_interrupted_callback_is_called_again(make_member, what):
     member = make_member().join("a")
@@ -561,7 +552,7 @@ def test_a_generation_that_goes_before_its_assignment_is_taken_over_is_joined_an
 # ---- Callbacks ---------------------------------------------------------------------------------------------
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "callbacks that raise: all are called, the first error is raised, the consumer stays whole",
+    "if callbacks raise, all are still called, the first error is raised, and the consumer stays usable",
 )
 def test_a_listener_that_fails_has_its_error_raised_and_the_group_is_joined_nevertheless(make_member):
     member = make_member().join("a")
@@ -580,7 +571,7 @@ def test_a_listener_that_fails_has_its_error_raised_and_the_group_is_joined_neve
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "callbacks that raise: all are called, the first error is raised, the consumer stays whole",
+    "if callbacks raise, all are still called, the first error is raised, and the consumer stays usable",
 )
 def test_the_first_error_is_raised_all_callbacks_run_and_the_assignment_is_taken(cooperative, assignor):
     cooperative.join("a")
@@ -597,7 +588,7 @@ def test_the_first_error_is_raised_all_callbacks_run_and_the_assignment_is_taken
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "callbacks that raise: all are called, the first error is raised, the consumer stays whole",
+    "if callbacks raise, all are still called, the first error is raised, and the consumer stays usable",
 )
 def test_after_a_revocation_that_failed_the_group_is_still_joined_again(cooperative, assignor):
     cooperative.join("a")
