@@ -43,8 +43,8 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 def apache_kafka() -> Iterator[ApacheKafka]:
     """Start Apache Kafka 4.3.1 in its own process, shared by the whole run; use unique topic names.
 
-    Fail with the message of Maven, Java or the broker if it cannot be started. A run without Apache Kafka does
-    not show compatibility.
+    Fail with the message of Maven, Java or the broker if it cannot be started.
+    A run without Apache Kafka does not show compatibility.
     """
     with started_in_scratch_folder() as kafka:
         yield kafka

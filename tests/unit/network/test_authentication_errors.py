@@ -92,10 +92,10 @@ def test_what_one_authenticator_raises_ends_its_channel_and_no_other(step: str, 
         theirs.close()
 
 
-def polls_that_hear(selector: Selector, heard: list[bytes], count: int = 5) -> None:
+def poll_and_collect(selector: Selector, received: list[bytes], count: int = 5) -> None:
     for _ in range(count):
         selector.poll(1)
-        heard += [bytes(receive.payload) for receive in selector.completed_receives]
+        received += [bytes(receive.payload) for receive in selector.completed_receives]
 
 
 @pytest.mark.parametrize("step", ["begin", "receive", "begin_reauthentication"])
@@ -113,14 +113,14 @@ def test_ctrl_c_in_an_authenticator_is_raised_when_the_others_are_served(step: s
         selector.send(NetworkSend("bad", [b"to the bad one"]))
     selector.send(NetworkSend("plain", [b"to the plain one"]))
     ends["plain"][1].sendall(frame(b"an answer"))
-    heard = []
+    received = []
     with pytest.raises(KeyboardInterrupt):
-        polls_that_hear(selector, heard)
+        poll_and_collect(selector, received)
     assert selector.channel("bad") is None
     assert ends["plain"][1].recv(100) == frame(b"to the plain one")
     # The next poll reports the results of the interrupted one.
-    polls_that_hear(selector, heard, 1)
-    assert heard == [b"an answer"]
+    poll_and_collect(selector, received, 1)
+    assert received == [b"an answer"]
     assert selector.disconnected["bad"].phase is ConnectionPhase.LOCAL_CLOSE
     selector.close_all()
     for _, theirs in ends.values():

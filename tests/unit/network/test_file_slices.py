@@ -32,7 +32,7 @@ class Holder:
         self.count += 1
 
 
-class Line:
+class Connection:
     """A selector with one connection, and the socket of its peer."""
 
     def __init__(self) -> None:
@@ -71,8 +71,8 @@ class Line:
 
 
 @pytest.fixture
-def line() -> Iterator[Line]:
-    made = Line()
+def connection() -> Iterator[Connection]:
+    made = Connection()
     yield made
     made.close()
 
@@ -91,7 +91,9 @@ def fd(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> Iterator[int
     os.close(opened)
 
 
-def test_pieces_of_memory_and_of_files_arrive_in_their_order(line: Line, fd: int, content: bytes) -> None:
+def test_pieces_of_memory_and_of_files_arrive_in_their_order(
+    connection: Connection, fd: int, content: bytes
+) -> None:
     holder = Holder()
     pieces = [
         b"header",
@@ -106,22 +108,24 @@ def test_pieces_of_memory_and_of_files_arrive_in_their_order(line: Line, fd: int
     expected = b"".join(bytes(piece) for piece in pieces)
     send = NetworkSend("peer", pieces)
     assert send.size_in_bytes == HEADER + len(expected)
-    line.selector.send(send)
-    got = line.receive(send.size_in_bytes)
+    connection.selector.send(send)
+    got = connection.receive(send.size_in_bytes)
     assert got == len(expected).to_bytes(HEADER, "big") + expected
-    line.poll()
-    assert (line.sent, holder.count, send.is_completed, send.holds_pieces) == (1, 3, True, False)
+    connection.poll()
+    assert (connection.sent, holder.count, send.is_completed, send.holds_pieces) == (1, 3, True, False)
 
 
-def test_frames_before_and_behind_one_with_a_file_are_whole(line: Line, fd: int, content: bytes) -> None:
+def test_frames_before_and_behind_one_with_a_file_are_whole(
+    connection: Connection, fd: int, content: bytes
+) -> None:
     for number in range(3):
         pieces = (
             [b"%d" % number, FileSlice(fd, number, 200_000, Holder())] if number == 1 else [b"%d" % number]
         )
-        line.selector.send(NetworkSend("peer", pieces))
+        connection.selector.send(NetworkSend("peer", pieces))
         expected = b"".join(bytes(piece) for piece in pieces)
-        assert line.receive(HEADER + len(expected))[HEADER:] == expected
-        line.poll()
+        assert connection.receive(HEADER + len(expected))[HEADER:] == expected
+        connection.poll()
 
 
 Piece = st.one_of(st.integers(0, 700), st.tuples(st.integers(0, 500_000), st.integers(1, 20_000)))
@@ -139,37 +143,37 @@ def test_any_mix_of_pieces_arrives_whole(content: bytes, fd: int, made: list[int
         bytes([index]) * piece if isinstance(piece, int) else FileSlice(fd, *piece, Holder())
         for index, piece in enumerate(made)
     ]
-    line = Line()
-    line.selector.send(NetworkSend("peer", pieces))
-    assert line.receive(HEADER + len(expected))[HEADER:] == expected
-    line.close()
+    connection = Connection()
+    connection.selector.send(NetworkSend("peer", pieces))
+    assert connection.receive(HEADER + len(expected))[HEADER:] == expected
+    connection.close()
 
 
 def test_file_that_ends_too_early_ends_the_connection_without_a_wrong_byte(
-    line: Line, tmp_path: Path, content: bytes
+    connection: Connection, tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(content[:100_000])
     fd = os.open(path, os.O_RDONLY)
     holder = Holder()
-    line.selector.send(NetworkSend("peer", [b"header", FileSlice(fd, 0, 200_000, holder), b"end"]))
-    got = line.receive(HEADER + 200_009)
+    connection.selector.send(NetworkSend("peer", [b"header", FileSlice(fd, 0, 200_000, holder), b"end"]))
+    got = connection.receive(HEADER + 200_009)
     assert got[HEADER:] == b"header" + content[:100_000]
-    (state,) = line.ended.values()
+    (state,) = connection.ended.values()
     assert isinstance(state.error, OSError)
     assert state.error.errno == errno.ENODATA
-    assert (holder.count, line.sent) == (1, 0)
+    assert (holder.count, connection.sent) == (1, 0)
     os.close(fd)
 
 
-def test_connection_that_ends_half_way_lets_go_of_the_file(line: Line, fd: int) -> None:
+def test_connection_that_ends_half_way_lets_go_of_the_file(connection: Connection, fd: int) -> None:
     holder = Holder()
-    line.selector.send(NetworkSend("peer", [FileSlice(fd, 0, 1 << 20, holder)]))
-    line.poll()
+    connection.selector.send(NetworkSend("peer", [FileSlice(fd, 0, 1 << 20, holder)]))
+    connection.poll()
     assert holder.count == 0
-    line.peer.close()
-    while not line.ended:
-        line.poll()
+    connection.peer.close()
+    while not connection.ended:
+        connection.poll()
     assert holder.count == 1
 
 

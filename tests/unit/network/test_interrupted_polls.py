@@ -47,7 +47,7 @@ class Many:
         for name in ("one", "again", "two", "three"):
             ours, self.peers[name] = socket.socketpair()
             self.selector.register(name, ours, builder_of(self.again) if name == "again" else None)
-        self.heard: list[tuple[str, bytes]] = []
+        self.received: list[tuple[str, bytes]] = []
         self.ended: list[str] = []
         self.interrupts = 0
         self.peers["again"].sendall(frame(b"me"))
@@ -63,7 +63,7 @@ class Many:
             self.interrupts += 1
             if self.selector.is_interrupted:
                 return
-        self.heard += [(one.source_id, bytes(one.payload)) for one in self.selector.completed_receives]
+        self.received += [(one.source_id, bytes(one.payload)) for one in self.selector.completed_receives]
         self.ended += self.selector.disconnected
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ def test_ctrl_c_at_any_look_at_the_clock_loses_no_frame_of_any_channel() -> None
         many.clock.looks_left = looks
         for _ in range(10):
             many.poll()
-        assert sorted(many.heard) == sorted((name, b"from " + name.encode()) for name in GOOD)
+        assert sorted(many.received) == sorted((name, b"from " + name.encode()) for name in GOOD)
         for name, peer in many.peers.items():
             peer.setblocking(False)
             greeting = frame(b"again") if name == "again" else b""

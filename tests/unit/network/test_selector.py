@@ -253,7 +253,7 @@ def test_connecting_and_failing_within_one_poll_shows_only_as_disconnected(pair:
     assert pair.selector.channel_ids() == []
 
 
-# ---- Large and many ------------------------------------------------------------------------------
+# ---- Large frames and many frames ----------------------------------------------------------------
 
 
 @pytest.mark.behaviour(

@@ -258,7 +258,7 @@ def test_a_client_that_does_not_finish_the_handshake_is_closed(certificates: Cer
 
 @pytest.mark.parametrize("said", [b"\0", b"\0\0\1\0few"], ids=["a byte", "a part"])
 def test_first_frame_must_be_whole_in_time_from_its_first_byte(said: bytes) -> None:
-    """A channel amid its first frame at the setup deadline used to get the same time again."""
+    """A partial first frame at the setup deadline used to extend the deadline by the same time."""
     ends = Ends(None, None, VirtualClock(), setup_timeout_ms=10_000)
     ends.until(lambda: ends.server.is_channel_ready("server"))
     ends.clock.advance(7_000)

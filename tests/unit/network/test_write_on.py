@@ -16,7 +16,7 @@ MIB = 1024 * 1024
 IDLE_MS = 1000.0
 
 
-class Line:
+class Connection:
     """One connection of a selector, and the socket of its peer."""
 
     def __init__(self, selector: Selector, name: str, listener: socket.socket) -> None:
@@ -63,18 +63,20 @@ def listener() -> Iterator[socket.socket]:
 
 
 @pytest.fixture
-def line(selector: Selector, listener: socket.socket) -> Iterator[Line]:
-    line = Line(selector, "one", listener)
-    yield line
-    line.peer.close()
+def connection(selector: Selector, listener: socket.socket) -> Iterator[Connection]:
+    connection = Connection(selector, "one", listener)
+    yield connection
+    connection.peer.close()
 
 
-def test_frame_that_the_socket_takes_bit_by_bit_goes_out_in_one_wait(selector: Selector, line: Line) -> None:
+def test_frame_that_the_socket_takes_bit_by_bit_goes_out_in_one_wait(
+    selector: Selector, connection: Connection
+) -> None:
     payload = bytes(range(256)) * (16 * MIB // 256)
     send = NetworkSend("one", [payload])
     selector.send(send)
     read: list[bytes] = []
-    reader = threading.Thread(target=lambda: read.append(line.read(4 + len(payload))))
+    reader = threading.Thread(target=lambda: read.append(connection.read(4 + len(payload))))
     reader.start()
     selector.poll(60_000)
     assert selector.completed_sends == [send]
@@ -82,11 +84,11 @@ def test_frame_that_the_socket_takes_bit_by_bit_goes_out_in_one_wait(selector: S
     assert read == [len(payload).to_bytes(4, "big") + payload]
 
 
-def test_wait_ends_in_time_while_a_frame_goes_out(selector: Selector, line: Line) -> None:
+def test_wait_ends_in_time_while_a_frame_goes_out(selector: Selector, connection: Connection) -> None:
     zeros = bytes(MIB)
     send = NetworkSend("one", [zeros] * 2047)
     selector.send(send)
-    reader = threading.Thread(target=_read_to_the_end, args=[line.peer])
+    reader = threading.Thread(target=_read_to_the_end, args=[connection.peer])
     reader.start()
     selector.poll(5)
     assert selector.completed_sends == []
@@ -95,7 +97,7 @@ def test_wait_ends_in_time_while_a_frame_goes_out(selector: Selector, line: Line
     reader.join()
 
 
-def test_wakeup_ends_a_wait_in_which_a_frame_goes_out(selector: Selector, line: Line) -> None:
+def test_wakeup_ends_a_wait_in_which_a_frame_goes_out(selector: Selector, connection: Connection) -> None:
     selector.send(NetworkSend("one", [bytes(16 * MIB)]))
     threading.Thread(target=selector.wakeup).start()
     selector.poll(60_000)
@@ -103,9 +105,9 @@ def test_wakeup_ends_a_wait_in_which_a_frame_goes_out(selector: Selector, line: 
 
 
 def test_answer_on_another_connection_ends_the_wait(
-    selector: Selector, line: Line, listener: socket.socket
+    selector: Selector, connection: Connection, listener: socket.socket
 ) -> None:
-    other = Line(selector, "other", listener)
+    other = Connection(selector, "other", listener)
     selector.send(NetworkSend("one", [bytes(16 * MIB)]))
     selector.poll(0)
     other.peer.sendall(b"\0\0\0\x02ok")
@@ -114,21 +116,21 @@ def test_answer_on_another_connection_ends_the_wait(
     other.peer.close()
 
 
-def test_frame_whose_peer_goes_in_the_middle_is_reported(selector: Selector, line: Line) -> None:
+def test_frame_whose_peer_goes_in_the_middle_is_reported(selector: Selector, connection: Connection) -> None:
     selector.send(NetworkSend("one", [bytes(16 * MIB)]))
     selector.poll(0)
-    line.peer.close()
+    connection.peer.close()
     selector.poll(60_000)
     assert "one" in selector.disconnected
     assert selector.channel("one") is None
 
 
 def test_connection_that_has_written_in_the_wait_is_not_idle(
-    selector: Selector, line: Line, clock: VirtualClock
+    selector: Selector, connection: Connection, clock: VirtualClock
 ) -> None:
     selector.send(NetworkSend("one", [bytes(16 * MIB)]))
     selector.poll(0)
-    line.read_what_there_is()
+    connection.read_what_there_is()
     clock.advance(IDLE_MS + 1)
     selector.poll(1)
     assert "one" not in selector.disconnected
@@ -139,11 +141,13 @@ def test_connection_that_has_written_in_the_wait_is_not_idle(
     assert selector.disconnected["one"].phase is ConnectionPhase.EXPIRED
 
 
-def test_wait_goes_on_behind_a_written_frame_that_nobody_asks_about(selector: Selector, line: Line) -> None:
+def test_wait_goes_on_behind_a_written_frame_that_nobody_asks_about(
+    selector: Selector, connection: Connection
+) -> None:
     send = NetworkSend("one", [b"request"])
     selector.send(send)
-    threading.Thread(target=lambda: line.peer.sendall(line.read(11))).start()
-    selector.poll(60_000, return_on_completed_sends=False)
+    threading.Thread(target=lambda: connection.peer.sendall(connection.read(11))).start()
+    selector.poll(60_000, tell_sends=False)
     assert selector.completed_sends == [send]
     assert [bytes(each.payload) for each in selector.completed_receives] == [b"request"]
 

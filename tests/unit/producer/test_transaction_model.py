@@ -133,7 +133,7 @@ class World:
         if call != "offsets":
             self.phase = "ready"
 
-    # ---- The world -------------------------------------------------------------------------------------
+    # ---- The cluster -----------------------------------------------------------------------------------
 
     def do(self, action: tuple[str, *tuple[object, ...]]) -> None:
         name, *arguments = action

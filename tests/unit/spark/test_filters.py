@@ -136,7 +136,7 @@ def test_time_is_looked_up_for_the_start_and_still_evaluated(kind):
         (1, 131, 200),
         (2, 132, 200),
     ]
-    # The time is rounded down to milliseconds: Spark's timestamps have microseconds.
+    # The look-up must not be later than the condition's time, which has microseconds.
     assert {tp.topic for tp in asked} == {"a2"}
     assert set(asked.values()) == {1_767_225_600_000}
     assert remaining == [condition]

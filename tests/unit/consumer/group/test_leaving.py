@@ -54,7 +54,7 @@ def test_leaving_in_the_middle_of_a_rebalance_loses_what_is_still_held(cooperati
     cooperative.turn(10)
     cooperative.membership.close(Timer(cooperative.clock, 1000))
     assert cooperative.listener.take() == [("lost", {A0, A1, A2})]
-    # On the bootstrap connection: the coordinator's own still has a JoinGroup waiting for the other members.
+    # LeaveGroup does not use the coordinator's connection, where a JoinGroup waits for the other members.
     assert [node_id for node_id, request in cooperative.cluster.requests if is_leave(request)] == [0]
 
 
