@@ -1,4 +1,4 @@
-"""Every benchmark still runs, by its own command on tiny inputs; none is left out."""
+"""Every benchmark runs by its own command on tiny inputs, and none is missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(*command: str) -> str:
     done = subprocess.run(
         [sys.executable, *command],
         cwd=PROJECT,
-        # A pytest in it is not one of several that divide the tests, and may measure.
+        # A pytest inside the command is not a pytest-xdist worker, so it may measure.
         env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")},
         capture_output=True,
         text=True,
@@ -37,7 +37,7 @@ def run(*command: str) -> str:
 
 
 def written_benchmarks() -> set[str]:
-    """``file.py::test`` of all that is written under bench/micro."""
+    """Return ``file.py::test`` of every benchmark under bench/micro."""
     return {
         f"{path.name}::{node.name}"
         for path in (BENCH / "micro").glob("*.py")
@@ -47,7 +47,7 @@ def written_benchmarks() -> set[str]:
 
 
 def command_of_make_bench() -> list[str]:
-    """What follows ``python`` in the last line of the Makefile's rule."""
+    """Return the arguments of ``python`` in the last line of the Makefile's ``bench`` rule."""
     lines = (PROJECT / "Makefile").read_text().splitlines()
     rule = next(at for at, line in enumerate(lines) if line.startswith("bench:"))
     end = next(at for at in range(rule, len(lines)) if not lines[at].strip())
@@ -61,13 +61,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(results: Path) -> Path:
-    """A copy of docs/measured, whose tables the run replaces."""
+    """Return a copy of docs/measured, whose tables the run replaces."""
     return Path(shutil.copytree(MEASURED, results / "measured"))
 
 
 @pytest.fixture(scope="module")
 def result(results: Path, pages: Path) -> dict[str, object]:
-    """What the command of ``make bench`` writes, on tiny inputs and our own broker."""
+    """Run the command of ``make bench`` on tiny inputs with the embedded broker, and return its result."""
     run(*command_of_make_bench(), "--small", "--embedded", f"--results={results}", f"--pages={pages}")
     (written,) = results.glob("*.json")
     return json.loads(written.read_text())
@@ -76,7 +76,7 @@ def result(results: Path, pages: Path) -> dict[str, object]:
 def test_every_micro_benchmark_runs_by_the_command_of_make_bench(result):
     ran = result["micro"]
     assert {each["name"].split("[")[0] for each in ran} == written_benchmarks()
-    assert all(each["extra_info"] for each in ran), "each gives its figure in a unit that says more"
+    assert all(each["extra_info"] for each in ran), "each must report its figure in a useful unit"
 
 
 def test_matrix_measures_every_case_and_peer(result):
@@ -152,4 +152,4 @@ def test_committed_results_are_small_and_whole():
         text = path.read_text()
         assert len(text) < 200_000, path
         assert {"date", "commit", "command", "machine"} <= set(json.loads(text))
-        assert '"/' not in text, "a path of the machine it was measured on"
+        assert '"/' not in text, f"{path} contains a path of the machine it was measured on"

@@ -1,4 +1,4 @@
-"""``kafkacore bench spark``: what it asks of Spark, what it refuses, what it reads.
+"""``kafkacore bench spark``: its Spark settings, its checks, and the processor and memory use that it reads.
 
 Whole runs: ``system/integration/test_bench_spark.py``.
 """
@@ -85,8 +85,8 @@ def test_result_names_no_place_of_the_machine():
     assert '"/' not in json.dumps(options.to_dict())
 
 
-#: A parent that waits for one child that computes, and lives on beside another one. It answers each line with
-#: the processor seconds that it has used itself.
+#: A parent process that waits until one computing child has ended, and keeps a second one running. It answers
+#: each line with the processor seconds that it has used itself.
 FAMILY = """
 import os, subprocess, sys
 compute = "import os\\nwhile sum(os.times()[:2]) < 0.3: pass"
@@ -115,7 +115,7 @@ def test_processor_time_of_what_is_below_a_process_counts_also_when_it_has_ended
         after_s = own_cpu_s()
         parent.kill()
     assert found.python_cpu_s >= 0.6 - 0.05
-    # Neither child's 0.3 s are in it, however slow the machine is.
+    # The JVM's time excludes the 0.3 s of each child, however slow the machine is.
     assert before_s <= found.jvm_cpu_s <= after_s
     assert list(below.values()) == [parent.pid]
     assert len(found.python_peaks_mib) == 1
@@ -155,7 +155,7 @@ def test_peer_of_segment_files_gives_the_records_of_a_file(decoder, monkeypatch)
 
 
 class Silence:
-    """Progress that nobody sees."""
+    """A progress reporter that only records its lines."""
 
     def __init__(self) -> None:
         self.said: list[str] = []

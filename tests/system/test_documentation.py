@@ -1,4 +1,4 @@
-"""The code that README.md and the pages of the documentation show runs as it stands."""
+"""The code in README.md and in the documentation runs unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SITE = sorted(set(DOCS.rglob("*.md")) - EXCLUDED)
 PAGES = [str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *SITE)]
 #: Languages whose blocks are run.
 RUN = ("python", "shell", "console")
-#: Ports that a page shows, and that a test takes from the system.
+#: A port shown on a page; the tests let the system choose a free one instead.
 _PORT = re.compile(r"\bport=9400\b")
 
 
@@ -37,9 +37,9 @@ def run_blocks(page: str) -> list[Block]:
 def test_blocks_of_page_run_in_order(
     page: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python in one namespace, commands in a shell; functions that are tests run with their fixtures."""
+    """Run Python blocks in one namespace, commands in a shell, and test functions with their fixtures."""
     monkeypatch.chdir(tmp_path)
-    # A class that a page defines looks for its module.
+    # A class that a page defines needs its module in sys.modules.
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     with EmbeddedBroker(flush="os", group_initial_rebalance_delay_ms=0) as broker:
@@ -57,7 +57,7 @@ def test_blocks_of_page_run_in_order(
 def _run_shell(code: str, language: str, folder: Path) -> None:
     if language == "console":
         code = "\n".join(line[2:] for line in code.splitlines() if line.startswith("$ "))
-    # The command of this environment, also where the environment is not activated.
+    # Use this environment's command, even if the environment is not activated.
     prelude = f'kafkacore() {{ {shlex.quote(sys.executable)} -m kafkacore "$@"; }}\n'
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", prelude + code],
@@ -79,7 +79,7 @@ def _run_test(function: object, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_block_that_is_not_run_has_a_reason(page: str) -> None:
-    """And the file that the reason names exists."""
+    """Check the reason of each block that is not run, and that the files it names exist."""
     for block in fenced_blocks(page):
         if block.why_not_run is not None:
             assert block.language in RUN, f"{block.language} is never run: remove the comment"
@@ -105,7 +105,7 @@ def toctree_entries(text: str) -> Iterator[str]:
 
 
 def in_code(page: str) -> list[str]:
-    """Return the commands of indented code and of blocks; a sentence may begin with the name, too."""
+    """Return the code of a page, without its prose, which can also begin with ``kafkacore``."""
     whole = (ROOT / page).read_text()
     shown = [block.code for block in fenced_blocks(page) if block.language in ("shell", "console")]
     shown += re.findall(
@@ -117,7 +117,7 @@ def in_code(page: str) -> list[str]:
 @pytest.mark.parametrize("page", [*PAGES, "SECURITY.md"])
 def test_every_command_that_is_shown_is_understood(page: str) -> None:
     text = "\n".join(in_code(page)).replace("\\\n", " ")
-    # One per line, also after variables; a line that leaves something out is not a command.
+    # There is one command per line, possibly after variables. Lines with an ellipsis are not commands.
     lines = re.findall(r"^\s*(?:\$ )?(?:\w+=\S+ )*kafkacore ([^|<>&\n]*)", text, re.MULTILINE)
     for line in lines:
         if "..." not in line and "…" not in line:

@@ -1,4 +1,4 @@
-"""The examples run as they stand, each as a program of its own against our broker."""
+"""The examples run unchanged, each as a separate program with our broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eventually import BUDGET_S
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-#: Run where there is a Spark session to spare or Apache Kafka: tests/system/spark, tests/system/integration.
+#: Examples that need Spark or Apache Kafka: tests/system/spark and tests/system/integration run them.
 ELSEWHERE = {
     "spark_stream.py",
     "spark_backfill.py",
@@ -23,7 +23,7 @@ ELSEWHERE = {
 
 
 def run_example(name: str, *args: str) -> list[str]:
-    """Lines that the example printed; it must end well, within a minute and without a warning."""
+    """Run the example, and return its output lines. It must succeed in time and without a warning."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), *args]
     done = subprocess.run(command, capture_output=True, timeout=BUDGET_S, check=False)
     assert (done.returncode, done.stderr.decode()) == (0, "")
@@ -32,7 +32,7 @@ def run_example(name: str, *args: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def greeted(our_broker: EmbeddedBroker) -> list[str]:
-    """Arguments that name a topic, written by the producer's example."""
+    """Return the arguments for a topic that the producer example has written."""
     arguments = [our_broker.bootstrap_servers, "greetings"]
     assert run_example("produce.py", *arguments) == [f"greetings partition 0 offset {n}" for n in range(10)]
     return arguments

@@ -1,4 +1,4 @@
-"""No sequence of Python calls crashes the interpreter, whichever extension class it is about."""
+"""No sequence of Python calls on an extension class crashes the interpreter."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def test_no_call_of_an_extension_class_crashes(tmp_path: Path) -> None:
-    """Each is left half-made, copied, pickled, subclassed and given hostile arguments.
+    """Leave each class half-initialized, copy, pickle and subclass it, and pass hostile arguments.
 
-    A class that is new needs an entry in ``model.extension_classes`` if it cannot be made without arguments.
+    A new class needs an entry in ``model.extension_classes`` if it cannot be created without arguments.
     """
     note = tmp_path / "note"
     command = [sys.executable, "-m", "model.extension_classes", str(note)]
@@ -31,4 +31,4 @@ def test_no_call_of_an_extension_class_crashes(tmp_path: Path) -> None:
 def test_the_list_of_extension_classes_is_not_empty() -> None:
     names = {f"{cls.__module__}.{cls.__qualname__}" for cls in extension_classes.extension_classes()}
     assert {"kafkacore.record._batch.RecordBatch", "kafkacore.decode._avro_reader.AvroReader"} <= names
-    assert set(extension_classes.FACTORIES) <= names, "a factory of a class that is gone"
+    assert set(extension_classes.FACTORIES) <= names, "remove the factories of classes that do not exist"

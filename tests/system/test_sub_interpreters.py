@@ -1,4 +1,4 @@
-"""The compiled modules belong to one interpreter of a process; a second one gets a sentence that helps."""
+"""The compiled modules work in one interpreter per process; a second one gets a helpful error."""
 
 import subprocess
 import sys

@@ -20,7 +20,7 @@ from kafkacore.testing import EmbeddedBroker
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md"
 ORDERS = TopicPartition("orders", 0)
-#: Nothing listens there.
+#: No broker listens at this address.
 CLOSED = "127.0.0.1:1"
 
 Provoke = Callable[[str], object]
@@ -125,14 +125,14 @@ SECURE_CASES: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("case", PLAINTEXT_CASES)
 def test_client_messages_are_quoted(kafka_broker: EmbeddedBroker, case: str) -> None:
-    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page names it
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page quotes the class
         PLAINTEXT_CASES[case](kafka_broker.bootstrap_servers)
     assert_quoted(raised.value, kafka_broker.bootstrap_servers)
 
 
 @pytest.mark.parametrize("case", SETTINGS_CASES)
 def test_messages_about_settings_are_quoted(case: str) -> None:
-    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page names it
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page quotes the class
         SETTINGS_CASES[case]()
     assert_quoted(raised.value)
 
@@ -140,13 +140,13 @@ def test_messages_about_settings_are_quoted(case: str) -> None:
 @pytest.mark.parametrize("case", SECURE_CASES)
 def test_messages_of_secure_connections_are_quoted(secure_broker: EmbeddedBroker, case: str) -> None:
     settings = {**secure_broker.client_settings(), **SECURE_CASES[case]}
-    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page names it
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page quotes the class
         KafkaProducer(**settings)
     assert_quoted(raised.value, secure_broker.bootstrap_servers)
 
 
 def test_unreachable_broker_is_quoted() -> None:
-    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page names it
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page quotes the class
         KafkaProducer(bootstrap_servers=CLOSED, bootstrap_timeout_ms=1000)
     text = str(raised.value).replace(CLOSED, "localhost:9092").replace("_ms=1000", "_ms=30000")
     assert f"{type(raised.value).__name__}: {text}" in quoted()
@@ -154,7 +154,7 @@ def test_unreachable_broker_is_quoted() -> None:
 
 def test_missing_login_is_quoted(secure_broker: EmbeddedBroker) -> None:
     settings = secure_broker.client_settings()
-    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page names it
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page quotes the class
         KafkaProducer(
             bootstrap_servers=settings["bootstrap_servers"],
             security_protocol="SSL",
@@ -172,7 +172,7 @@ def test_missing_topic_is_quoted(kafka_broker: EmbeddedBroker) -> None:
             allow_auto_create_topics=False,
             max_block_ms=500,
         ) as producer,
-        pytest.raises(Exception) as raised,  # noqa: PT011 - the page names it
+        pytest.raises(Exception) as raised,  # noqa: PT011 - the page quotes the class
     ):
         producer.send("absent", b"one")
     text = str(raised.value).replace("absent", "orders").replace("_ms=500", "_ms=60000")
@@ -184,7 +184,7 @@ def test_missing_transactions_are_quoted(kafka_broker: EmbeddedBroker) -> None:
         closing(
             KafkaProducer(bootstrap_servers=kafka_broker.bootstrap_servers, transactional_id="troubled")
         ) as producer,
-        pytest.raises(Exception) as raised,  # noqa: PT011 - the page names it
+        pytest.raises(Exception) as raised,  # noqa: PT011 - the page quotes the class
     ):
         producer.init_transactions()
     text = str(raised.value).partition(" ([Error 35]")[0]
@@ -215,7 +215,7 @@ def test_two_threads_are_quoted(kafka_broker: EmbeddedBroker) -> None:
         auto_offset_reset="earliest",
         value_deserializer=lambda value: listen_from_elsewhere(),
     ) as consumer:
-        # While the owner is in poll(), another thread comes in.
+        # Another thread calls poll() while the owner is inside poll().
         def listen_from_elsewhere() -> int:
             thread = Thread(target=listen, args=(consumer,))
             thread.start()
@@ -231,7 +231,7 @@ def test_two_threads_are_quoted(kafka_broker: EmbeddedBroker) -> None:
 
 
 def test_forked_producer_is_quoted(kafka_broker: EmbeddedBroker) -> None:
-    """Fork in an interpreter of its own, which has only the threads of the producer."""
+    """Fork in a new interpreter, which has only the producer's threads."""
     program = (
         "import os, sys, warnings; warnings.simplefilter('ignore')\n"
         "from kafkacore import KafkaProducer\n"
@@ -281,7 +281,7 @@ def test_refused_command_is_quoted() -> None:
 
 
 def run(*arguments: str) -> str:
-    """Return the last line that a failing command prints, without the head of a log line."""
+    """Return the last line that a failing command prints, without the prefix of a log line."""
     done = subprocess.run(
         [sys.executable, "-m", "kafkacore.cli.main", *arguments],
         capture_output=True,
@@ -293,5 +293,5 @@ def run(*arguments: str) -> str:
 
 
 def run_broker(folder: Path, *arguments: str) -> str:
-    """Return why a broker does not start, with the folder named as on the page."""
+    """Return the broker's startup error, with the folder replaced by the one on the page."""
     return run("broker", "--data-dir", str(folder), *arguments).replace(str(folder), "/data/kafka")

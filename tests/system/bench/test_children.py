@@ -1,4 +1,4 @@
-"""Workers: their lines, their last words, their ends."""
+"""The worker processes of a benchmark: their output, their last message and how they exit."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ print(json.dumps(meter.stop()))
 
 
 def test_meter_sees_processor_time_and_memory_of_what_was_done():
-    # A process of its own: libraries that other tests have loaded give memory back when they like.
+    # Use a separate process, because libraries that other tests loaded may release memory at any time.
     used = json.loads(subprocess.check_output(python(METERED)))
     assert used["seconds"] > 0
     assert used["cpu_s"] >= 0.02

@@ -1,4 +1,4 @@
-"""A cluster that goes away in the middle of a benchmark, and output that could not be written."""
+"""A cluster that stops during a benchmark, and output files that cannot be written."""
 
 from __future__ import annotations
 

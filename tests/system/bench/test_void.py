@@ -1,4 +1,4 @@
-"""A run that lost or doubled a record is void, whoever's fault it was, and the exit status says so."""
+"""A run that lost or duplicated a record is void, and the exit status shows it."""
 
 from __future__ import annotations
 

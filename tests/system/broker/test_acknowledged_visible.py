@@ -1,4 +1,4 @@
-"""What a Produce with acks=1 or acks=all has acknowledged is visible to the next request of any client."""
+"""Records acknowledged with acks=1 or acks=all are visible to the next request of any client."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
 
 LATEST, MAX_TIMESTAMP = -1, -3
-#: Enough to see a race between the answer and the high watermark; it showed in nine rounds of ten.
+#: Enough to detect a race between the response and the high watermark, seen in nine rounds of ten.
 ROUNDS = 300
 FIRST_MS = 1_000_000
 
 
 class Scene:
-    """A broker with ``flush=ack`` on a disk that can be held, with a topic ``t`` of two partitions."""
+    """A broker with ``flush=ack``, a topic ``t`` of two partitions, and a disk whose calls can be blocked."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.disk = HeldDisk()
@@ -55,7 +55,7 @@ class Scene:
         return self.broker.call(lambda: len(self.services.replica_manager.produce_purgatory))
 
     def offset(self, timestamp: int) -> int:
-        """The answer of ListOffsets to another client."""
+        """Return the offset that ListOffsets returns to another client."""
         partition = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         topic = ListOffsetsRequest.ListOffsetsTopic(name="t", partitions=[partition])
         answer = self.reader.ask(ListOffsetsRequest(replica_id=-1, topics=[topic]), 7)
@@ -63,7 +63,7 @@ class Scene:
         return found
 
     def high_watermark(self, fetch_offset: int) -> int:
-        """As a Fetch of another client reports it, which finds a record at ``fetch_offset``."""
+        """Return the high watermark from a Fetch by another client, which must return a record."""
         partition = FetchRequest.FetchPartition(
             partition=0, fetch_offset=fetch_offset, partition_max_bytes=1 << 20
         )
@@ -77,7 +77,7 @@ class Scene:
         return found
 
     def delete_before(self, offset: int) -> tuple[int, int]:
-        """Error code and low watermark of DeleteRecords."""
+        """Call DeleteRecords, and return its error code and low watermark."""
         partition = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=offset)
         topic = DeleteRecordsRequest.DeleteRecordsTopic(name="t", partitions=[partition])
         (answer,) = (
@@ -96,7 +96,7 @@ def produce(acks: int, *indexes: int, **batch_settings: Any) -> ProduceRequest:
 
 
 def outcomes(answer: Any) -> list[tuple[int, int]]:
-    """Error code and base offset of each partition."""
+    """Return the error code and base offset of each partition."""
     return [(each.error_code, each.base_offset) for each in answer.responses[0].partition_responses]
 
 
@@ -138,7 +138,7 @@ def test_answer_waits_for_the_disk_and_a_repeated_batch_does_too(scene: Scene, a
     assert scene.disk.is_held.wait(BUDGET_S)
     again.say(request, 9)
     eventually(lambda: scene.waiting_produces() == 2)
-    assert scene.offset(LATEST) == 0, "a crash could take it back"
+    assert scene.offset(LATEST) == 0, "visible before it is on disk: a crash could lose it"
     scene.disk.may_go.set()
     assert [outcomes(line.hear()) for line in (first, again)] == [[(0, 0)], [(0, 0)]]
     assert scene.offset(LATEST) == 1

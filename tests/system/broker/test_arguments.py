@@ -1,4 +1,4 @@
-"""The command line of a broker's process: what comes before what, and what a mistake is answered with."""
+"""The command line of the broker process: precedence of settings, and messages for invalid arguments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def started(*arguments: str, **options: Any) -> tuple[subprocess.Popen[str], dic
 
 
 def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> str:
-    """End it; what it has said on standard error."""
+    """Stop the process with a signal, and return its standard error output."""
     process.send_signal(number)
     said = process.communicate(timeout=BUDGET_S)[1]
     assert process.returncode == 0, said
@@ -139,8 +139,8 @@ def test_topics_that_come_and_go_are_told(tmp_path: Path) -> None:
         admin.create_topics([NewTopic("orders", num_partitions=3)])
         admin.delete_topics(["orders"])
     events = [json.loads(line) for line in ended(process).splitlines()]
-    told = [(each["event"], each["topic"]) for each in events if each["event"].startswith("topic_")]
-    assert told == [("topic_created", "orders"), ("topic_deleted", "orders")]
+    topic_events = [(each["event"], each["topic"]) for each in events if each["event"].startswith("topic_")]
+    assert topic_events == [("topic_created", "orders"), ("topic_deleted", "orders")]
 
 
 def test_hang_up_is_ignored_where_it_was_ignored_before(tmp_path: Path) -> None:

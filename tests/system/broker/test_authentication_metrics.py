@@ -1,4 +1,7 @@
-"""Authentications as client and broker count them: by TLS, by SASL, again, refused, and none in the clear."""
+"""Authentication metrics of client and broker: TLS, SASL, re-authentication and failures.
+
+A plaintext connection counts no authentication.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ def figures(producer: KafkaProducer) -> dict[str, float]:
 
 
 def of_broker(broker: EmbeddedBroker) -> dict[str, float]:
-    """Counters and sums of its page, by the ends of their names."""
+    """Return the authentication counters and sums of ``/metrics`` by name, without the common prefix."""
     with urllib.request.urlopen(f"{broker.status_url}/metrics") as answer:
         lines = answer.read().decode().splitlines()
     prefix = "kafka_server_socket_server_metrics_"
-    told = (line.removeprefix(prefix).split() for line in lines if line.startswith(prefix))
-    return {name: float(value) for name, value in told if "authentication" in name}
+    samples = (line.removeprefix(prefix).split() for line in lines if line.startswith(prefix))
+    return {name: float(value) for name, value in samples if "authentication" in name}
 
 
 def test_sessions_that_are_renewed_or_cannot_be_are_counted_on_both_ends() -> None:
@@ -49,11 +52,11 @@ def test_sessions_that_are_renewed_or_cannot_be_are_counted_on_both_ends() -> No
         assert found["successful-authentication-rate"] > 0
         assert found["reauthentication-latency-max"] >= found["reauthentication-latency-avg"] > 0
         assert (found["failed-authentication-total"], found["failed-reauthentication-total"]) == (0, 0)
-        told = of_broker(broker)
-        assert told["successful_authentication_total"] == made
-        assert told["reauthentication_latency_count"] == told["successful_reauthentication_total"] >= 1
-        assert told["reauthentication_latency_sum"] > 0
-        assert told["failed_authentication_total"] == told["failed_reauthentication_total"] == 0
+        metrics = of_broker(broker)
+        assert metrics["successful_authentication_total"] == made
+        assert metrics["reauthentication_latency_count"] == metrics["successful_reauthentication_total"] >= 1
+        assert metrics["reauthentication_latency_sum"] > 0
+        assert metrics["failed_authentication_total"] == metrics["failed_reauthentication_total"] == 0
 
         with KafkaAdminClient(**broker.client_settings("admin")) as admin:
             other = UserScramCredentialUpsertion("alice", "SCRAM-SHA-512", "another")
@@ -66,9 +69,9 @@ def test_sessions_that_are_renewed_or_cannot_be_are_counted_on_both_ends() -> No
             return min(counted["failed-authentication-total"], counted["failed-reauthentication-total"]) > 0
 
         eventually(is_refused)
-        told = of_broker(broker)
-        assert told["failed_reauthentication_total"] >= 1
-        assert told["failed_authentication_total"] > told["failed_reauthentication_total"]
+        metrics = of_broker(broker)
+        assert metrics["failed_reauthentication_total"] >= 1
+        assert metrics["failed_authentication_total"] > metrics["failed_reauthentication_total"]
 
 
 @pytest.mark.parametrize(("protocol", "is_counted"), [("PLAINTEXT", False), ("SSL", True)])

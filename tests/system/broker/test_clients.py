@@ -1,4 +1,7 @@
-"""Other people's clients against the broker as a process: what they write they read back, without a group."""
+"""Other Kafka clients against the broker process: each reads back what it and the others wrote.
+
+The clients consume without a group.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class Sent(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-#: A record with neither key nor value is left out: two of these clients refuse to send one.
+#: A record with neither key nor value is missing, because two of these clients refuse to send it.
 SAMPLES = [
     Sent(b"key", b"value", (("trace", b"1"), ("trace", b"2"), ("empty", b""))),
     Sent(None, b"no key"),
@@ -197,7 +200,7 @@ def test_client_reads_back_what_it_and_others_wrote(server: EmbeddedBroker, writ
     topic = f"{writer}-{codec}"
     offsets = WRITERS[writer](server.bootstrap_servers, topic, codec)
     assert offsets == list(range(len(SAMPLES)))
-    # Each writer's topic is read by itself and by the next client, so that every pair is met over the codecs.
+    # The writer and one other client read each topic. Over all codecs every pair of clients occurs.
     others = [name for name in READERS if name != writer]
     for reader in (writer, others[CODECS.index(codec) % 2]):
         assert READERS[reader](server.bootstrap_servers, topic) == SAMPLES, reader
@@ -269,7 +272,7 @@ def test_record_ends_the_wait_of_a_fetch(server: EmbeddedBroker) -> None:
         try:
             await producer.send_and_wait("awaited", b"first")
             assert (await asyncio.wait_for(consumer.getone(), BUDGET_S)).value == b"first"
-            # The next fetch is out, and waits for this.
+            # The consumer's next fetch is now waiting at the broker.
             waiting = asyncio.ensure_future(consumer.getone())
             await asyncio.wait([waiting], timeout=0.3)
             assert not waiting.done()

@@ -1,9 +1,8 @@
-"""Disks that are full or fail, under the whole broker: what clients are told, and what is there
-afterwards.
+"""A broker on a full or failing disk: the responses clients get, and the records on disk afterwards.
 
-Whatever call fails: an answer is an acknowledgement that is kept or KAFKA_STORAGE_ERROR, never half a
-batch; other partitions serve; a full disk goes on when there is space, a failed sync acknowledges
-nothing ever.
+Whichever call fails, each response is KAFKA_STORAGE_ERROR or an acknowledgement whose records survive, and
+no batch is half written. Other partitions keep working. After ENOSPC a partition accepts records again once
+there is space. After a failed sync it never acknowledges another record.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import SimulatedDisk
 
 CONFIG = {"log_segment_bytes": 1_500, "log_index_interval_bytes": 150, "port": 0, "log_retention_ms": -1}
-#: Every k-th write fails, k from 1 on.
+#: Numbers of the write at which the fault is injected, one run for each.
 CALLS = range(1, 501, dose(11, 1))
 PARTITIONS = (TopicPartition("t", 0), TopicPartition("t", 1))
 Fault = Callable[[int, str, Path], BaseException | None]
@@ -48,7 +47,7 @@ def started(folder: Path, disk: SimulatedDisk, **more: Any) -> BrokerInHand:
 
 
 def nth(verb: str, number: int, code: int, times: int = 1) -> Fault:
-    """The calls of that verb that fail: from ``number`` on, ``times`` of them."""
+    """Return a fault that fails ``times`` calls of ``verb``, beginning with call ``number``."""
     left = [number]
 
     def fault(call: int, called: str, path: Path) -> BaseException | None:
@@ -69,7 +68,7 @@ def is_offline(broker: BrokerInHand, tp: TopicPartition) -> bool:
 
 
 class Writer:
-    """Produces to two partitions in turns, and keeps what it was told."""
+    """A producer that alternates between two partitions and records each response."""
 
     def __init__(self, broker: BrokerInHand) -> None:
         self.broker = broker
@@ -86,14 +85,14 @@ class Writer:
     def flush(self) -> None:
         self.broker.flush()
         for tp, value, answers in self._waiting:
-            assert len(answers) == 1, f"{value!r} was not answered"
-            told = decode_response(answers[0], ProduceRequest, 9)[1].responses[0].partition_responses[0]
-            if told.error_code:
-                assert told.error_code == KafkaStorageError.errno
+            assert len(answers) == 1, f"{value!r} got no response"
+            response = decode_response(answers[0], ProduceRequest, 9)[1].responses[0].partition_responses[0]
+            if response.error_code:
+                assert response.error_code == KafkaStorageError.errno
                 self.refused.append((tp, value))
             else:
-                assert told.base_offset not in self.acknowledged[tp]
-                self.acknowledged[tp][told.base_offset] = value
+                assert response.base_offset not in self.acknowledged[tp]
+                self.acknowledged[tp][response.base_offset] = value
         self._waiting.clear()
 
     def write(self, count: int, name: str) -> None:
@@ -105,7 +104,7 @@ class Writer:
 
 
 def check(broker: BrokerInHand, writer: Writer, *, only: bool) -> None:
-    """All that was acknowledged is there; with ``only``, nothing else."""
+    """Check that the log holds every acknowledged record and, with ``only``, no other."""
     for tp in PARTITIONS:
         log = broker.logs.log(tp)
         assert log is not None
@@ -132,7 +131,7 @@ def test_full_disk_at_any_write_refuses_batches_whole_and_goes_on_when_there_is_
         disk.fault = lambda call, verb, path: None
         was_refused = len(writer.refused)
         writer.write(4, "after")
-        assert len(writer.refused) == was_refused, "there is space again"
+        assert len(writer.refused) == was_refused, "refused although there is space again"
         check(broker, writer, only=True)
         broker.abandon()
         disk = disk.kill_process()
@@ -180,7 +179,7 @@ def test_failing_write_ends_one_partition_and_no_other(tmp_path: Path) -> None:
         ended += len(offline)
         writer.write(4, "after")
         for tp, value in writer.refused:
-            assert tp in offline, f"{value!r} was refused by a partition that serves"
+            assert tp in offline, f"{value!r} was refused by a partition that is online"
         broker.abandon()
         again = started(tmp_path, disk.kill_process())
         check(again, writer, only=False)
@@ -204,10 +203,10 @@ def test_failing_sync_acknowledges_nothing_ever_and_ends_one_partition(tmp_path:
         writer.write(4, "after")
         assert len(offline) <= 1
         for tp in offline:
-            assert writer.acknowledged[tp] == acknowledged[tp], "acknowledged after its sync has failed"
+            assert writer.acknowledged[tp] == acknowledged[tp], "acknowledged after a failed sync"
             failures += 1
         for tp, value in writer.refused:
-            assert tp in offline, f"{value!r} was refused by a partition that serves"
+            assert tp in offline, f"{value!r} was refused by a partition that is online"
         broker.abandon()
         for seed in range(3):
             found = disk.copy().lose_power(VirtualClock(start_ms=NOW_MS, seed=seed))
@@ -219,7 +218,7 @@ def test_failing_sync_acknowledges_nothing_ever_and_ends_one_partition(tmp_path:
 
 
 class SmallDisk(Disk):
-    """The real file system, as if it were small: :attr:`left` bytes can be written to logs."""
+    """The real file system with a size limit: :attr:`left` more bytes can be written to logs."""
 
     left = 1 << 30
 
@@ -249,7 +248,7 @@ def test_clients_of_a_full_broker_wait_for_space_and_lose_nothing(tmp_path: Path
             futures = [producer.send("t", value, partition=0) for value in values[1:]]
             consumer.assign([tp])
             found = read_until(consumer, lambda: not disk.left)
-            assert found, "what is there can be read while the disk is full"
+            assert found, "existing records must be readable while the disk is full"
             assert not all(future.is_done for future in futures)
             disk.left = 1 << 30
             assert [future.get(BUDGET_S).offset for future in futures] == list(range(1, 300))

@@ -1,5 +1,7 @@
-"""A thousand connections of somebody who means harm, and a good client beside them: the broker's memory stays
-what it was, and the good client is answered as before. How long its answers took is shown, not judged.
+"""A thousand hostile connections beside one well-behaved client.
+
+The broker's memory use must not grow, and the client must be served as before. Its response times are
+reported, not checked.
 """
 
 from __future__ import annotations
@@ -29,16 +31,16 @@ def broker() -> Iterator[EmbeddedBroker]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-#: First bytes → whether the broker hangs up on hearing them.
+#: First bytes of a connection, and whether the broker closes the connection after reading them.
 FIRST_BYTES: dict[str, tuple[bytes, bool]] = {
     "2 GiB": (frame(2**31 - 1, b"x" * 10), True),
-    "less than nothing": (frame(-1, b"x" * 10), True),
-    "the limit and one byte": (frame(100 * MIB + 1, b"x" * 10), True),
+    "a negative size": (frame(-1, b"x" * 10), True),
+    "one byte above the limit": (frame(100 * MIB + 1, b"x" * 10), True),
     "TLS (KAFKA-4090)": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", True),
     "HTTP": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", True),
     "nothing": (frame(0), True),
-    "a header that is none": (frame(3, b"abc"), True),
-    "as much as may be": (frame(100 * MIB, b"x" * 10), False),
+    "an invalid header": (frame(3, b"abc"), True),
+    "exactly the limit": (frame(100 * MIB, b"x" * 10), False),
     "a megabyte": (frame(MIB, b"x" * 10), False),
     "a part of a size": (b"\0\0", False),
 }
@@ -67,7 +69,7 @@ def test_thousand_connections_that_claim_much_take_little_and_stop_nobody(
 
 
 def drip(hostile: list[socket.socket], at: int) -> None:
-    """One more byte of a frame that would take a day."""
+    """Send one more byte of each connection's unfinished frame."""
     for each in hostile:
         each.sendall(bytes([at]))
 
@@ -96,7 +98,7 @@ def test_large_request_comes_through_beside_those_who_claim_all_memory(broker: E
     with Good(broker.bootstrap_servers) as good, ExitStack() as stack:
         for size in (100, 100, 50, 5):
             stack.enter_context(connect(broker)).sendall(frame(size * MIB, b"x"))
-        # The claims have been read, and some of them wait for memory themselves.
+        # By now the broker has read the announced sizes, and some of these requests are waiting for memory.
         good.times(20)
         request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
         assert len(good.ask(request, 12).topics) == 5_000
@@ -107,7 +109,7 @@ def test_connections_from_one_address_are_bounded() -> None:
     with EmbeddedBroker(max_connections_per_ip=50) as broker, ExitStack() as stack:
         good = stack.enter_context(Good(broker.bootstrap_servers))
         hostile = [stack.enter_context(connect(broker)) for _ in range(200)]
-        # Those that were let in are not hung up on: they have said nothing wrong yet.
+        # The broker keeps the admitted connections open, because they have sent nothing invalid yet.
         refused = sum(is_closed(each) for each in hostile[49:])
         assert refused == 151
         assert len(good.times(10)) == 10

@@ -1,5 +1,6 @@
-"""A thousand connections to listeners that ask who one is, none of which says so: they are held to little
-memory and little time, and a good client beside them is answered as before.
+"""A thousand connections that do not authenticate, on listeners that require authentication.
+
+The broker limits their memory and their time, and a well-behaved client is served as before.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 CONNECTIONS = 1000
 MOST_GROWTH = 16 * MIB
 SETUP_MS = 4_000
-#: ``sasl.server.max.receive.size``
+#: Default of ``sasl.server.max.receive.size``, in bytes.
 MOST_BEFORE = 524_288
 
 
@@ -44,13 +45,13 @@ def is_tls(broker: EmbeddedBroker) -> bool:
 
 
 def known_client(broker: EmbeddedBroker, stack: ExitStack) -> Good:
-    """One that has shown who it is; on a slow machine, after more attempts than one."""
+    """Return an authenticated client. On a slow machine this can take several attempts."""
 
     def attempt() -> Good | None:
         try:
             return authenticated(broker, stack)
         except (AssertionError, OSError):
-            # The broker hung up, because the attempt took longer than SETUP_MS.
+            # The broker closed the connection, because the attempt took longer than SETUP_MS.
             return None
 
     return eventually(attempt)
@@ -76,24 +77,24 @@ def request(message: MetadataRequest, version: int) -> bytes:
     return frame(len(payload), payload)
 
 
-#: First bytes, none of which anybody may go on with before it is known who it is.
+#: First bytes that the broker rejects on a connection that is not authenticated.
 REFUSED = {
     "2 GiB": frame(2**31 - 1, b"x" * 10),
-    "less than nothing": frame(-1, b"x" * 10),
-    "a byte more than may be": frame(MOST_BEFORE + 1, b"x" * 10),
+    "a negative size": frame(-1, b"x" * 10),
+    "one byte above the limit": frame(MOST_BEFORE + 1, b"x" * 10),
     "metadata": request(MetadataRequest(), 9),
-    "a record of TLS that is too long": b"\x16\x03\x01\xff\xff" + bytes(100),
+    "a TLS record that is too long": b"\x16\x03\x01\xff\xff" + bytes(100),
     "junk": b"\x99" * 64,
 }
-#: Those that do not come to the point.
+#: First bytes after which the broker waits for more until the connection setup times out.
 SLOW = {
-    "as much as may be": frame(MOST_BEFORE, b"x" * 10),
+    "exactly the limit": frame(MOST_BEFORE, b"x" * 10),
     "half a TLS record": b"\x16\x03\x01\x02\x00\x01\x00\x01",
 }
 
 
 def measured(broker: EmbeddedBroker, what: str, first_bytes: bytes) -> None:
-    """All are closed in time, the broker's memory is what it was, and a good client is answered meanwhile."""
+    """Check that the broker closes all connections in time, without growing, while it serves a client."""
     with ExitStack() as stack:
         good = known_client(broker, stack)
         before_ms = good.times()
@@ -106,7 +107,7 @@ def measured(broker: EmbeddedBroker, what: str, first_bytes: bytes) -> None:
         assert all(is_closed(each) for each in hostile)
         assert len(good.times(50)) == 50
     note(
-        f"{CONNECTIONS} strangers that send {what}{' inside no TLS' if is_tls(broker) else ''}",
+        f"{CONNECTIONS} unknown clients that send {what}{' without TLS' if is_tls(broker) else ''}",
         grown_by=f"{grown / MIB:.1f} MiB", p99_before=p99(before_ms), p99_beside_them=p99(after_ms),
     )  # fmt: skip
     assert grown <= MOST_GROWTH

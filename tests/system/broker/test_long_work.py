@@ -1,4 +1,4 @@
-"""Requests whose decompression or compression takes long: another thread does it, and others are served."""
+"""Requests that need long (de)compression: a worker thread does it, while other clients are served."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ T0 = TopicPartition("t", 0)
 
 
 def packed(codec: int, before: bytes = b"", records: list[ModelRecord] = RECORDS) -> bytes:
-    """A batch whose compressed records come after ``before``, which has none."""
+    """Return a batch whose compressed records follow the bytes ``before``, which contain no record."""
     content = bytes(compress(codec, encode_records(records, ModelBatch())))
     return sealed(codec, before + content, records)
 
 
 def sealed(codec: int, content: bytes, records: list[ModelRecord] = RECORDS) -> bytes:
-    """A batch with a CRC by the library; the model's takes seconds for a megabyte."""
+    """Return a batch whose CRC the library computes; the model's CRC takes seconds for a megabyte."""
     made = bytearray(encode_batch(records, ModelBatch(attributes=codec), b"") + content)
     struct.pack_into(">i", made, 8, len(made) - 12)
     struct.pack_into(">I", made, 17, crc32c(memoryview(made)[21:]))
@@ -56,7 +56,7 @@ def sealed(codec: int, content: bytes, records: list[ModelRecord] = RECORDS) -> 
 
 
 def frames(size: int) -> bytes:
-    """A valid batch with ``size`` bytes of empty lz4 frames."""
+    """Return a valid batch with ``size`` bytes of empty lz4 frames."""
     return packed(Compression.LZ4, EMPTY_FRAME * (size // len(EMPTY_FRAME)))
 
 
@@ -64,12 +64,12 @@ def bomb(size: int) -> bytes:
     return packed(Compression.GZIP, records=[ModelRecord(0, FIRST_MS, None, bytes(size))])
 
 
-#: More compressed bytes than the network thread takes.
+#: More compressed bytes than the network thread decompresses itself.
 HEAVY = frames(100_000)
 
 
 class Gate:
-    """The codecs of this process: they note who calls them, and may stop the worker."""
+    """Wrappers of the codecs in this process that record each call and can block the worker thread."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         #: Thread, codec and limit of each decompression; thread and codec of each compression.
@@ -112,7 +112,7 @@ class Gate:
 
 
 class Scene:
-    """A broker with a topic ``t`` of two partitions, whose worker can be held; clients of it."""
+    """A broker with a topic ``t`` of two partitions and a worker that can be blocked, and clients of it."""
 
     def __init__(self, folder: Path, stack: ExitStack, gate: Gate) -> None:
         self.gate = gate
@@ -144,7 +144,7 @@ class Scene:
         return found
 
     def begin_heavy(self) -> None:
-        """Have the worker stop in the validation of a Produce to ``t``."""
+        """Block the worker while it validates a Produce to ``t``."""
         self.gate.hold()
         self.slow.say(produce(HEAVY), 9)
         assert self.gate.is_held.wait(BUDGET_S)
@@ -157,7 +157,7 @@ class Scene:
 
 
 def produce(*records: bytes, partition: int = 0, acks: int = 1, topic: str = "t") -> ProduceRequest:
-    """Each batch to a partition of its own."""
+    """Return a request that writes each batch to its own partition."""
     data = [
         ProduceRequest.PartitionProduceData(index=partition + index, records=each)
         for index, each in enumerate(records)
@@ -246,7 +246,7 @@ def test_a_bomb_is_decompressed_a_little_before_it_moves(scene: Scene) -> None:
 
 
 def test_batches_of_one_request_share_the_network_thread(scene: Scene) -> None:
-    """Two bombs that are small enough each."""
+    """Send two batches that the network thread would decompress itself if each came alone."""
     answer = scene.other.ask(produce(bomb(3 << 20), bomb(3 << 20)), 9)
     assert [each.error_code for each in answer.responses[0].partition_responses] == [0, 0]
     assert [thread for thread, _, _ in scene.gate.decompressed] == [NETWORK, NETWORK, WORKER]
@@ -391,7 +391,6 @@ def test_a_search_by_time_does_not_hold_the_log(scene: Scene) -> None:
     scene.gate.hold()
     scene.slow.say(by_time(FIRST_MS + 1), 7)
     assert scene.gate.is_held.wait(BUDGET_S)
-    # To the same partition.
     assert error_of(scene.other.ask(produce(batch(b"c")), 9)) == 0
     scene.check_others_are_served()
     scene.gate.may_go.set()

@@ -1,4 +1,4 @@
-"""The broker as a process: ready when it says so, gone when it is told to, and never left behind."""
+"""The broker as a process: it reports when it is ready, stops when asked, and never outlives its parent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-m", "kafkacore.broker"]
 
 
 def api_versions_error(port: int, version: int) -> int:
-    """Ask the broker what it speaks, byte by byte; the error code of its answer."""
+    """Send a hand-made ApiVersions request, and return the error code of the response."""
     with Line(f"127.0.0.1:{port}") as line:
         line.say_bytes(struct.pack(">hhih", 18, version, 7, -1))
         correlation_id, error = struct.unpack_from(">ih", line.hear_bytes())
@@ -100,7 +100,7 @@ def test_signal_stops_the_broker_with_status_0(tmp_path: Path, number: signal.Si
         assert ready["event"] == "ready"
         assert ready["pid"] == process.pid
         assert ready["data_dir"] == str(tmp_path)
-        # A client in the middle of a sentence does not keep the broker.
+        # A client with a half-sent request does not delay the stop.
         with socket.create_connection((ready["host"], ready["port"])) as client:
             client.sendall(b"\0")
             process.send_signal(number)

@@ -1,4 +1,4 @@
-"""Listeners of a running broker, over real sockets: TLS, SASL, who one is then, sessions that end, limits."""
+"""Listeners of a running broker over real sockets: TLS, SASL, principals, session expiry and limits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class Running:
-    """A broker, who its clients were, and lines to it."""
+    """A broker that records the principal of each request, and connections to it."""
 
     def __init__(self, folder: Path, node_count: int = 1, **config: Any) -> None:
         self.principals: list[KafkaPrincipal] = []
@@ -114,7 +114,7 @@ def nodes_of(line: Line) -> list[tuple[str, int]]:
     return [(node.host, node.port) for node in line.ask(MetadataRequest(topics=[]), 9).brokers]
 
 
-# ---- Who one is ------------------------------------------------------------------------------------------
+# ---- Principals ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
@@ -214,7 +214,7 @@ def test_certificate_whose_subject_nobody_can_read_ends_its_own_connection_alone
     authority = Authority()
     given = {"ssl.client.auth": "required", "ssl.truststore.location": authority.write(tmp_path)}
     alice = authority.issue("alice", ()).write(tmp_path, "alice").both
-    # OpenSSL verifies it: a set without a size, which ends at two zeros.
+    # OpenSSL accepts this subject: a SET of indefinite length, which ends with two zero bytes.
     named = der(0x30, der(0x06, bytes.fromhex("550403")) + der(0x0C, b"mallory"))
     mallory = tmp_path / "mallory.pem"
     mallory.write_bytes(b"".join(authority.sign_subject(der(0x30, b"\x31\x80" + named + b"\0\0"))))
@@ -229,7 +229,7 @@ def test_certificate_whose_subject_nobody_can_read_ends_its_own_connection_alone
         assert made.broker.call(lambda: made.server.failed_authentication_count) == 1
 
 
-# ---- Where one is told to go -----------------------------------------------------------------------------
+# ---- Advertised addresses ---------------------------------------------------------------------------------
 
 
 def test_client_is_told_the_addresses_of_its_own_listener(tmp_path: Path) -> None:
@@ -242,19 +242,19 @@ def test_client_is_told_the_addresses_of_its_own_listener(tmp_path: Path) -> Non
     with running(tmp_path, node_count=2, **given) as made:
         known = made.broker.call(lambda: made.broker.services.cluster.nodes())  # type: ignore[union-attr]
         for name, host, tls in (("INSIDE", "127.0.0.1", None), ("OUTSIDE", "localhost", made.tls())):
-            told = [
+            expected = [
                 (n.advertised_host, n.advertised_port)
                 for node in known
                 for n in node.listeners
                 if n.name == name
             ]
-            assert [each[0] for each in told] == [host, host]
+            assert [each[0] for each in expected] == [host, host]
             with made.line(name, tls) as line:
-                assert nodes_of(line) == told
+                assert nodes_of(line) == expected
                 brokers = line.ask(DescribeClusterRequest(), 0).brokers
-                assert [(each.host, each.port) for each in brokers] == told
+                assert [(each.host, each.port) for each in brokers] == expected
                 found = line.ask(FindCoordinatorRequest(key="g", key_type=0), 1)
-                assert (found.host, found.port) in told
+                assert (found.host, found.port) in expected
 
 
 def test_virtual_node_comes_back_to_the_ports_of_all_its_listeners(tmp_path: Path) -> None:
@@ -301,11 +301,11 @@ def test_request_behind_a_handshake_that_is_not_answered_ends_the_connection(tmp
         nodes_of(line)
         line.say(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
         line.say(MetadataRequest(topics=[]), 9)
-        # The answer to the handshake may come or not; that to the other request does not.
-        heard = 0
+        # The response to the handshake may arrive. The broker must not answer the Metadata request.
+        received = 0
         while not is_hung_up(line):
-            heard += 1
-        assert heard < 100
+            received += 1
+        assert received < 100
         assert len(made.principals) == 1
 
 
@@ -333,7 +333,7 @@ def test_client_that_does_not_come_to_the_point_is_closed(tmp_path: Path, protoc
     with running(tmp_path, security_protocol=protocol, port=0, **given) as made:
         host, _, port = made.broker.bootstrap_servers.rpartition(":")
         with socket.create_connection((host, int(port)), BUDGET_S) as slow:
-            # What may be the first bytes of a request, and of TLS.
+            # These bytes can begin a TLS handshake or a request, so the broker waits for more.
             slow.sendall(b"\x16\x03\x01" if "SSL" in protocol else b"\0\0\0")
             assert slow.recv(1) == b""
 
@@ -343,7 +343,7 @@ def test_plaintext_to_a_tls_listener_is_told_in_the_log(
 ) -> None:
     with running(tmp_path, security_protocol="SSL", port=0) as made, made.line() as line:
         line.say(ApiVersionsRequest(), 0)
-        # An alert of TLS, by which a client knows what it speaks to.
+        # The broker answers with a TLS alert, from which the client sees that the port uses TLS.
         assert line._socket.recv(7) == bytes([21, 3, 3, 0, 2, 2, 10])
         assert is_hung_up(line)
     assert "its security.protocol must be SSL" in caplog.text
@@ -355,7 +355,7 @@ def test_certificate_that_is_changed_while_the_broker_runs_is_shown_to_the_next_
     authority, clock = Authority(), VirtualClock()
     path = authority.issue("first").write(tmp_path, "server").both
     given = {"port": 0, "security.protocol": "SSL", "ssl.keystore.location": path}
-    # The log's threads move this clock on as they wait.
+    # The log's threads advance this clock while they wait.
     given |= {"data.dir": tmp_path / "d", "connection.setup.timeout.ms": INT32_MAX}
     config = BrokerConfig.from_properties(given)
     theirs = ssl.create_default_context(cafile=authority.write(tmp_path))

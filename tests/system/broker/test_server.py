@@ -1,4 +1,4 @@
-"""The broker as a whole in this process: what a start that fails leaves behind, what a failure ends."""
+"""The whole broker in this process: cleanup after a failed start, and the effect of an internal error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def open_files() -> int:
 
 
 def is_no_more_than(threads: int, files: int) -> bool:
-    """What another test has left may have ended meanwhile."""
+    """Return whether there are at most so many threads and open files.
+
+    There may be fewer, because leftovers of another test can end at any time.
+    """
     return threading.active_count() <= threads and open_files() <= files
 
 

@@ -1,4 +1,4 @@
-"""Signals to a broker's process: none is lost, whenever it comes."""
+"""Signals to the broker process: none is lost, whenever it arrives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_signal_that_comes_before_the_wait_ends_it(tmp_path: Path, number: signa
     config = BrokerConfig(data_dir=tmp_path, port=0)
 
     def interrupt(broker: KafkaBroker) -> None:
-        # Its handler has run when the wait begins; the byte of its number is in the pipe all the same.
+        # The handler runs before the wait begins, but its byte is still in the pipe.
         signal.raise_signal(number)
 
     assert run_broker(config, on_ready=interrupt) == 0

@@ -1,4 +1,4 @@
-"""The broker's sockets against real ones: order, muting, hanging up, and bytes that are no request."""
+"""The broker's socket server with real clients: order, muting, closed connections and invalid requests."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ from kafkacore.network import MemoryPool, Selector
 
 
 class ScriptedApis:
-    """Echoes a request: ``wait`` when told, ``close``, ``bad`` and ``not yet`` never, ``quiet`` without an
-    answer.
+    """Request handlers that echo the request or do what its text says.
+
+    ``wait`` is answered after the test releases it, and ``not yet`` by the test itself. ``quiet`` completes
+    without a response. ``close``, ``bad`` and ``bug`` raise an error.
     """
 
     def __init__(self, replica_manager: ReplicaManager) -> None:
@@ -72,7 +74,7 @@ class ScriptedApis:
 
 
 class Harness:
-    """A server that takes its turns when told, and its clients."""
+    """A server that the test polls, and its clients."""
 
     def __init__(
         self,
@@ -129,7 +131,7 @@ class Harness:
         eventually(condition, step=lambda: self.server.poll(50))
 
     def replies(self, client: socket.socket, count: int) -> list[bytes]:
-        """Take turns until the client has ``count`` frames; they are its only ones."""
+        """Poll until the client has received ``count`` frames, and check that no more bytes follow."""
         client.setblocking(False)
         data = b""
         frames: list[bytes] = []
@@ -276,7 +278,7 @@ def test_connection_whose_late_answer_cannot_be_written_down_is_closed_alone(har
     harness.until(lambda: b"not yet" in harness.apis.handled)
     request = harness.apis.requests[-1]
     request.encode = lambda *_: 1 // 0
-    # As the callback of a change, of a group or of a timer, which knows of no connection, and lets it pass.
+    # As in the callback of a timer or a group, which knows no connection, the error reaches the caller.
     with pytest.raises(ZeroDivisionError):
         request.respond([b"answer"])
     assert harness.is_hung_up(failing)

@@ -1,4 +1,4 @@
-"""A broker that cannot start says in one sentence why, and what to change."""
+"""The message of a broker that cannot start: one sentence with the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafkacore.broker.storage.disk import Disk, FolderAccess, replace_file
 
 
 class RefusingDisk(Disk):
-    """Refuses to make or write anything."""
+    """A disk that refuses to create or write files."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -78,11 +78,11 @@ def test_folder_is_named_once_if_it_is_the_folder_itself(tmp_path: Path) -> None
     assert "topics.json: Permission denied" in sentence(tmp_path / "data", disk=RefusingDisk(errno.EACCES))
 
 
-# ---- Who may use the data folder -------------------------------------------------------------------------
+# ---- Access to the data folder ---------------------------------------------------------------------------
 
 
 class OwnedDisk(Disk):
-    """A disk whose data folder has this owner and mode."""
+    """A disk that reports this owner and mode for the data folder."""
 
     def __init__(self, owner: int, mode: int) -> None:
         self.found = FolderAccess(owner, mode)
@@ -103,12 +103,12 @@ OURS, THEIRS, ROOT = 54_321, 54_322, 0
         (OURS, OURS, 0o770, None),
         (OURS, OURS, 0o777, "run chmod 750 /d, or choose a new folder inside it (--data-dir /d/data)"),
         (OURS, OURS, 0o1777, "(mode 1777)"),
-        # A volume of Kubernetes with fsGroup.
+        # A Kubernetes volume with fsGroup.
         (OURS, ROOT, 0o2775, None),
         (OURS, ROOT, 0o777, "every user can write to the folder /d (mode 0777)"),
         (OURS, THEIRS, 0o700, "belongs to user 54322, but the broker runs as user 54321"),
         (OURS, THEIRS, 0o2770, "chown -R 54321 /d"),
-        # A container that runs as root, with a volume of somebody else.
+        # A container that runs as root, with a volume that another user owns.
         (ROOT, THEIRS, 0o755, None),
         (ROOT, THEIRS, 0o757, "every user can write"),
     ],
@@ -154,7 +154,7 @@ def test_data_folder_itself_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     with KafkaBroker(BrokerConfig(data_dir=tmp_path / "link", port=0)) as broker:
         assert broker.services is not None
-        # Where it leads now decides nothing any more.
+        # The broker has resolved the link at its start. Changing it now has no effect.
         (tmp_path / "link").unlink()
         (tmp_path / "link").symlink_to("elsewhere")
     assert (tmp_path / "real" / ".kafka_cleanshutdown").exists()
@@ -166,21 +166,21 @@ def test_data_folder_itself_may_be_a_link(tmp_path: Path) -> None:
 def test_file_of_the_folder_that_is_a_link_is_refused(tmp_path: Path, name: str) -> None:
     folder, target = tmp_path / "data", tmp_path / "target"
     folder.mkdir(mode=0o700)
-    target.write_text("somebody's")
+    target.write_text("foreign")
     (folder / name).symlink_to(target)
     said = sentence(folder)
     assert f"{folder / name}: it is a symbolic link, which the broker does not follow" in said
-    assert target.read_text() == "somebody's"
+    assert target.read_text() == "foreign"
 
 
 def test_file_is_not_replaced_through_a_link_in_a_folder_of_everybody(tmp_path: Path) -> None:
-    """As the ready file in /tmp, whose name can be guessed."""
+    """Replace the links themselves, as for a ready file in /tmp whose name another user can guess."""
     target = tmp_path / "target"
-    target.write_text("somebody's")
+    target.write_text("foreign")
     (tmp_path / "ready.tmp").symlink_to(target)
     (tmp_path / "ready").symlink_to(target)
     replace_file(tmp_path / "ready", b"mine", 0o644)
-    assert target.read_text() == "somebody's"
+    assert target.read_text() == "foreign"
     assert not (tmp_path / "ready").is_symlink()
     assert (tmp_path / "ready").read_bytes() == b"mine"
     assert not (tmp_path / "ready.tmp").exists()

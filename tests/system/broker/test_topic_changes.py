@@ -1,4 +1,4 @@
-"""Topics of many partitions: while they are made or removed, everybody else is served."""
+"""Topics with many partitions: the broker serves other clients while it creates or deletes them."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
 
-#: Of the topic that takes long.
+#: Partitions of the topic that takes long to create or delete.
 PARTITIONS = 200
 LATEST = -1
 
 
 class Client(Line):
-    """One connection that speaks the latest versions."""
+    """A connection that uses the latest version of each API by default."""
 
     def say(self, message: Any, version: int = LATEST) -> None:
         if version == LATEST:
@@ -58,7 +58,7 @@ class Client(Line):
 
 
 class Scene:
-    """A broker on a disk that can be held, with a topic ``t``, and clients of it."""
+    """A broker with a topic ``t`` and a disk whose calls can be blocked, and clients of it."""
 
     def __init__(self, folder: Path, **config: Any) -> None:
         self.disk = HeldDisk()
@@ -86,7 +86,7 @@ class Scene:
         self.broker.stop()
 
     def check_others_are_served(self) -> None:
-        """Produce, Fetch and Heartbeat of another client are answered."""
+        """Check that Produce, Fetch and Heartbeat of another client succeed."""
         data = ProduceRequest.PartitionProduceData(index=0, records=batch(b"value"))
         topic = ProduceRequest.TopicProduceData(topic_id=self.topic_id, partition_data=[data])
         produced = self.other.ask(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[topic]))
@@ -141,7 +141,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def making(scene: Scene) -> Scene:
-    """In the midst of the partitions of a topic ``big``."""
+    """Return a scene in which half of the partitions of the topic ``big`` exist."""
     scene.disk.hold("mkdir", f"big-{PARTITIONS // 2}")
     scene.slow.say(created("big", PARTITIONS))
     assert scene.disk.is_held.wait(BUDGET_S)
@@ -193,8 +193,8 @@ def test_client_whose_answer_cannot_be_made_is_told_so(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(create_topics, "topic_entries", lambda *_: 1 // 0)
-    told = scene.create("new", 1)
-    assert told.error_code == UnknownError.errno
+    created_topic = scene.create("new", 1)
+    assert created_topic.error_code == UnknownError.errno
     scene.check_others_are_served()
     assert "failed to answer a request after its change was done" in caplog.text
 
@@ -223,7 +223,7 @@ def test_stop_in_the_midst_leaves_the_topic_whole(tmp_path: Path) -> None:
 def test_death_in_the_midst_leaves_nothing_of_the_topic(making: Scene, tmp_path: Path) -> None:
     found = sorted(path.name for path in tmp_path.glob("big-*"))
     assert len(found) == PARTITIONS // 2
-    # What a start finds where the process has died: the folders as they are now.
+    # Copy the folders as they are now: the state that a restart finds if the process dies here.
     other = tmp_path / "other"
     other.mkdir()
     for name in found:
@@ -255,7 +255,7 @@ def test_others_are_served_while_a_topic_goes_and_it_may_come_back(scene: Scene)
     scene.slow.say(deleted("big"))
     assert scene.disk.is_held.wait(BUDGET_S)
     scene.check_others_are_served()
-    # To make it anew before its folders are out of the way would put the new ones there.
+    # Until the folders are renamed, the broker must not create the topic again in their place.
     assert scene.describe("big").error_code == UnknownTopicOrPartitionError.errno
     scene.other.say(created("big", 3))
     scene.disk.may_go.set()
@@ -289,7 +289,7 @@ def test_topic_of_many_partitions_that_is_asked_for_is_there_for_who_asks_again(
         assert scene.disk.is_held.wait(BUDGET_S)
         scene.check_others_are_served()
         scene.disk.may_go.set()
-        # One change follows the other, so that this one ends behind it.
+        # Topic changes run one after the other, so "wanted" exists once this one is complete.
         assert scene.create("last", 1).error_code == NoError.errno
         assert len(scene.describe("wanted").partitions) == PARTITIONS
 
@@ -323,7 +323,7 @@ def test_a_start_leaves_the_folders_of_deleted_partitions_to_the_time_after_it(t
         logs.delete_topic("t")
         kept = tmp_path.parent / f"{tmp_path.name}-killed"
         shutil.copytree(tmp_path, kept)
-    # Killed before it had given some of them another name.
+    # Undo some renames, as if the broker had been killed before it made them.
     for number in range(FOLDERS_PER_ROUND):
         (kept / f"t-{number}.{UUID(int=1).hex}-delete").rename(kept / f"t-{number}")
     with LogManager(kept, clock=SYSTEM_CLOCK, background=False) as logs:

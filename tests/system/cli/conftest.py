@@ -1,4 +1,4 @@
-"""The command as a child process, and a look at what it has left behind."""
+"""The ``kafkacore`` command as a child process, and checks for processes that it leaves behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafkacore.spark.session import SHORT_LIVED_JVM
 
 
 class Command:
-    """``kafkacore …`` as a child, in a process group of its own, as a terminal would start it."""
+    """A ``kafkacore …`` child process in its own process group, as a terminal starts it."""
 
     def __init__(self, *arguments: str) -> None:
         self.lines: list[str] = []
@@ -31,7 +31,7 @@ class Command:
             stdin=subprocess.DEVNULL,
             env={**os.environ, "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM},
             process_group=0,
-            # The runner may ignore Ctrl-C, which a child would inherit.
+            # The test runner may ignore Ctrl-C, and a child would inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         self._reader = threading.Thread(target=self._read)
@@ -58,7 +58,7 @@ class Command:
         (os.killpg if group else os.kill)(self.process.pid, number)
 
     def end(self) -> int:
-        """Its exit status, once it has ended by itself."""
+        """Wait until the command ends by itself, and return its exit status."""
         status = self.process.wait(2 * BUDGET_S)
         self._reader.join()
         self.process.stdout.close()
@@ -82,7 +82,7 @@ def start() -> Iterator[Callable[..., Command]]:
 
 
 def processes_that_name(folder: Path) -> list[str]:
-    """Command lines and working files of living processes that carry the folder's name."""
+    """Return the command lines and open files of running processes that contain the folder's name."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -98,7 +98,11 @@ def processes_that_name(folder: Path) -> list[str]:
 
 @pytest.fixture
 def assert_nothing_left() -> Callable[[Path], None]:
-    """The JVM's output and the workers' goes to a file in the folder, so open files give them away."""
+    """Return a check that no process of the command is left.
+
+    The JVM and the workers write their output to a file in the folder, so the check finds them by their open
+    files.
+    """
 
     def check(folder: Path) -> None:
         eventually(lambda: not processes_that_name(folder), lambda: processes_that_name(folder))
@@ -108,7 +112,7 @@ def assert_nothing_left() -> Callable[[Path], None]:
 
 @pytest.fixture
 def make_topic(our_broker, request) -> Callable[[list[bytes]], str]:
-    """A topic of one partition, named like the test, with these values."""
+    """Return a function that creates a topic of one partition, named after the test, with these values."""
     from kafkacore import KafkaProducer
 
     def make(values: list[bytes], name: str = request.node.name) -> str:

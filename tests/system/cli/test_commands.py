@@ -1,4 +1,4 @@
-"""The light commands against our broker: pipes, round trips, damaged files, and sentences for what fails."""
+"""The commands that need no Spark, with our broker: pipes, round trips, corrupt files, error messages."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from kafkacore.cli import common
 from kafkacore.cli.main import main
 from kafkacore.client.network_client import NetworkClient
 
-#: Nothing listens there.
+#: No broker listens at this address.
 NOWHERE = ["--bootstrap", "127.0.0.1:1", "--timeout", "1"]
 RECORDS = [
     {"timestamp": 5, "key_base64": "/wA=", "value": None, "headers": [{"key": "h", "value": None}]},
@@ -24,7 +24,7 @@ RECORDS = [
 
 @pytest.fixture
 def run(our_broker, tmp_path, capfdbinary):
-    """A command with this broker; its exit status, output and errors."""
+    """Return a function that runs a command with our broker and returns its status, output and errors."""
 
     def run(*arguments, lines=None):
         if lines is not None:

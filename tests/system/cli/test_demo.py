@@ -1,4 +1,4 @@
-"""The demo in this process, on one Spark session: run again, started over, tampered with."""
+"""The demo in this process, on one Spark session: repeated, reset, and with tampered files."""
 
 import json
 import os
@@ -14,16 +14,16 @@ from kafkacore.cli.main import main
 
 RECORDS = "2000"
 FIRST = "first.parquet"
-#: Each run of the demo takes some seconds on a quiet machine; a busy one may take its time.
+#: A run of the demo takes a few seconds on an idle machine, and much longer on a busy one.
 pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
 def finished(spark, tmp_path_factory):
-    """A demo's folder after a first run."""
+    """Return the demo's folder after a first run."""
     root = tmp_path_factory.mktemp("demo") / "run"
     assert main(["demo", "--dir", str(root), "--records", RECORDS]) == 0
-    # As it was before tests tamper with it.
+    # Keep a copy, because some tests tamper with the result.
     pd.read_parquet(Folder(root).aggregate).to_parquet(root.parent / FIRST)
     return Folder(root)
 

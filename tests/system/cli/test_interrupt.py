@@ -1,4 +1,4 @@
-"""Ctrl-C, a polite and a rude kill at every stage: nothing is left, and the next run completes."""
+"""SIGINT, SIGTERM and SIGKILL at every stage: no process is left, and the next run completes."""
 
 import json
 import signal
@@ -31,7 +31,7 @@ def test_demo_interrupted_at_every_stage_leaves_nothing_and_completes_afterwards
             command.wait_until_it_says(says)
             command.interrupt(number, group)
             status = command.end()
-            # Of one that was done before this test was there to interrupt it nothing is learnt.
+            # Status 0 means that the command was done before the signal arrived. Try again.
             if status != 0:
                 break
         if number == signal.SIGKILL:
@@ -83,7 +83,7 @@ def test_consume_ends_with_ctrl_c(start, our_broker, make_topic):
 
 @pytest.mark.timeout(120)
 def test_bench_ends_with_ctrl_c_and_leaves_neither_process_nor_topic(start, assert_nothing_left, our_broker):
-    # The workers' command lines name the address, and nothing else does.
+    # Only the workers have the address in their command lines.
     address = our_broker.bootstrap_servers
     for mode in ("produce", "consume"):
         # fmt: off

@@ -1,4 +1,4 @@
-"""The first Ctrl-C asks, the second interrupts."""
+"""The first Ctrl-C requests a stop, and the second one interrupts."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ def test_first_signal_asks_and_the_second_interrupts(number):
     with asked_to_stop(lambda: calls.append("once")) as wanted:
         assert not wanted()
         signal.raise_signal(number)
-        # Not told in the handler: it may have come in the middle of a print.
+        # The signal handler does not make the call, because it may have interrupted a print().
         assert calls == []
         assert wanted()
         assert wanted()
@@ -53,7 +53,7 @@ import sys
 from kafkacore.cli import main, processes
 
 def run(*_):
-    # As where broker and Spark are started: nothing is left to import at the end.
+    # The helpers are imported already, as in the commands that start a broker or Spark.
     exec("raise KeyboardInterrupt")
 
 main._run = run
@@ -62,7 +62,10 @@ sys.exit(main.main())
 
 
 def test_interrupt_while_python_runs_a_text_has_the_status_of_all_others(tmp_path):
-    """Every dataclass is made of one; Python remembers the interrupt, and died of it when all was done."""
+    """Exit with status 130 when the interrupt arrives inside ``exec``, with which Python builds dataclasses.
+
+    Python remembers such an interrupt, and killed the process by SIGINT at its regular end.
+    """
     (tmp_path / "interrupted.py").write_text(INTERRUPTED_IN_A_TEXT)
     paths = os.pathsep.join([str(tmp_path), *sys.path])
     ended = subprocess.run(

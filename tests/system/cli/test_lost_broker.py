@@ -1,4 +1,4 @@
-"""Commands whose broker is gone in the middle: they say so, and go on when it is back."""
+"""Commands whose broker stops in the middle: they report it, and continue when the broker is back."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The command line: help, versions, exit statuses, and a sentence for each wrong argument."""
+"""The command line: help, versions, exit statuses, and a clear message for each invalid argument."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""``kafkacore pipeline`` in this process: what it prints, and what it says about a job that cannot run."""
+"""``kafkacore pipeline`` in this process: its output, and its messages for a job that cannot run."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from kafkacore.structs import TopicPartition
 
 @pytest.fixture
 def pipeline(spark, our_broker, tmp_path, capsys):
-    """Run it on a topic; its exit status, output and errors."""
+    """Return a function that runs the command on a topic and returns its status, output and errors."""
 
     def run(topic, *arguments):
         places = ["--path", str(tmp_path / "sink"), "--checkpoint", str(tmp_path / "checkpoint")]
@@ -89,7 +89,7 @@ def test_log_of_spark_stays_where_a_job_failed(spark, our_broker, make_topic, ca
     arguments = ["--topic", topic, "--format", "string", "--derive", derived, "--sink", "console"]
     main(["pipeline", "--bootstrap", our_broker.bootstrap_servers, *arguments])
     log = Path(re.search("Spark writes its log to (.*)", capsys.readouterr().err)[1])
-    # This session is not the job's: it has a log elsewhere.
+    # The job shares the session of the tests, whose log is elsewhere, so check only the folder.
     assert log.parent.exists() == is_kept
     shutil.rmtree(log.parent, ignore_errors=True)
 
@@ -116,7 +116,7 @@ def test_job_that_cannot_run_is_one_sentence(pipeline, make_topic, arguments, st
 )
 def test_topic_that_is_not_there_is_told_before_spark_starts(our_broker, tmp_path, capsys, bootstrap, words):
     where = ["--bootstrap", bootstrap or our_broker.bootstrap_servers, "--topic", "nowhere"]
-    # A broker that is there may take its time.
+    # Allow a running broker much time, so that a slow machine does not time out.
     where += ["--timeout", "1" if bootstrap else "60"]
     places = ["--path", str(tmp_path / "sink"), "--checkpoint", str(tmp_path / "checkpoint")]
     assert main(["pipeline", *where, *places, "--format", "raw"]) != 0

@@ -1,4 +1,4 @@
-"""A line's beats on a NetworkClient's connection, before a broker on a real socket."""
+"""Native heartbeats on a NetworkClient's connection to a broker on a real socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REQUEST = HeartbeatRequest(group_id="g", generation_id=5, member_id="m")
 
 
 class Client:
-    """A client that is connected to the broker, a heartbeat line, and the responses to its heartbeats."""
+    """A client that is connected to the broker, its native heartbeat, and the heartbeat responses."""
 
     def __init__(self, broker: HeartbeatBroker) -> None:
         host, port = broker.address

@@ -1,4 +1,4 @@
-"""NetworkClient, Selector and a broker in a process of its own: no part of the way is scripted."""
+"""NetworkClient and Selector with a broker in another process: no part is simulated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ConsumerRecord: one record for the user, made when it is read."""
+"""ConsumerRecord: a record that is created when the user reads it."""
 
 import copy
 import gc
@@ -164,11 +164,11 @@ def test_deserializer_that_polls_is_refused():
         reader.read([], 3)
 
 
-# ---- How long records hold a response ----------------------------------------------------------------------
+# ---- How long records keep a response in memory ------------------------------------------------------------
 
 
 class Response:
-    """Records of a response of 1,000 of them, 100 KB, a hundred handed out by each poll."""
+    """A response with 1,000 records (100 KB), of which each poll returns a hundred."""
 
     def __init__(self):
         self.ledger = PinLedger()
@@ -185,7 +185,7 @@ class Response:
         return out
 
     def drop_buffer(self):
-        """What the fetch buffer does when all is handed out."""
+        """Release the response, as the fetch buffer does after the last record was returned."""
         self.memory.part_is_done()
         self.reader.drain()
         self.reader = None

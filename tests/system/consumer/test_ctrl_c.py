@@ -1,7 +1,7 @@
-"""A Ctrl-C in any line of a member's life: the program that goes on afterwards reads on and misses nothing.
+"""Ctrl-C at any executed line of a group member: the program can continue, and reads all records.
 
-A real one: it comes while the line runs, and the handler where Python lets it. Of what a call was about to
-return nothing is said: a record may be lost with it, as with any function that is interrupted.
+The signal is real: it is raised while the line runs, and Python calls the handler when it can. Records that
+the interrupted call was about to return may be lost, as with any function that is interrupted.
 """
 
 import importlib.util
@@ -24,16 +24,16 @@ from kafkacore.structs import TopicPartition
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 END = {A0: 10, A1: 5}
 PACKAGE = str(Path(kafkacore.__file__).parent)
-#: Of the lines that run, one of so many is interrupted.
+#: One of this many executed lines is interrupted.
 STEP = dose(97, 1)
-#: As long as a program may take to be well again, in polls of 100 ms.
+#: Number of polls, of 100 ms each, within which a program must recover.
 POLLS = 40
 INTERRUPTER = Path(__file__).parents[2] / "support" / "model" / "ctrl_c_at.pyx"
 
 
 @pytest.fixture(scope="module")
 def ctrl_c(tmp_path_factory):
-    """The module ``model/ctrl_c_at.pyx``, compiled."""
+    """Compile and import ``model/ctrl_c_at.pyx``."""
     folder = tmp_path_factory.mktemp("ctrl_c")
     source = Path(shutil.copy(INTERRUPTER, folder))
     command = [sys.executable, "-m", "Cython.Build.Cythonize", "-i", "-3", "-q", str(source)]
@@ -51,10 +51,10 @@ def ctrl_c(tmp_path_factory):
 
 class Quiet(ConsumerRebalanceListener):
     def on_partitions_revoked(self, revoked):
-        """Nothing to do."""
+        """Do nothing."""
 
     def on_partitions_assigned(self, assigned):
-        """Nothing to do."""
+        """Do nothing."""
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def make(make_consumer):
 
 
 def live(consumer, ctrl_c, line):
-    """Join, read, rebalance, read on, with a Ctrl-C at that line; how many lines there were."""
+    """Join, read and rebalance, with a Ctrl-C at that line, and return the number of executed lines."""
     ctrl_c.start(PACKAGE, line)
     try:
         for number in range(7):
@@ -82,7 +82,7 @@ def live(consumer, ctrl_c, line):
 
 
 def is_well(consumer):
-    """A member that has read everything."""
+    """Return whether the member is stable and has read everything."""
     engine = consumer._engine
     positions = {tp: engine.subscriptions.position(tp) for tp in engine.subscriptions.assigned_partitions()}
     at_end = {tp: position.offset for tp, position in positions.items() if position} == END
@@ -99,7 +99,7 @@ def recovers(consumer):
 
 @pytest.mark.timeout(dose(120, 1_800))
 def test_a_program_that_goes_on_after_a_ctrl_c_reads_on(make, ctrl_c):
-    # The first one imports, too.
+    # The first run also imports modules, so count the lines of the second one.
     lines = [live(make(), ctrl_c, -1) for _ in range(2)][-1]
     seed = new_seed()
     stuck, interrupted = [], 0

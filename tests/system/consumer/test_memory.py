@@ -1,4 +1,4 @@
-"""Memory while consuming much: what is fetched and what the user keeps, not what has gone by."""
+"""Memory while consuming much: fetched responses and the records the user keeps, but not past records."""
 
 import re
 import uuid
@@ -12,14 +12,14 @@ from kafkacore.wire._blocks import statistics
 MIB = 1 << 20
 VALUE_SIZE = 10_000
 COUNT = 8_000
-#: As fetch settings; the default of max_partition_fetch_bytes.
+#: Default of max_partition_fetch_bytes.
 FETCH_SIZE = MIB
 ALLOWED = FETCH_SIZE + 64 * MIB
 
 
 @pytest.fixture(scope="module")
 def partition(our_broker):
-    """80 MB of records."""
+    """Return a partition with 80 MB of records."""
     topic = f"m-{uuid.uuid4().hex[:8]}"
     producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, batch_size=100_000, linger_ms=20)
     for number in range(COUNT):
@@ -30,7 +30,7 @@ def partition(our_broker):
 
 
 def resident(name):
-    """``VmRSS`` or ``VmHWM`` (its peak) of this process, in bytes."""
+    """Return ``VmRSS`` or ``VmHWM`` (its peak) of this process, in bytes."""
     found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(found[1]) * 1024
 
@@ -40,7 +40,10 @@ def forget_peak():
 
 
 def take_records(consumer, kept):
-    """One record of each poll is kept: it must not hold the response it came in."""
+    """Poll once, keep one record, and return the number of records.
+
+    The kept record must not keep the response that it came in.
+    """
     count = 0
     for records in consumer.poll(1000).values():
         assert all(len(record.value) == VALUE_SIZE for record in records)
@@ -69,7 +72,7 @@ def test_memory_is_flat_while_much_is_consumed(our_broker, partition, take):
             consumer.seek(partition, 0)
             while count < COUNT:
                 count += take(consumer, kept)
-    # Three times 80 MB have gone by, and a megabyte of them was to be seen at a time.
+    # The consumer has read 80 MB three times, and had about one megabyte of it in memory at any time.
     assert resident("VmHWM") - before < ALLOWED
     assert len({record.value for record in kept}) > 50 or take is take_columns
 
@@ -80,7 +83,7 @@ def test_responses_take_no_more_than_twice_fetch_max_bytes(our_broker, partition
         bootstrap_servers=our_broker.bootstrap_servers,
         fetch_max_bytes=fetch_max_bytes,
         max_partition_fetch_bytes=64 * MIB,
-        max_poll_records=30,  # Less than a response holds, so that one is there after each poll.
+        max_poll_records=30,  # Fewer than in a response, so that one remains after each poll.
     ) as consumer:
         consumer.assign([partition])
         consumer.seek(partition, 0)
@@ -88,6 +91,6 @@ def test_responses_take_no_more_than_twice_fetch_max_bytes(our_broker, partition
         while count < COUNT:
             count += sum(len(records) for records in consumer.poll(1000).values())
             used.append(statistics()["used_bytes"] - before)
-    # One that is handed out, one on its way; blocks are a little larger than what is in them.
+    # One response is being returned and one is in flight. Blocks are slightly larger than their contents.
     assert max(used) <= 2.5 * fetch_max_bytes
     assert max(used) >= fetch_max_bytes / 2

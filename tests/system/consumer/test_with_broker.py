@@ -1,4 +1,4 @@
-"""KafkaConsumer on real sockets, before our broker in a process of its own."""
+"""KafkaConsumer on real sockets, with our broker in another process."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ COUNT = 5000
 
 
 def produce(broker, topic, count=COUNT, start=0):
-    """Values ``v<n>`` with key ``k<n>``, into partition 0, lz4."""
+    """Produce values ``v<n>`` with keys ``k<n>`` to partition 0, compressed by lz4."""
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "compression.type": "lz4", "linger.ms": 20}
     )
@@ -55,7 +55,7 @@ def consumer_of(broker, *topics, **configs):
 
 
 def read(consumer, count):
-    """Values of the next ``count`` records."""
+    """Poll until there are ``count`` records, and return their values."""
     values = []
 
     def step():
@@ -69,7 +69,7 @@ def read(consumer, count):
 def socket_count():
     count = 0
     for name in os.listdir("/proc/self/fd"):
-        # What is closed meanwhile is no socket of ours.
+        # The descriptor of the listing itself is closed by now; it is not a socket.
         with contextlib.suppress(FileNotFoundError):
             count += os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
     return count
@@ -81,7 +81,7 @@ def socket_count():
     ids=["assign", "unsubscribe", "close"],
 )
 def test_deserializer_may_give_its_partition_up(our_broker, filled, give_up):
-    """What was being read is let go of while it is read."""
+    """Release the partition whose records are being deserialized."""
     seen = []
 
     def deserialize(data):
@@ -93,7 +93,7 @@ def test_deserializer_may_give_its_partition_up(our_broker, filled, give_up):
     consumer = consumer_of(our_broker, value_deserializer=deserialize)
     consumer.assign([filled])
     try:
-        # A poll within which the consumer is closed says so.
+        # poll() raises an error when the consumer is closed inside it.
         with contextlib.suppress(IllegalStateError):
             while not seen:
                 consumer.poll(500)
@@ -141,7 +141,7 @@ def test_offsets_and_topics_are_told(our_broker, filled):
         by_topic = consumer.partitions_by_topic([filled.topic, "no-such-topic"])
         assert by_topic == {filled.topic: consumer.partitions_for_topic(filled.topic)}
         assert consumer.partitions_by_topic()[filled.topic] == by_topic[filled.topic]
-        assert "no-such-topic" not in consumer.topics(), "asking did not create it"
+        assert "no-such-topic" not in consumer.topics(), "asking for its partitions has created it"
 
 
 def test_one_broker_costs_one_socket_and_none_before_it_is_needed(our_broker, filled):
@@ -203,7 +203,7 @@ def test_storm_of_wakeups_loses_and_doubles_nothing(our_broker, filled):
         waker.start()
         values, woken = [], 0
         try:
-            # A busy machine may read all before the other thread has begun.
+            # On a busy machine all records may be read before the other thread has started.
             while len(values) < COUNT or not woken:
                 try:
                     for records in consumer.poll(1000, max_records=50).values():
@@ -220,7 +220,7 @@ def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
     with consumer_of(our_broker, filled.topic) as consumer:
         first = read(consumer, COUNT)
         timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come before the poll has begun
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the signal may arrive before the poll begins
             timer.start()
             consumer.poll(30_000)
         timer.join()
@@ -231,7 +231,7 @@ def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
 
 @pytest.fixture
 def broker_without_groups(tmp_path, monkeypatch):
-    """One that finds a coordinator, which then knows nothing of joining and of offsets."""
+    """Start a broker that finds a coordinator but supports neither JoinGroup nor the offset requests."""
     of_groups = {JoinGroupRequest, OffsetCommitRequest, OffsetFetchRequest}
     kept = tuple(handler for handler in registry.HANDLERS if handler.request_class not in of_groups)
     monkeypatch.setattr(registry, "HANDLERS", kept)

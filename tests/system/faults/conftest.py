@@ -1,4 +1,4 @@
-"""A broker of their own for tests that stop, pause and kill it, and what is said about it by others."""
+"""A separate broker for the tests that stop, pause and kill it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from kafkacore.testing import EmbeddedBroker
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
-    """One for a module; a test that kills it starts it again."""
+    """Start a broker for the module. A test that kills it must start it again."""
     with EmbeddedBroker(num_partitions=4, log_retention_ms=-1, flush="os") as broker:
         yield broker

@@ -1,7 +1,7 @@
-"""A producer behind a bad network: what it says of each record is true, whatever is cut.
+"""A producer on a bad network: the outcome that it reports for each record is true, wherever a cut happens.
 
-Every byte of a Produce request and of its response is cut once; the log that is read back is judged by
-``model.history``.
+The tests cut the connection once after every byte of a Produce request and of its response.
+``model.history`` then checks the log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kafkacore.testing.fault_proxy import Direction
 
 @pytest.fixture(scope="module")
 def proxied_broker() -> Iterator[FaultProxy]:
-    """The proxy; behind it a broker that is known by no other way."""
+    """Return a proxy in front of a broker that advertises only the proxy's address."""
     with FaultProxy() as proxy, EmbeddedBroker(num_partitions=4, advertised_port=proxy.port) as broker:
         proxy.target = broker.bootstrap_servers
         yield proxy
@@ -65,7 +65,7 @@ def test_cut_after_every_byte_without_retries_is_told_truly(proxy: FaultProxy, e
     with connected(proxy, retries=0) as producer:
         sender = Sender(producer, topic)
         _, cuts = sweep(proxy, sender, ending)
-    # All but the one whose response came whole, and with a reset perhaps that too.
+    # The last cut comes after a complete response. Its records may fail only if a reset discards it.
     assert (cuts - 1) * RECORDS <= len(sender.failures) <= cuts * RECORDS
     assert said(sender.history.check(log_of(proxy, topic))) == ""
 
@@ -83,7 +83,7 @@ def test_record_that_never_reached_a_connection_is_called_not_persisted(proxy: F
         proxy.set_refusing(False)
         sender.send()
         sender.settle()
-    # The one behind them may take longer than 600 ms on a busy machine.
+    # On a busy machine the record after these may also fail, because it takes longer than 600 ms.
     assert [error.possibly_persisted for error in sender.failures[1:RECORDS]] == [False] * (RECORDS - 1)
     assert said(sender.history.check(log_of(proxy, "refused"))) == ""
 
@@ -100,7 +100,7 @@ def test_half_open_connection_is_noticed_in_time_and_given_up_for_another(
         set_cut = proxy.cut_request if cut == "request" else proxy.cut_response
         set_cut(PRODUCE, 20, ending=Ending.SILENCE)
         retried = sender.send()
-        # Without the time-out it would take minutes.
+        # Only the request timeout ends the wait for this response in time.
         sender.settle()
     assert sender.failures == []
     findings = sender.history.check(log_of(proxy, topic), may_be_doubled=lambda send: send == retried)
@@ -110,7 +110,7 @@ def test_half_open_connection_is_noticed_in_time_and_given_up_for_another(
 def test_network_that_has_gone_silent_fails_the_record_in_time_and_comes_back(
     proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The request times out after an hour, which passes while the network is silent."""
+    """Let the hour until the request timeout pass while the network is silent."""
     clock = ShiftedClock()
     monkeypatch.setattr("kafkacore.producer.kafka_producer.SYSTEM_CLOCK", clock)
     timeouts_ms = {"request_timeout_ms": int(HOUR_MS), "delivery_timeout_ms": int(3 * HOUR_MS)}
@@ -138,7 +138,7 @@ def test_long_thin_link_expires_nothing_and_sends_nothing_twice(proxy: FaultProx
         proxy,
         linger_ms=5,
         max_in_flight_requests_per_connection=in_flight,
-        # Half of the default: nothing waits that long for an answer on this link.
+        # Half of the default. On this link no response takes that long.
         request_timeout_ms=15_000,
         delivery_timeout_ms=30_000,
     ) as producer:
@@ -152,7 +152,7 @@ def test_long_thin_link_expires_nothing_and_sends_nothing_twice(proxy: FaultProx
             sender.send(partition=number % 4, padding=94)
         sender.settle()
         proxy.lift()
-        # Given up none, so also none of its requests.
+        # The connection is still the same one, so no request timed out.
         assert proxy.counters.connections == connections
     assert sender.failures == []
     assert said(sender.history.check(log_of(proxy, topic, 4))) == ""
@@ -162,11 +162,11 @@ def test_long_thin_link_expires_nothing_and_sends_nothing_twice(proxy: FaultProx
 def test_expired_half_written_request_keeps_its_memory(
     proxy: FaultProxy, in_flight: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch expires while the socket has half of its request. The rest of the request goes out later, and
-    must not carry the records that other batches have meanwhile put into reused memory.
+    """Keep the memory of an expired batch until the rest of its request has been written.
 
-    The batch waits for an hour behind requests without an answer, so that its delivery time-out passes an
-    hour before the time-out of its request. Only :class:`ShiftedClock` lets these hours pass.
+    The batch expires when half of its request is in the socket. The other half must not carry records that
+    other batches have since put into reused memory. The batch first waits an hour for earlier requests, so
+    its delivery timeout passes an hour before its request timeout. :class:`ShiftedClock` skips these hours.
     """
     clock = ShiftedClock()
     monkeypatch.setattr("kafkacore.producer.kafka_producer.SYSTEM_CLOCK", clock)
@@ -186,7 +186,7 @@ def test_expired_half_written_request_keeps_its_memory(
         ) as producer,
         ExitStack() as faults,
     ):
-        # Before the producer is closed, which would wait for its requests.
+        # Lift the fault before the producer is closed, because close() waits for its requests.
         faults.callback(proxy.lift)
 
         def figure(name: str) -> float:
@@ -213,7 +213,7 @@ def test_expired_half_written_request_keeps_its_memory(
         with pytest.raises(KafkaTimeoutError) as error:
             expired.get(BUDGET_S)
         assert error.value.possibly_persisted
-        assert is_half_written(), "the connection goes on"
+        assert is_half_written(), "the rest of the request was written, or the connection was closed"
         assert figure("buffer-available-bytes") <= memory - size
         futures = [producer.send(later, b"B" * (size // 2), partition=0) for _ in range(3)]
         proxy.set_stalled(False)

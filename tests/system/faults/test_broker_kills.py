@@ -1,8 +1,8 @@
-"""The embedded broker SIGKILLed at random moments under three producers and a group of two: goals G1 and G1b.
+"""The embedded broker is killed by SIGKILL at random moments under three producers and a group of two.
 
-What was acknowledged is in the log, once, in order, at the offset that was told; no offset ever has two
-values. What the group was told to be committed is so after every start, and never past the log's end; the
-group skips nothing, and repeats only what comes after its last commit, though its members come and go.
+Acknowledged records are in the log once, in order and at the acknowledged offset. No offset ever has two
+values. After every start the committed offsets are the acknowledged ones, and never past the log end. The
+group skips no record and repeats only records after its last commit, although members come and go.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from model.kill_run import MEMBERS, PARTITIONS, KillRun
 
 from kafkacore.testing import EmbeddedBroker
 
-#: Small, so that the log rolls under the kills.
+#: Small, so that the log rolls new segments during the kills.
 SEGMENT_BYTES = 1 << 20
 OFFSETS_SEGMENT_BYTES = 100_000
 
@@ -52,7 +52,7 @@ def run_and_check(folder: Path, kills: int, *, idempotent: bool) -> KillRun:
     )
     assert note_findings(what, seed, findings, folder) == ""
     assert run.group.processed - run.group.repeated == sum(ends.values())
-    # A second kill may come before the answer to the question that the first has raised.
+    # The broker can be killed again before a member has checked its offsets after the first kill.
     assert run.group.checks >= kills / 3
     assert run.group.commits >= kills
     assert run.group.stays > MEMBERS

@@ -1,4 +1,4 @@
-"""Ctrl-C at the worst moments of a consumer: nothing is lost, and nothing waits for a time-out afterwards."""
+"""Ctrl-C at the worst moments of a consumer: no record is lost, and no later call waits for a timeout."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.testing import EmbeddedBroker
 
 RECORDS = 4000
-#: Of one test, at the least.
+#: Minimum number of interrupts in a test.
 INTERRUPTS = 5
 PARTITIONS = 4
-#: Longer than any of these tests may take: what waits for it has failed.
+#: Longer than any of these tests takes. A test that waits this long has failed.
 NEVER_MS = 60_000
 TP0 = TopicPartition("interrupts", 0)
 
@@ -31,7 +31,8 @@ def servers(broker: EmbeddedBroker) -> str:
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=60_000) as producer:
         for partition in range(PARTITIONS):
             values = [b"%d" % number for number in range(partition, RECORDS, PARTITIONS)]
-            # In batches of more than a poll gives: what it takes whole is asked for before, not behind it.
+            # Batches of more records than a poll returns. If a poll took a whole batch, the next fetch would
+            # be sent before it, not after it.
             for first in range(0, len(values), 100):
                 producer.send_batch("interrupts", values[first : first + 100], partition=partition)
                 producer.flush()
@@ -52,7 +53,7 @@ def consumer(servers: str) -> Iterator[KafkaConsumer]:
 
 
 def read(consumer: KafkaConsumer, count: int) -> list[ConsumerRecord]:
-    """The next ``count`` records at least, within the limit."""
+    """Poll until there are at least ``count`` records, and return them."""
     records: list[ConsumerRecord] = []
 
     def step() -> None:
@@ -64,7 +65,7 @@ def read(consumer: KafkaConsumer, count: int) -> list[ConsumerRecord]:
 
 
 class InterruptOnce:
-    """In place of a function: Ctrl-C when ``condition`` holds, before it does anything; then itself."""
+    """A wrapper of a function that raises one Ctrl-C before the call for which ``condition`` holds."""
 
     def __init__(self, function: Any, condition: Any = lambda *arguments: True) -> None:
         self.function = function
@@ -88,7 +89,7 @@ def test_records_that_an_interrupt_keeps_from_the_user_come_again(
 ) -> None:
     consumer.assign([TP0])
     fetcher = consumer._engine.fetcher
-    # Between the collecting of records and their return, the next fetch is sent.
+    # The consumer sends the next fetch after it has collected the records and before it returns them.
     interrupt = InterruptOnce(fetcher.send_fetches, lambda *more: fetcher._buffer._moved_from)
     monkeypatch.setattr(fetcher, "send_fetches", interrupt)
     poll_until_interrupted(consumer)
@@ -120,7 +121,7 @@ def test_callback_that_an_interrupt_comes_before_is_called_by_the_next_poll(
 
 def test_interrupts_at_any_time_lose_no_record_and_cost_no_time_out(consumer: KafkaConsumer) -> None:
     seed = random.randrange(1 << 30)
-    print(f"seed {seed}")  # noqa: T201 - shown when the test fails
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
     chance = random.Random(seed)
     done = threading.Event()
     in_poll = False
@@ -130,7 +131,7 @@ def test_interrupts_at_any_time_lose_no_record_and_cost_no_time_out(consumer: Ka
             os.kill(os.getpid(), signal.SIGINT)
 
     def on_interrupt(*_: object) -> None:
-        # What comes when the poll is over, however late its sender was, has nothing to interrupt.
+        # A late signal that arrives after the poll must not interrupt anything.
         nonlocal in_poll
         if in_poll:
             in_poll = False
@@ -154,7 +155,7 @@ def test_interrupts_at_any_time_lose_no_record_and_cost_no_time_out(consumer: Ka
                     in_poll = False
             except KeyboardInterrupt:
                 interrupts += 1
-                # Between the return of poll and the assignment nothing can be done for the records.
+                # An interrupt after poll() returns and before the assignment loses these records. Seek back.
                 for partition, offset in position.items():
                     consumer.seek(TopicPartition("interrupts", partition), offset)
             for tp, some in records.items():
@@ -163,7 +164,7 @@ def test_interrupts_at_any_time_lose_no_record_and_cost_no_time_out(consumer: Ka
                 position[tp.partition] += len(some)
                 taken += len(some)
             if sum(position.values()) == RECORDS:
-                # All were there before enough interrupts came: once more.
+                # All records were read before there were enough interrupts. Read them again.
                 position = dict.fromkeys(range(PARTITIONS), 0)
                 for partition in position:
                     consumer.seek(TopicPartition("interrupts", partition), 0)

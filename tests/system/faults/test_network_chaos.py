@@ -1,5 +1,6 @@
-"""Faults of the network at random, under a producer's threads and under a consumer: nothing told is untrue,
-nothing is read twice or not at all.
+"""Random network faults under a producer with several threads and under a consumer.
+
+The producer reports a true outcome for each record. The consumer reads each record exactly once.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def proxy() -> Iterator[FaultProxy]:
 @pytest.fixture
 def seed() -> int:
     seed = random.randrange(1 << 30)
-    print(f"seed {seed}")  # noqa: T201 - shown when the test fails
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
     return seed
 
 
@@ -89,7 +90,7 @@ def test_each_record_has_one_true_outcome(proxy: FaultProxy, seed: int, retries:
                 assert future.is_done, f"{send} has no outcome"
                 history.failed(send, possibly_persisted=error.possibly_persisted)
     log = log_of(proxy, topic, PARTITIONS)
-    # What was sent again may be there twice; without retries, nothing is.
+    # Retried records may be duplicated. Without retries there are no duplicates.
     assert said(history.check(log, may_be_doubled=lambda send: retries > 0)) == ""
     assert log
 

@@ -1,7 +1,7 @@
-"""The embedded broker SIGKILLed in the middle of commits: what was acknowledged is committed ever after.
+"""The embedded broker is killed by SIGKILL during commits: acknowledged commits survive.
 
-Four groups commit without rest, each three partitions in one request. After every kill each group finds what
-it was last told, or what it sent after that, whole.
+Four groups commit without a pause, each for three partitions in one request. After every kill each group
+finds its last acknowledged commit, or a later one that it sent, complete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def test_acknowledged_commit_is_there_after_every_kill(tmp_path: Path) -> None:
     seed = new_seed()
     rng = random.Random(seed)
     kills = dose(12, 200)
-    # Small segments, so that the topic rolls under the kills.
+    # Small segments, so that the offsets topic rolls new ones during the kills.
     with EmbeddedBroker(tmp_path, offsets_topic_segment_bytes=100_000) as broker:
         with Line(broker.bootstrap_servers) as asked:
             topic = CreateTopicsRequest.CreatableTopic(
@@ -45,7 +45,7 @@ def test_acknowledged_commit_is_there_after_every_kill(tmp_path: Path) -> None:
                 broker.kill()
                 broker.start()
             rest(rng, 300)
-            # On a slow machine lives are over before a commit is.
+            # On a slow machine the broker may be killed before any commit completes.
             eventually(
                 lambda: all(committer.acknowledged >= kills for committer in committers),
                 step=lambda: rest(rng, 300),

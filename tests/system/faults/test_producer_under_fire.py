@@ -1,5 +1,6 @@
-"""A producer of many threads against a broker that is paused and killed: each record has one outcome, and it
-is true.
+"""A producer with many threads and a broker that is paused and killed.
+
+Each record has exactly one outcome, and it is true.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PARTITIONS = 4
 
 
 def log_of(servers: str, topic: str) -> dict[tuple[int, int], bytes]:
-    """(partition, offset) → value, of all that the topic has."""
+    """Read the whole topic, and return its values by (partition, offset)."""
     log: dict[tuple[int, int], bytes] = {}
     partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
     with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
@@ -41,7 +42,7 @@ def log_of(servers: str, topic: str) -> dict[tuple[int, int], bytes]:
     return log
 
 
-#: What keeps the order: one request at a time, or sequence numbers.
+#: Two configurations that keep the order: one request in flight, or sequence numbers.
 ONE_IN_FLIGHT = {"max_in_flight_requests_per_connection": 1, "enable_idempotence": False}
 FIVE_IN_FLIGHT = {"max_in_flight_requests_per_connection": 5, "enable_idempotence": True}
 
@@ -122,7 +123,7 @@ def test_each_record_has_one_true_outcome_while_the_broker_is_killed_and_restart
     broker: EmbeddedBroker,
 ) -> None:
     seed = random.randrange(1 << 30)
-    print(f"seed {seed}")  # noqa: T201 - shown when the test fails
+    print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
     chance = random.Random(seed)
     outcomes: dict[bytes, Any] = {}
     calls: Counter[bytes] = Counter()
@@ -156,7 +157,7 @@ def test_each_record_has_one_true_outcome_while_the_broker_is_killed_and_restart
         for thread in threads:
             thread.start()
         for _ in range(4):
-            # Not a wait for something: the moment of the kill is what is drawn.
+            # Kill the broker at a random moment. This does not wait for an event.
             stop.wait(chance.uniform(0.05, 0.4))
             broker.kill()
             broker.start()
@@ -209,6 +210,6 @@ def test_hundred_lives_of_clients_leave_no_descriptor_and_no_thread(broker: Embe
     before = held()
     for _ in range(100):
         live()
-    # What another test has left may have ended meanwhile.
+    # The counts may have fallen, because leftovers of another test can end at any time.
     now = held()
     assert not any(map(operator.gt, now, before)), (now, before)

@@ -1,7 +1,6 @@
-"""Bytes that nobody would send, for every parser: no crash, no hang, no error but those that are promised.
+"""Hostile bytes for every parser: no crash, no hang, and no error except the documented ones.
 
-The ordinary dose is 2.2 million inputs, in processes of their own; ``make fuzz`` goes on for as long as it
-is told to.
+A normal run tries 2.2 million inputs in separate processes. ``make fuzz`` runs for as long as you choose.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from kafkacore.errors import CorruptRecordError, KafkaError
 from kafkacore.protocol import API_REGISTRY
 
 PROJECT = Path(__file__).resolve().parents[3]
-#: Of all targets together; the sanitizers want fewer.
+#: Number of inputs for all targets together. Runs under a sanitizer set fewer.
 INPUTS = int(os.environ.get("KAFKACORE_FUZZ_INPUTS", dose(2_200_000, 100_000_000)))
 
 
@@ -69,7 +68,7 @@ def test_whatever_hypothesis_thinks_of_is_taken_or_refused(name: str, data: st.D
 def test_inputs_may_be_guided_by_the_lines_that_they_reach(name: str) -> None:
     run = fuzz("--guided", f"--target={name}", "--inputs=2000", f"--seed={new_seed()}")
     assert run.returncode == 0, run.stdout + run.stderr
-    # More is reached than what the valid inputs do.
+    # Some inputs reached lines that the valid inputs do not reach.
     assert "NEW" in run.stderr
 
 
@@ -90,7 +89,7 @@ def test_corpus_has_a_message_of_every_api_and_version() -> None:
         }
 
 
-# ---- That the harness sees what it is there for ------------------------------------------------------------
+# ---- The harness detects faults ----------------------------------------------------------------------------
 def judged(run: object, data: bytes = b"input", **configs: object) -> Judge:
     judge = Judge(**configs)
     judge.take(Target("planted", run, [data]), data)

@@ -1,4 +1,4 @@
-"""The committed golden files are what Kafka's own classes write today."""
+"""The committed golden files equal the output of Kafka's own classes."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Labels = frozenset[tuple[str, str]]
 
 
 class Client:
-    """Has metrics, as a producer has."""
+    """A client that has metrics, like a producer."""
 
     def __init__(self, client_id: str, of: Metrics | None = None) -> None:
         self.of = of or Metrics(MetricConfig(tags={"client-id": client_id}))

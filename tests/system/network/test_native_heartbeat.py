@@ -1,4 +1,4 @@
-"""Beats between the frames of a real connection, written by a thread that needs no GIL."""
+"""Heartbeats that a thread without the GIL writes between the frames of a real connection."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from kafkacore.network import FrameReader, HeartbeatEvent, NativeHeartbeat, Netw
 MIB = 1024 * 1024
 FIRST_ID, ID_COUNT = 1_000_000, 1000
 NAME = "coordinator"
-#: Key 12, version 4, the correlation id's place, and some bytes that are recognised again.
+#: A heartbeat request: API key 12, version 4, a placeholder for the correlation id, and marker bytes.
 TAIL = b"\xff\xffbeat"
 FRAME = struct.pack(">ihhi", 8 + len(TAIL), 12, 4, -1) + TAIL
-#: Of an answer in version 4: id, no tags, throttle time, error, no tags.
+#: Offset of the error code in a version 4 response, after the correlation id, tags and throttle time.
 ERROR_AT = 9
 LONG_MS = 120_000.0
 
@@ -53,15 +53,15 @@ class Connection:
         return self.heartbeat.begin(FRAME, interval_ms, session_timeout_ms, error_at=ERROR_AT, has_tags=True)
 
     def read_some(self) -> list[bytes]:
-        """Frames that the peer has received whole, after one more read."""
+        """Read once from the peer's socket, and return the frames that are now complete."""
         data = self.peer.recv(MIB)
-        assert data, "the connection ended early"
+        assert data, "the connection was closed too early"
         frames = [bytes(each.payload) for each in self.reader.feed(data)]
         self.received += frames
         return frames
 
     def read_beat(self) -> int:
-        """The correlation id of the peer's next frames' last, which are all beats."""
+        """Read at least one heartbeat, and return the correlation id of the last one."""
         while not (frames := self.read_some()):
             pass
         assert all(is_beat(each) for each in frames)
@@ -71,7 +71,7 @@ class Connection:
         self.deliver(answer_to(beat_id, error_code))
 
     def deliver(self, data: bytes) -> None:
-        """Send bytes from the peer, and wait until the connection's socket has them."""
+        """Send bytes from the peer, and wait until they have reached the connection's socket."""
         self.peer.sendall(data)
         eventually(lambda: fcntl.ioctl(self.peer, termios.TIOCOUTQ, bytes(4)) == bytes(4))
 
@@ -119,21 +119,21 @@ def connection(make: Callable[..., Connection]) -> Connection:
 
 @pytest.fixture
 def manual(make: Callable[..., Connection]) -> Connection:
-    """A connection whose heartbeat has a manual clock."""
+    """Return a connection whose heartbeat has a manual clock."""
     return make(has_manual_clock=True)
 
 
 def events_until(connection: Connection, notice: HeartbeatEvent) -> HeartbeatEvent:
-    """All events up to ``notice``."""
+    """Run the heartbeat until it reports ``notice``, and return all events so far."""
     seen = HeartbeatEvent(0)
     while notice not in seen:
         now = connection.heartbeat.run(BUDGET_MS)
-        assert now, f"{notice} did not come, only {seen}"
+        assert now, f"no {notice} in time, only {seen}"
         seen |= now
     return seen
 
 
-# ---- Beats -----------------------------------------------------------------------------------------
+# ---- Heartbeats ------------------------------------------------------------------------------------
 
 
 def test_beats_are_the_frame_with_ids_in_turn(connection: Connection) -> None:
@@ -198,7 +198,7 @@ def test_a_line_without_a_connection_says_so_at_once() -> None:
     assert not heartbeat.begin(FRAME, 1.0, LONG_MS, error_at=ERROR_AT)
     assert heartbeat.run(0) is HeartbeatEvent.DISCONNECTED
     assert heartbeat.run(0) == HeartbeatEvent(0)
-    # And so the next time.
+    # The next begin() has the same result.
     assert not heartbeat.begin(FRAME, 1.0, LONG_MS, error_at=ERROR_AT)
     assert heartbeat.run(0) is HeartbeatEvent.DISCONNECTED
     heartbeat.close()
@@ -286,7 +286,7 @@ def test_a_beat_that_went_out_in_part_is_finished_before_the_next_frame(
     connection.selector.send(send)
     connection.selector.poll(0)
     assert send.remaining == send.size_in_bytes
-    # Neither an end nor another beginning cuts what is out in part.
+    # Neither end() nor another begin() cuts the heartbeat that is partly written.
     connection.heartbeat.end()
     connection.heartbeat.begin(FRAME, LONG_MS, LONG_MS, error_at=ERROR_AT)
     reader = threading.Thread(
@@ -307,7 +307,7 @@ def test_the_rest_of_a_beat_goes_out_though_nobody_polls(make: Callable[..., Con
     assert [len(each) for each in connection.received[:2]] == [8 + MIB] * 2
 
 
-# ---- What is told ----------------------------------------------------------------------------------
+# ---- Events ----------------------------------------------------------------------------------------
 
 
 def test_unread_answers_are_seen_and_left_in_the_socket(manual: Connection) -> None:
@@ -337,7 +337,7 @@ def test_an_answer_with_an_error_is_told_while_beats_go_on(connection: Connectio
     connection.answer(connection.read_beat(), error_code=27)
     connection.read_beat()
     connection.read_beat()
-    # It is read now, and the next error is told again.
+    # The error response has now been read, so the next error causes an event again.
     eventually(lambda: connection.selector.poll(10) or connection.selector.completed_receives)
     assert connection.heartbeat.answered(FIRST_ID + 1)
     connection.answer(connection.read_beat(), error_code=25)
@@ -370,7 +370,7 @@ def test_silence_for_a_session_is_reported_once(manual: Connection) -> None:
     manual.answer(manual.read_beat())
     manual.heartbeat.advance(10)
     assert not manual.heartbeat.is_silent
-    # And it may fall silent again.
+    # The coordinator can become silent a second time.
     manual.heartbeat.advance(100)
     assert manual.heartbeat.run(0) is HeartbeatEvent.SILENT
 
@@ -482,7 +482,7 @@ def test_a_wakeup_ends_the_wait_that_runs_and_the_next(connection: Connection) -
     waker.join()
 
 
-# ---- Ends ------------------------------------------------------------------------------------------
+# ---- Close and fork --------------------------------------------------------------------------------
 
 
 def test_a_closed_line_ends_every_wait_and_begins_no_more(connection: Connection) -> None:
@@ -516,7 +516,7 @@ def test_connections_that_close_under_beats_mix_no_bytes_into_what_is_opened_the
         connection.heartbeat.begin(FRAME, 1e-6, LONG_MS, error_at=ERROR_AT)
         name = f"again {number}"
         connection.selector.close(NAME if number == 0 else f"again {number - 1}")
-        # With some luck these have the number that the closed connection had.
+        # These sockets probably reuse the file descriptor of the closed connection.
         one, other = socket.socketpair()
         peer = connection.connect(name)
         connection.peer.close()
@@ -527,7 +527,7 @@ def test_connections_that_close_under_beats_mix_no_bytes_into_what_is_opened_the
         one.close()
         other.close()
         assert connection.selector.attach_heartbeat(name, connection.heartbeat)
-    # Its thread may not have had its turn in between.
+    # The heartbeat's thread may not have run since the last begin().
     connection.heartbeat.begin(FRAME, 1e-6, LONG_MS, error_at=ERROR_AT)
     eventually(lambda: connection.heartbeat.sent_count > 0)
 
@@ -562,7 +562,7 @@ def test_a_connection_takes_one_line_and_the_same_one_twice(connection: Connecti
     other = NativeHeartbeat(FIRST_ID, ID_COUNT)
     with pytest.raises(IllegalStateError):
         connection.selector.attach_heartbeat(NAME, other)
-    assert not connection.selector.attach_heartbeat("nobody", other)
+    assert not connection.selector.attach_heartbeat("unknown", other)
     other.close()
 
 
@@ -580,7 +580,7 @@ def test_a_forked_child_writes_nothing_and_can_end(connection: Connection) -> No
 
 
 def _life_of_a_child(connection: Connection) -> int:
-    """0 if all is as it should be."""
+    """Use the heartbeat in a forked child, and return the exit status: 0 for success."""
     heartbeat = connection.heartbeat
     heartbeat.end()
     heartbeat.wakeup()

@@ -1,4 +1,4 @@
-"""A selector's threads, processes, descriptors and listening sockets."""
+"""A selector and threads, forked processes, file descriptors and listening sockets."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_signal_handler_that_raises_is_heard_and_no_result_is_lost(selector: S
     previous = signal.signal(signal.SIGUSR1, interrupt)
     try:
         timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1))
-        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come before the poll has begun
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the signal may arrive before the poll begins
             timer.start()
             selector.poll(60_000)
         timer.join()

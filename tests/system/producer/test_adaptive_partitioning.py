@@ -1,4 +1,4 @@
-"""Records without a key keep away from partitions with long queues and from slow brokers (KIP-794)."""
+"""Records without a key avoid partitions with long queues and slow brokers (KIP-794)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kafkacore.record._source import RecordSource
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import EmbeddedBroker
 
-#: As large as a batch, so that each is one and the next goes by a new choice.
+#: As large as a batch, so that each record fills one and the next goes to a newly chosen partition.
 FULL = b"v" * 1024
 DRAWS = 4000
 
 
 class Queues(AccumulatorHarness):
-    """Partitions that have a number of full batches waiting."""
+    """An accumulator in which each partition has a number of full batches waiting."""
 
     def __init__(self, *lengths: int, **changes: Any) -> None:
         super().__init__(TableCluster({"t": [1] * len(lengths)}), buffer_memory=1 << 24, **changes)
@@ -36,7 +36,7 @@ class Queues(AccumulatorHarness):
         return Counter({queue.topic_partition.partition: len(queue) for queue in queues})
 
     def draw(self, count: int = DRAWS, **fields: Any) -> Counter[int]:
-        """Partitions of so many records, each of which is taken off again before the next."""
+        """Return how many of ``count`` records each partition got, removing each record before the next."""
         drawn: Counter[int] = Counter()
         before = self.lengths()
         for _ in range(count):
@@ -47,7 +47,7 @@ class Queues(AccumulatorHarness):
         return drawn
 
     def take(self, partition: int, count: int) -> None:
-        """Take so many batches off the end; what is left takes no more records."""
+        """Remove ``count`` batches from the end of the queue, so that the others accept no more records."""
         queue = self.accumulator._queue(TopicPartition("t", partition))
         batches = [queue.pop() for _ in range(len(queue))]
         for batch in batches[len(batches) - count :]:
@@ -56,7 +56,7 @@ class Queues(AccumulatorHarness):
             queue.put_back(batch)
 
     def draw_rows(self, count: int = DRAWS) -> Counter[int]:
-        """Partitions of so many rows of one call."""
+        """Return how many of ``count`` rows of one call each partition got."""
         before = self.lengths()
         keys = [b"so that rows are sorted by partition", *[None] * count]
         self.accumulator.append_source("t", RecordSource([FULL] * (count + 1), keys), None)
@@ -106,7 +106,10 @@ def test_queues_that_are_served_meanwhile_are_as_likely_again() -> None:
 
 
 class SlowBroker(SenderHarness):
-    """Broker 1 leads partition 0, broker 2 partitions 1 and 2; the time-out is a second."""
+    """A sender with two brokers and an availability timeout of one second.
+
+    Broker 1 leads partition 0, and broker 2 leads partitions 1 and 2.
+    """
 
     def __init__(self, leaders: tuple[int | None, ...] = (1, 2, 2), **changes: Any) -> None:
         defaults = {"partition_availability_timeout_ms": 1000.0, "batch_size": 100, "buffer_memory": 1 << 24}
@@ -114,7 +117,7 @@ class SlowBroker(SenderHarness):
         super().__init__(leaders={"t": [*leaders]}, max_in_flight=1000, **changes)
 
     def partitions(self, count: int = 40) -> set[int]:
-        """Where records without a key go now."""
+        """Return the partitions that records without a key go to now."""
         before = {queue: len(queue) for queue in self.accumulator.active}
         for _ in range(count):
             self.accumulator.append("t", FULL, None, None, None, None)
@@ -125,7 +128,7 @@ class SlowBroker(SenderHarness):
         }
 
     def block(self, node_id: int, duration_ms: float) -> None:
-        """A record waits for so long for a broker that takes none."""
+        """Let a record wait for ``duration_ms`` for a broker that accepts no requests."""
         self.client.unready[node_id] = 5000.0
         self.send(partition={1: 0, 2: 1}[node_id])
         self.run()
@@ -151,7 +154,7 @@ def test_a_broker_that_takes_batches_again_is_as_good_as_any() -> None:
     assert harness.partitions() == {0}
     harness.client.unready.clear()
     harness.run()
-    # Partition 0 may have too long a queue by now.
+    # Partition 0 may be avoided now, because of its long queue.
     assert harness.partitions() >= {1, 2}
 
 

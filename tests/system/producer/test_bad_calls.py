@@ -1,4 +1,4 @@
-"""Calls that cannot be: the documented error, in one sentence, and a producer that goes on."""
+"""Invalid calls raise the documented error with a one-sentence message, and the producer stays usable."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kafkacore.serializer import JsonSerializer
 from kafkacore.testing import EmbeddedBroker
 
 TOPIC = "bad-calls"
-#: Of a sentence, with a topic's name in it.
+#: Maximum length of an error message that contains the topic's name.
 LONGEST = 400
 LARGE = b"v" * 1_100_000
 
 
 class Chooses(Partitioner):
-    """What is not the good value goes where no record can."""
+    """A partitioner that chooses an invalid partition for every value but the good one."""
 
     def __init__(self, chosen: Any) -> None:
         self.chosen = chosen
@@ -123,7 +123,7 @@ def assert_refused(
 
 @pytest.fixture(scope="module", params=["plain", "seen by a partitioner"])
 def producer(request: pytest.FixtureRequest, our_broker: EmbeddedBroker) -> Any:
-    """The short way of a record, and the one that it takes where something of the user's has to see it."""
+    """Start a producer without a partitioner (the fast path) or with one (the path through user code)."""
     partitioner = None if request.param == "plain" else Chooses(0)
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=partitioner) as made:
         yield made

@@ -1,4 +1,4 @@
-"""Interceptors: what they are shown, what they may change, what they can break."""
+"""Interceptors: what they receive, what they can change, and how their errors are handled."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kafkacore.testing import EmbeddedBroker
 
 
 class Notes(ProducerInterceptor):
-    """Writes down what it is told, and marks each record."""
+    """An interceptor that records its calls and appends a mark to each value."""
 
     def __init__(self, mark: bytes = b"") -> None:
         self.mark = mark
         self.sent: list[ProducerRecord] = []
-        self.told: list[tuple[RecordMetadata, Exception | None]] = []
+        self.outcomes: list[tuple[RecordMetadata, Exception | None]] = []
         self.threads: set[str] = set()
         self.closed = 0
 
@@ -32,7 +32,7 @@ class Notes(ProducerInterceptor):
         return record._replace(value=record.value + self.mark)
 
     def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
-        self.told.append((metadata, error))
+        self.outcomes.append((metadata, error))
         self.threads.add(threading.current_thread().name)
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ def test_interceptors_change_the_record_one_after_the_other(our_broker: Embedded
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
         producer.send("pi-chain", b"v", key=b"k", headers=[("h", b"x")], timestamp_ms=7).get(BUDGET_S)
     assert first.sent == [ProducerRecord("pi-chain", b"v", b"k", [("h", b"x")], None, 7)]
-    # Before serialisation, and before a partition has been chosen.
+    # Interceptors run before serialization and before the partitioner.
     assert second.sent == [first.sent[0]._replace(value=b"v1")]
     assert values_of(our_broker, "pi-chain", 1) == [b"v12!"]
 
@@ -95,13 +95,13 @@ def test_outcomes_come_in_the_order_of_the_records_on_the_network_thread(
     producer: KafkaProducer, notes: Notes
 ) -> None:
     producer.send("pi-order", b"first").get(BUDGET_S)
-    notes.told.clear()
+    notes.outcomes.clear()
     notes.threads.clear()
     futures = [producer.send("pi-order", b"%d" % number, partition=0) for number in range(500)]
     producer.flush(BUDGET_S)
-    assert [metadata.offset for metadata, _ in notes.told] == list(range(1, 501))
-    assert [error for _, error in notes.told] == [None] * 500
-    assert notes.told[-1][0] == futures[-1].get(0)
+    assert [metadata.offset for metadata, _ in notes.outcomes] == list(range(1, 501))
+    assert [error for _, error in notes.outcomes] == [None] * 500
+    assert notes.outcomes[-1][0] == futures[-1].get(0)
     assert producer._thread is not None
     assert producer._thread.name in notes.threads
 
@@ -112,7 +112,7 @@ def test_interceptor_is_told_before_the_users_callback(producer: KafkaProducer, 
     done = threading.Event()
 
     def callback(metadata: RecordMetadata) -> None:
-        seen.append(len(notes.told))
+        seen.append(len(notes.outcomes))
         done.set()
 
     producer.send("pi-before", b"v").add_callback(callback)
@@ -132,7 +132,7 @@ def test_interceptor_that_raises_is_logged_and_the_last_good_record_goes(
         producer.send("pi-broken", b"v").get(BUDGET_S)
         producer.flush(BUDGET_S)
     assert last.sent[0].value == b"v1"
-    assert len(last.told) == 1
+    assert len(last.outcomes) == 1
     assert (notes.closed, last.closed) == (1, 1)
     for what in ("on_send", "on_acknowledgement", "close"):
         assert f"{what} is broken" in caplog.text
@@ -170,11 +170,11 @@ def test_send_that_fails_at_once_is_told_too(
     producer.send("pi-refused", b"v").get(BUDGET_S)
     with pytest.raises(expected) as raised:
         producer.send(**({"topic": "pi-refused"} | arguments))
-    metadata, error = notes.told[-1]
+    metadata, error = notes.outcomes[-1]
     assert error is raised.value
     assert (metadata.offset, metadata.partition) == (-1, partition)
     producer.send("pi-refused", b"v").get(BUDGET_S)
-    assert notes.told[-1][1] is None
+    assert notes.outcomes[-1][1] is None
 
 
 def test_record_that_fails_later_is_told_where_it_was_to_go(our_broker: EmbeddedBroker) -> None:
@@ -183,13 +183,13 @@ def test_record_that_fails_later_is_told_where_it_was_to_go(our_broker: Embedded
     producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config)
     future = producer.send("pi-late", b"v", partition=0)
     producer.close(timeout=0)
-    ((metadata, error),) = notes.told
+    ((metadata, error),) = notes.outcomes
     assert error is future.exception
     assert metadata.topic_partition == TopicPartition("pi-late", 0)
     assert metadata.offset == -1
 
 
-# ---- Many records by one call ------------------------------------------------------------------------------
+# ---- Many records in one call ------------------------------------------------------------------------------
 
 
 def test_each_row_of_a_batch_is_shown_before_and_after(our_broker: EmbeddedBroker) -> None:
@@ -205,7 +205,7 @@ def test_each_row_of_a_batch_is_shown_before_and_after(our_broker: EmbeddedBroke
         ProducerRecord("pi-batch", b"a", b"k", [("h", b"x")], 0, 5),
         ProducerRecord("pi-batch", b"b", None, [], 0, None),
     ]
-    assert [metadata.offset for metadata, _ in notes.told] == [0, 1]
+    assert [metadata.offset for metadata, _ in notes.outcomes] == [0, 1]
     assert values_of(our_broker, "pi-batch", 2) == [b"a!", b"b!"]
 
 
@@ -224,7 +224,7 @@ def test_row_cannot_be_sent_to_another_topic(
 def test_rows_that_are_refused_are_told(producer: KafkaProducer, notes: Notes) -> None:
     with pytest.raises(MessageSizeTooLargeError) as raised:
         producer.send_batch("pi-rows", [b"v", b"v" * 2_000_000])
-    assert [error for _, error in notes.told] == [raised.value] * 2
+    assert [error for _, error in notes.outcomes] == [raised.value] * 2
 
 
 def test_rows_for_which_memory_ran_out_are_told_with_their_futures(our_broker: EmbeddedBroker) -> None:
@@ -236,15 +236,15 @@ def test_rows_for_which_memory_ran_out_are_told_with_their_futures(our_broker: E
     producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config)
     try:
         producer.partitions_for("pi-memory")
-        # Holds on to the answers, so that no memory comes back.
+        # The client no longer reads responses, so no memory is released.
         producer._client.poll = lambda *_: []  # type: ignore[method-assign]
         with pytest.raises(KafkaTimeoutError):
             producer.send_batch("pi-memory", [b"v" * 3000] * 20, partition=0)
-        assert 0 < len(notes.told) < 20
+        assert 0 < len(notes.outcomes) < 20
     finally:
         producer.close(timeout=0)
-    assert len(notes.told) == 20
-    assert all(error is not None for _, error in notes.told)
+    assert len(notes.outcomes) == 20
+    assert all(error is not None for _, error in notes.outcomes)
 
 
 def test_arrow_data_cannot_be_shown_to_interceptors(producer: KafkaProducer, notes: Notes) -> None:

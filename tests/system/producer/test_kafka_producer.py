@@ -1,4 +1,4 @@
-"""KafkaProducer as its user meets it, against our broker in a process of its own."""
+"""The public API of KafkaProducer, with our broker in another process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def producer(our_broker: EmbeddedBroker) -> Iterator[KafkaProducer]:
 
 
 def run_python(script: str, *arguments: str) -> subprocess.Popen[str]:
-    """A fresh interpreter that runs ``script``, its output piped."""
+    """Start a new interpreter that runs ``script`` with its output in pipes."""
     return subprocess.Popen(
         [sys.executable, "-W", "default", "-c", textwrap.dedent(script), *arguments],
         stdout=subprocess.PIPE,
@@ -131,7 +131,10 @@ def test_small_buffer_memory_slows_sending_down_and_loses_nothing(our_broker: Em
 
 
 def test_broker_that_takes_smaller_batches_gets_halves(our_broker: EmbeddedBroker) -> None:
-    """1 MiB is a broker's default limit; nothing on the way there shrinks these records."""
+    """Split a batch that exceeds the broker's default limit of 1 MiB.
+
+    The values are random, so no compression makes them smaller.
+    """
     config: dict[str, Any] = {"max_request_size": 8 << 20, "batch_size": 3 << 20, "linger_ms": 500}
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
         futures = [producer.send("kp-halves", os.urandom(300_000), partition=0) for _ in range(9)]
@@ -330,8 +333,8 @@ def test_setting_that_cannot_be_is_refused_by_a_sentence(config: dict[str, Any],
     assert network_threads() == []
 
 
-#: Where a default says the same by another value.
-SAID_OTHERWISE = {
+#: Settings whose default has another value with the same meaning.
+EQUIVALENT_DEFAULTS = {
     "compression_type", "kafka_client", "partitioner", "receive_buffer_bytes", "selector", "send_buffer_bytes"
 }  # fmt: skip
 
@@ -340,11 +343,11 @@ def test_every_setting_of_kafka_python_is_known_with_its_default() -> None:
     theirs, ours = kafka.KafkaProducer.DEFAULT_CONFIG, KafkaProducer.DEFAULT_CONFIG
     assert set(theirs) <= set(ours)
     differing = {name for name in theirs if theirs[name] != ours[name]}
-    # Java's default: kafka-python waits up to 30 s for a broker that has come back.
-    assert differing == SAID_OTHERWISE | {"reconnect_backoff_max_ms"}
+    # This default is Java's. With kafka-python's, a client waits up to 30 s for a broker that is back.
+    assert differing == EQUIVALENT_DEFAULTS | {"reconnect_backoff_max_ms"}
 
 
-#: All of kafka-python 2.0.2's producer: names of then, each with its default of then.
+#: All settings of the producer in kafka-python 2.0.2, with their defaults in that version.
 OF_KAFKA_PYTHON_2: dict[str, Any] = {
     "client_id": None, "key_serializer": None, "value_serializer": None, "acks": 1,
     "bootstrap_topics_filter": set(), "compression_type": None, "retries": 0, "batch_size": 16384,
@@ -498,7 +501,7 @@ def test_topic_that_does_not_come_to_be_is_a_time_out(our_broker: EmbeddedBroker
 
 
 def in_callback(producer: KafkaProducer, act: Callable[[], object]) -> list[object]:
-    """What ``act`` gave or raised in a callback."""
+    """Call ``act`` in a callback, and return its result or error."""
     seen: list[object] = []
     done = threading.Event()
 

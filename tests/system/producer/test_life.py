@@ -1,4 +1,4 @@
-"""The ends of a producer that nobody plans: fork, Ctrl-C, an interpreter that ends."""
+"""Unplanned ends of a producer: fork, Ctrl-C and the end of the interpreter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kafkacore.testing import EmbeddedBroker, FaultProxy
 
 @contextmanager
 def running(script: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A fresh interpreter with pipes, killed if it does not end."""
+    """Run a new interpreter with pipes, and kill it if it does not end."""
     process = subprocess.Popen(
         [sys.executable, "-W", "default", "-c", textwrap.dedent(script), *arguments],
         stdin=subprocess.PIPE,
@@ -74,7 +74,7 @@ def use_in_child(producer: KafkaProducer, said: Any) -> None:
             said.put((name, "nothing"))
         except IllegalStateError as error:
             said.put((name, str(error)))
-    # Looking at it and closing it does no harm.
+    # metrics() and close() are allowed in the child.
     producer.metrics()
     producer.close()
     said.put(("close", "done"))
@@ -87,16 +87,16 @@ def test_every_use_in_a_forked_process_is_refused_by_a_sentence(our_broker: Embe
         producer.send("life-fork", b"first", partition=0).get(BUDGET_S)
         child = context.Process(target=use_in_child, args=(producer, said))
         with warnings.catch_warnings():
-            # Python 3.12 warns of forks with threads, which is what this is about.
+            # Python 3.12 warns about forks of a process with threads, which is what this test does.
             warnings.simplefilter("ignore", DeprecationWarning)
             child.start()
-        heard = dict(said.get() for _ in range(len(CALLS) + 1))
+        results = dict(said.get() for _ in range(len(CALLS) + 1))
         child.join(BUDGET_S)
         assert child.exitcode == 0
         assert producer.send("life-fork", b"last", partition=0).get(BUDGET_S).offset == 1
-    assert heard.pop("close") == "done"
-    assert heard.keys() == CALLS.keys()
-    for sentence in heard.values():
+    assert results.pop("close") == "done"
+    assert results.keys() == CALLS.keys()
+    for sentence in results.values():
         assert "before fork()" in sentence
         assert "create a new one in the child" in sentence
     assert values_of(our_broker.bootstrap_servers, "life-fork") == [b"first", b"last"]
@@ -123,7 +123,7 @@ def test_forked_process_may_make_a_producer_of_its_own(our_broker: EmbeddedBroke
 FORKED = """
     import os, sys, warnings
     from kafkacore import KafkaProducer
-    # Since Python 3.12. To fork a process with threads is what this is about.
+    # Python 3.12 warns about forks of a process with threads, which is what this test does.
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     topic = "life-" + sys.argv[2]
     producer = KafkaProducer(bootstrap_servers=sys.argv[1], linger_ms=60_000)
@@ -166,7 +166,7 @@ def test_end_of_a_forked_process_writes_nothing_on_the_parents_sockets(
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
-    """One that may stand still for a while."""
+    """Start a broker that tests can pause."""
     with EmbeddedBroker() as made:
         yield made
 
@@ -213,13 +213,13 @@ def test_ctrl_c_ends_every_wait_at_once_and_the_program_in_bounded_time(
             process.stdin.write("\n")
             process.stdin.flush()
             assert process.stdout.readline() == "waiting\n"
-            # Some milliseconds may pass until it does wait: then the handler raises on the way there.
+            # The script may need some milliseconds until it blocks. The handler may raise before that.
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "interrupted\n"
             _, err = process.communicate(timeout=BUDGET_S)
     assert process.returncode == 0
     assert "Traceback" not in err
-    # The signal may come before the close begins: then it is left open too.
+    # If the signal arrives before close() begins, the producer is left open too.
     is_left_open = {True} if after == "pass" and call != "close" else {after == "pass", False}
     assert err.count("ResourceWarning") in is_left_open
 
@@ -255,7 +255,7 @@ def test_interrupted_close_leaves_the_thread_at_work_and_the_next_one_waits_for_
 
 
 class Interrupt(BaseException):
-    """As Ctrl-C, but not one that a person has pressed."""
+    """An exception like KeyboardInterrupt, but distinct from a real Ctrl-C."""
 
 
 INTERRUPTS = 600
@@ -282,7 +282,7 @@ def test_storm_of_interrupts_loses_no_memory_and_no_outcome(our_broker: Embedded
     futures: list[Any] = []
     config: dict[str, Any] = {"buffer_memory": 200_000, "batch_size": 50_000, "linger_ms": 1}
     before = signal.signal(signal.SIGALRM, interrupt)
-    # A callback of the collector's, as Hypothesis has one, would swallow what the handler raises.
+    # A callback of the garbage collector, such as Hypothesis's, would swallow the handler's exception.
     gc.disable()
     try:
         with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
@@ -328,7 +328,7 @@ def test_thread_that_waits_for_memory_is_woken_by_the_close(our_broker: Embedded
     config: dict[str, Any] = {"buffer_memory": 20_000, "linger_ms": 60_000, "batch_size": 20_000}
     producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config)
     producer.partitions_for("life-memory")
-    # Nothing is sent any more, so that no memory comes back.
+    # The sender sends nothing from now on, so no memory is released.
     stopped = threading.Event()
     producer._thread.sender.run_once = lambda now_ms: stopped.wait(BUDGET_S)  # type: ignore[union-attr, method-assign]
     raised: list[Exception] = []

@@ -1,4 +1,4 @@
-"""What ``KafkaProducer.metrics()`` says, on a virtual clock by hand and against our broker."""
+"""``KafkaProducer.metrics()``: its values on a virtual clock and with our broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_ENOUGH_REPLICAS, FORBIDDEN, MESSAGE_TOO_LARGE = 19, 29, 10
 
 
 class Counted(Harness):
-    """A sender whose metrics are kept."""
+    """A sender harness with a metrics registry."""
 
     def __init__(self, **changes: Any) -> None:
         super().__init__(**changes)
@@ -94,7 +94,7 @@ def test_rates_are_over_the_sampled_windows() -> None:
     for _ in range(30):
         harness.send()
     harness.run()
-    # One window is taken for full: 30 records in 30 seconds.
+    # The rate always counts one full window: 30 records in 30 seconds.
     assert harness.of_all("record-send-rate") == pytest.approx(1.0, rel=0.01)
     assert harness.of_topic("record-send-rate") == harness.of_all("record-send-rate")
     harness.clock.advance(60_001)
@@ -128,7 +128,7 @@ def test_batch_that_is_split_is_counted() -> None:
     assert harness.of_all("batch-split-total") == 1
 
 
-# ---- Of a whole producer ---------------------------------------------------------------------------------
+# ---- A whole producer ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def producer(our_broker: EmbeddedBroker) -> Iterator[KafkaProducer]:
 
 
 def kafka_pythons_names(topic: str, node_id: int) -> set[tuple[str, str]]:
-    """Group and name of every metric that a producer of kafka-python has."""
+    """Return the group and name of every metric of kafka-python's producer."""
     registry = kafka.metrics.Metrics()
     KafkaPythonsSenderMetrics(registry, None, None).maybe_register_topic_metrics(topic)
     KafkaManagerMetrics(registry, "producer", {})

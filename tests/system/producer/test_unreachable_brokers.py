@@ -1,4 +1,7 @@
-"""Brokers that cannot be had, from the start or for a while: one line, an error in time, and on it goes."""
+"""Brokers that are unreachable at the start or for a while.
+
+The producer logs one warning, raises a typed error in time, and continues when the broker is back.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaTimeoutError, NoBrokersAvailable, SslAuthenticationError
 from kafkacore.testing import EmbeddedBroker, FaultProxy
 
-#: Many tries fit in, and one where a machine is slow.
+#: Time for many attempts, or for at least one on a slow machine.
 BOOTSTRAP_MS = 2_500
 FAST = {"reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 50}
 
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[str]:
-    """A server that says ``answer`` to whoever says something, and hangs up."""
+    """Start a server that sends ``answer`` after the first bytes of a client and closes the connection."""
     server = socket.create_server(("127.0.0.1", 0))
 
     def run() -> None:
@@ -42,15 +45,15 @@ def answering(answer: bytes) -> Iterator[str]:
     try:
         yield f"127.0.0.1:{server.getsockname()[1]}"
     finally:
-        # A close alone leaves accept() waiting.
+        # close() alone would not wake accept().
         server.shutdown(socket.SHUT_RDWR)
         server.close()
         thread.join(BUDGET_S)
 
 
 @contextmanager
-def nobody() -> Iterator[str]:
-    """A port that nobody listens on."""
+def closed_port() -> Iterator[str]:
+    """Reserve a port on which no server listens."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{reserved.getsockname()[1]}"
@@ -68,12 +71,12 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize(
     ("place", "reason"),
     [
-        (nobody(), "Connection refused"),
+        (closed_port(), "Connection refused"),
         (unknown_name(), "not known"),
         (answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "the server speaks HTTP"),
         (answering(b""), "if the port expects TLS"),
     ],
-    ids=["nobody", "unknown name", "HTTP", "hangs up"],
+    ids=["closed port", "unknown name", "HTTP", "hangs up"],
 )
 def test_who_is_no_broker_is_said_once_and_ends_in_a_typed_error_in_time(
     place: Iterator[str], reason: str, caplog: pytest.LogCaptureFixture
@@ -106,7 +109,7 @@ def test_a_port_that_speaks_tls_is_told_at_once_to_a_client_in_the_clear(
 
 
 def test_a_port_in_the_clear_is_told_to_a_client_with_tls_after_some_tries() -> None:
-    """The first time may be a broker that goes down."""
+    """Raise SslAuthenticationError only after some attempts, because a stopping broker looks the same."""
     with (
         answering(b"") as servers,
         pytest.raises(SslAuthenticationError, match="at the start of the TLS handshake"),

@@ -1,4 +1,7 @@
-"""Every declaration, compared with Kafka's own in the jars of clients, group coordinator and metadata."""
+"""Compare every declared message with Kafka's definition.
+
+The definitions come from Kafka's jars of the clients, the group coordinator and the metadata.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,11 @@ from kafkacore.protocol.schema.declaration import Field, Message, Versions
 
 pytestmark = pytest.mark.integration
 
-#: Not of the clients' jar.
+#: Modules of messages that are not defined in the clients' jar.
 OFFSETS_TOPIC = "group_records"
 METADATA_LOG = "metadata_records"
-#: Kafka 4 has removed these versions; the embedded broker serves them, so that old clients can read from it.
-#: Their judge is the last jar that has them.
+#: Modules of versions that Kafka 4 has removed. The embedded broker serves them for old clients.
+#: They are compared with the last jar that defines them.
 REMOVED_VERSIONS = ("old_fetch", "old_list_offsets")
 OLD = {message.name.removeprefix("Old"): message for name in REMOVED_VERSIONS for message in DATA[name]}
 DECLARED = {
@@ -49,7 +52,7 @@ def definitions() -> dict[str, dict[str, Any]]:
 
 
 def fact(default: object, type_name: str) -> str:
-    """A default, the way that the definitions would write it if they wrote all of them."""
+    """Return the default as text, also if Kafka's definitions leave it out."""
     text = str(default).lower() if isinstance(default, bool) else default
     if text is None or (type_name == "string" and text == ""):
         return ZEROES.get(type_name, "0")
@@ -92,7 +95,7 @@ def declared_facts(field: Field, valid: range) -> dict[str, Any]:
 
 
 def kafka_structs(definition: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Structure name → its fields; the message's own are under its name."""
+    """Return the fields of the message and of each structure, by name."""
     found = {definition["name"]: definition.get("fields", [])}
 
     def walk(fields: list[dict[str, Any]]) -> None:
@@ -109,7 +112,7 @@ def kafka_structs(definition: dict[str, Any]) -> dict[str, list[dict[str, Any]]]
 
 
 def differences(message: Message, definition: dict[str, Any], valid: range | None = None) -> Iterator[str]:
-    """What differs in the ``valid`` versions; all those of the definition if not given."""
+    """Yield the differences in the ``valid`` versions, by default in all versions of the definition."""
     is_whole = valid is None
     valid = valid_versions(definition) if valid is None else valid
     if list(message.versions) != list(valid):

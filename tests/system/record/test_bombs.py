@@ -1,7 +1,7 @@
-"""Batches that are small and have much more in them: what reading them takes of the process's memory.
+"""Small batches that decompress to much more: the memory that reading them takes.
 
-Each is read by a process of its own, which has nothing else
-in its memory; the peak is the kernel's (VmHWM).
+Each test reads its batch in a separate process, so that nothing else is in its memory. The peak is the
+kernel's (VmHWM).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafkacore.record.compression import compress
 
 MIB = 1 << 20
 LIMIT = 16 * MIB
-#: Pieces on their way, the codec's own tables, and copies of the compressed bytes.
+#: Allowance for intermediate pieces, the codec's tables and copies of the compressed bytes.
 BESIDE = 4 * MIB
 
 READER = """
@@ -56,7 +56,7 @@ print(memory("VmHWM") - before, memory("VmRSS") - before, *said)
 
 
 def zstd_stream(window_log: int) -> Callable[[bytes], bytes]:
-    """A frame that does not say how much is in it, as of Kafka's Java client."""
+    """Return a compressor whose frames do not give the content size, like those of Kafka's Java client."""
 
     def compressed(data: bytes) -> bytes:
         parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=window_log)
@@ -88,7 +88,13 @@ def bomb(name: str, size: int) -> bytes:
 
 
 def read(data: bytes, folder: Path, *, limit: int = LIMIT, times: int = 1) -> tuple[int, int, str]:
-    """What the peak of memory and what is left of it are above what was before, and how it ended."""
+    """Read the batch in a new process.
+
+    Returns
+    -------
+    tuple[int, int, str]
+        How much the peak and the final memory exceed the initial memory, in bytes, and the outcome.
+    """
     path = folder / "batch"
     path.write_bytes(data)
     command = [sys.executable, "-c", READER, str(path), str(limit), str(times)]
@@ -105,7 +111,7 @@ def test_522_kb_of_gzip_and_other_bombs_stop_at_the_limit_and_name_the_setting(
     peak, kept, said = read(data, tmp_path)
     assert said.startswith("DecompressedTooLargeError")
     assert f"max_decompressed_size={LIMIT} bytes" in said
-    # A window that the frame asks for is beside what has been decompressed, and no larger.
+    # The codec's window comes on top of the decompressed bytes. It cannot exceed the limit either.
     windows = LIMIT if "window" in name else 0
     assert peak <= LIMIT + windows + BESIDE + 2 * len(data)
     assert kept <= BESIDE
@@ -116,7 +122,7 @@ def test_batch_below_the_limit_is_read_in_hardly_more_than_it_takes(name: str, t
     data = bomb(name, LIMIT - 1000)
     peak, kept, said = read(data, tmp_path)
     assert said == "1 records"
-    # The window goes before the value is copied out.
+    # The codec releases its window before the value is copied.
     assert peak <= 2 * LIMIT + BESIDE + 2 * len(data)
     assert kept <= BESIDE
 

@@ -1,4 +1,4 @@
-"""Servers that a client must not talk to, and clients that a server must not."""
+"""Servers that a client must reject, and clients that a server must reject."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def servers(files: TlsFiles) -> dict[str, BadServer]:
 
 
 def refusal_of(settings: dict[str, Any], times: int = 1) -> AuthenticationFailedError:
-    """What a consumer says that asks for the topics, as often."""
+    """Ask for the topics ``times`` times, and return the last authentication error."""
     with contextlib.closing(KafkaConsumer(**settings, reconnect_backoff_ms=1)) as consumer:
         for _ in range(times):
             with pytest.raises(AuthenticationFailedError) as raised:
@@ -85,7 +85,7 @@ def test_producer_says_why_it_sends_nothing_and_sends_nothing(
 
 @pytest.fixture
 def choosy_server(files: TlsFiles) -> Iterator[TlsFront]:
-    """Wants certificates of the one authority."""
+    """Start a server that requires client certificates of one authority."""
     with TlsFront(files.good_context(asks_clients=True)) as front:
         yield front
 

@@ -1,4 +1,4 @@
-"""GSSAPI in memory, with a KDC of our own: both ends, the other clients' code, and what may go wrong."""
+"""GSSAPI in memory with a test KDC: client, server, the code of other clients, and failures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def config(realm: KerberosRealm, **more: Any) -> SaslConfig:
 
 
 def talk(client: Any, server: SaslServerMechanism) -> list[bytes]:
-    """What each said, in turn."""
+    """Run the exchange, and return the messages of client and server in turn."""
     said: list[bytes] = []
     response = client.step(None)
     while response is not None:
@@ -70,7 +70,7 @@ def test_client_and_broker_believe_each_other(realm: KerberosRealm, server: Gssa
     assert client.is_complete
     assert other.is_complete
     assert (other.authorization_id, str(other.principal)) == ("alice", "User:alice")
-    assert len(said) == 6, "ticket and its answer, nothing and the offer, the choice and nothing"
+    assert len(said) == 6, "expected ticket, reply, empty, offer, choice, empty"
 
 
 def test_domain_name_and_kafka_pythons_name_say_whom_to_ask_for(
@@ -188,7 +188,7 @@ def test_keytab_without_the_brokers_key_stops_the_broker(realm: KerberosRealm, t
 
 
 class ByHand:
-    """A client that goes as far as the offer, and then says what it likes."""
+    """A client that runs the exchange up to the server's offer, after which a test sends any bytes."""
 
     def __init__(self) -> None:
         target = gssapi.Name("kafka@localhost", gssapi.NameType.hostbased_service)

@@ -1,4 +1,4 @@
-"""OAUTHBEARER in memory: messages, both ends, the token that is kept, and where it comes from."""
+"""OAUTHBEARER in memory: messages, client and server, the cached token, and its source."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_token_that_would_break_the_message_is_not_sent_nor_shown() -> None:
     assert "canary" not in str(caught.value)
 
 
-# ---- Both ends ---------------------------------------------------------------------------------------------
+# ---- Client and server -------------------------------------------------------------------------------------
 @pytest.mark.kafka("SaslAuthenticatorTest.testValidSaslOauthBearerMechanism")
 def test_client_and_broker_agree_on_who_it_is_and_until_when() -> None:
     client = make_mechanism(prepared(UnsecuredTokenProvider("alice", lifetime_seconds=600)), "localhost")
@@ -384,7 +384,7 @@ def test_trouble_that_does_not_pass_is_told_after_the_longest_back_off(provider:
     clock = VirtualClock()
     with pytest.raises(HttpsUnavailableError, match="answered 503"):
         ClientCredentials(SaslConfig(mechanism="OAUTHBEARER", **settings), clock).retrieve()
-    # At 0, 100, 300, 700 and 1000 ms.
+    # The attempts are at 0, 100, 300, 700 and 1000 ms.
     assert len(provider.asked) == 5
     assert clock.monotonic_ms() == VirtualClock().monotonic_ms() + 1_000.0
 
@@ -413,7 +413,7 @@ def test_changed_file_of_keys_is_read_and_a_broken_one_is_not_believed(tmp_path:
     keys = FileKeys(path, clock)
     assert keys.key("1") is not None
     path.write_bytes(key_set(public_jwk(RSA_KEY, "22")))
-    assert keys.key("22") is None, "looked at too soon"
+    assert keys.key("22") is None, "the file was read again too soon"
     clock.advance(FILE_LOOK_MS)
     assert keys.key("22") is not None
     assert keys.key("1") is None
@@ -440,7 +440,7 @@ def test_key_that_is_not_there_yet_has_the_set_fetched_once(monkeypatch: pytest.
     keys = HttpsKeys(get, "test", RefreshTimes(), SYSTEM_CLOCK)
     assert keys.key("1") is not None
     assert keys.key("2") is None
-    assert len(fetched) == 1, "too soon after the one before"
+    assert len(fetched) == 1, "the keys were fetched again too soon"
     monkeypatch.setattr("kafkacore.security.sasl.jwks.MIN_EXPEDITED_MS", 0.0)
     assert keys.key("2") is None
     eventually(lambda: keys.key("2") is not None)
@@ -516,7 +516,7 @@ def test_kafka_pythons_client_is_believed_and_told_why_not() -> None:
 
 # ---- In a client -------------------------------------------------------------------------------------------
 def test_closed_client_refreshes_no_token() -> None:
-    """Not even one that somebody still holds."""
+    """Stop refreshing when the client closes, although its token cache is still referenced."""
     given_settings = {
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": "OAUTHBEARER",

@@ -1,4 +1,4 @@
-"""Our broker's listeners with SASL, and clients by hand that have not authenticated yet."""
+"""Our broker's SASL listeners, with hand-written clients that have not authenticated yet."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def line_to(broker: SecureBroker, listener: str) -> Line:
     settings = broker.settings(listener)
     cafile = settings.get("ssl_cafile")
     tls = ssl.create_default_context(cafile=cafile) if cafile else None
-    return Line(settings["bootstrap_servers"], "somebody", tls)
+    return Line(settings["bootstrap_servers"], "stranger", tls)
 
 
 def authenticate(line: Line, handshake_version: int = 1) -> None:
-    """By PLAIN; with version 0 the token goes without a request around it."""
+    """Authenticate by PLAIN. With handshake version 0 the token is sent without a request around it."""
     assert line.ask(SaslHandshakeRequest(mechanism="PLAIN"), handshake_version).error_code == 0
     if handshake_version == 0:
         line.say_bytes(TOKEN)
@@ -58,7 +58,7 @@ def is_served(line: Line) -> bool:
 
 
 def works(broker: SecureBroker) -> bool:
-    """Whether a good client is served as if nothing had been."""
+    """Return whether a valid client is still served."""
     with line_to(broker, "SASL_PLAINTEXT") as line:
         authenticate(line)
         return is_served(line)
@@ -90,9 +90,9 @@ def test_versions_that_are_not_there_are_told_in_version_0_and_authentication_go
     broker: SecureBroker,
 ) -> None:
     with line_to(broker, "SASL_PLAINTEXT") as line:
-        frame = bytearray(b"".join(map(bytes, encode_request(ApiVersionsRequest(), 0, 1, "somebody"))))
+        frame = bytearray(b"".join(map(bytes, encode_request(ApiVersionsRequest(), 0, 1, "stranger"))))
         frame[2:4] = b"\x7f\xff"
-        # The header of later versions has tags.
+        # The zero byte is the empty tag section that headers of later versions have.
         line.say_bytes(bytes(frame) + b"\0")
         answer = line.hear_bytes()
         assert answer[:6] == b"\0\0\0\x01" + UNSUPPORTED_VERSION.to_bytes(2)
@@ -113,7 +113,7 @@ def framed(payload: bytes) -> bytes:
 
 
 def said(message: object, version: int) -> bytes:
-    return framed(b"".join(map(bytes, encode_request(message, version, 7, "somebody"))))
+    return framed(b"".join(map(bytes, encode_request(message, version, 7, "stranger"))))
 
 
 def with_version(frame: bytes, version: int) -> bytes:
@@ -156,17 +156,17 @@ def test_what_is_not_to_be_said_before_authentication_ends_the_connection_alone(
 
 
 def hung_up_on(broker: SecureBroker, listener: str, bytes_said: bytes) -> bool:
-    """Whether the connection has ended, with no more said than the answer to a handshake."""
+    """Return whether the broker closes the connection after at most a handshake response."""
     host, port = broker.settings(listener)["bootstrap_servers"].split(":")
-    heard = b""
+    received = b""
     with (
         socket.create_connection((host, int(port)), BUDGET_S) as sock,
         contextlib.suppress(ConnectionResetError),
     ):
         sock.sendall(bytes_said)
         while piece := sock.recv(65_536):
-            heard += piece
-    return len(heard) < 200
+            received += piece
+    return len(received) < 200
 
 
 @pytest.mark.kafka("SaslAuthenticatorTest.testSaslAuthenticationMaxReceiveSize")

@@ -1,4 +1,4 @@
-"""Our broker's listeners with TLS, and clients that behave in every way."""
+"""Our broker's TLS listeners, with valid, invalid and misbehaving clients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broker() -> Iterator[SecureBroker]:
 
 
 class OwnFiles:
-    """Of a broker that is started for one test."""
+    """The TLS files of a broker that is started for one test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -68,7 +68,7 @@ def address(broker: SecureBroker, listener: str) -> str:
 
 
 def is_answered(servers: str, context: ssl.SSLContext | None, **cut: int) -> bool:
-    """Whether a client with this context is told what the broker speaks."""
+    """Return whether the broker answers the ApiVersions request of a client with this context."""
     with Line(servers, tls=context, **cut) as line:
         return line.ask(ApiVersionsRequest(), 0).error_code == 0
 
@@ -158,7 +158,7 @@ def test_old_tls_and_unknown_ciphers_are_refused_with_an_alert(broker: SecureBro
         is_answered(address(broker, "SSL"), old)
     odd = context_of(broker.secure.cafile)
     odd.maximum_version = ssl.TLSVersion.TLSv1_2
-    odd.set_ciphers("RSA+AES128")  # the broker's key is of an elliptic curve
+    odd.set_ciphers("RSA+AES128")  # the broker has an elliptic-curve key
     with pytest.raises(ssl.SSLError, match="HANDSHAKE_FAILURE"):
         is_answered(address(broker, "SSL"), odd)
 
@@ -170,11 +170,11 @@ def test_what_is_not_tls_is_hung_up_on_and_the_log_says_what_it_was(
     host, port = address(broker, "SSL").split(":")
     with socket.create_connection((host, int(port)), BUDGET_S) as sock:
         sock.sendall(said)
-        heard = b""
+        received = b""
         with contextlib.suppress(ConnectionResetError):
             while piece := sock.recv(1024):
-                heard += piece
-    assert len(heard) < 100
+                received += piece
+    assert len(received) < 100
     spoken = "speaks HTTP" if said.startswith(b"GET") else "speaks plaintext"
     eventually(lambda: spoken in broker.log_path.read_text())
 
@@ -230,7 +230,7 @@ def test_certificate_and_mechanism_are_both_wanted_where_both_are_configured(
             "sasl_plain_username": "alice",
             "sasl_plain_password": "secret",
         }
-        shown = own.authority.issue("somebody").write(own.folder, "client")
+        shown = own.authority.issue("stranger").write(own.folder, "client")
         both = settings | {"ssl_certfile": shown.certificate, "ssl_keyfile": shown.key}
         with contextlib.closing(KafkaConsumer(**both)) as consumer:
             assert isinstance(consumer.topics(), set)

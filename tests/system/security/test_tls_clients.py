@@ -1,4 +1,4 @@
-"""A producer and a consumer by TLS with our broker behind a TLS end that behaves as it is told."""
+"""A producer and a consumer over TLS, with our broker behind a TLS server of configurable behavior."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
 
 @pytest.fixture(scope="module")
 def front(files: TlsFiles) -> Iterator[TlsFront]:
-    """A front with a broker behind it, which tells clients the front's address."""
+    """Start a TLS server with a broker behind it that advertises the server's address."""
     with (
         TlsFront(files.good_context()) as front,
         EmbeddedBroker(advertised_host="localhost", advertised_port=front.port) as broker,
@@ -39,7 +39,7 @@ def front(files: TlsFiles) -> Iterator[TlsFront]:
 
 @pytest.fixture
 def behaving(front: TlsFront) -> Iterator[TlsFront]:
-    """The front, whose manners and context are afterwards as they were."""
+    """Return the TLS server, and restore its behavior and context after the test."""
     context, manners = front.context, front.manners
     front.manners = Manners()
     front.met.clear()
@@ -48,7 +48,7 @@ def behaving(front: TlsFront) -> Iterator[TlsFront]:
 
 
 def copied(topic: str, values: list[bytes], settings: dict[str, Any]) -> list[bytes]:
-    """What is read again of what was written."""
+    """Produce the values, and return the values that a consumer reads back."""
     with contextlib.closing(KafkaProducer(**settings, linger_ms=5)) as producer:
         done = [producer.send(topic, value, partition=0) for value in values]
         for each in done:
@@ -58,12 +58,12 @@ def copied(topic: str, values: list[bytes], settings: dict[str, Any]) -> list[by
         consumer.assign([TopicPartition(topic, 0)])
         while len(found) < len(values):
             records = consumer.poll(timeout_ms=60_000)
-            assert records, f"{len(found)} of {len(values)} came"
+            assert records, f"only {len(found)} of {len(values)} records arrived"
             found += [record.value for each in records.values() for record in each]
     return found
 
 
-#: From one byte to more than a record of TLS holds, and than a socket does.
+#: Sizes from one byte to more than a TLS record and than a socket buffer can hold.
 VALUES = [b"x" * size for size in (1, 100, 16_384, 16_385, 70_000, 900_000)] + [b"y"] * 200
 
 
@@ -146,7 +146,7 @@ def test_trailing_dot_is_no_part_of_the_name(
     files: TlsFiles, behaving: TlsFront, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_names_of_tests(monkeypatch)
-    # The second is the name that the cluster's metadata has.
+    # "localhost" is the name that the broker advertises.
     behaving.context = server_context(files.authority.issue(names=["kafka.test", "localhost"]), files.folder)
     with contextlib.closing(KafkaConsumer(**files.settings(behaving.port, "kafka.test."))) as consumer:
         consumer.topics()
@@ -251,7 +251,7 @@ def test_context_of_the_user_is_taken_as_it_is(files: TlsFiles, behaving: TlsFro
 
 
 def is_answered(consumer: KafkaConsumer) -> bool:
-    """Whether a client whose files are looked at once a second has the right ones by now."""
+    """Return whether the client, which checks its files once a second, has loaded valid ones by now."""
     try:
         consumer.topics()
     except SslAuthenticationError:

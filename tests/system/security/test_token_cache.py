@@ -1,4 +1,4 @@
-"""The token that a client keeps: when the next one is due, and who waits for it."""
+"""The cached token of a client: when it is refreshed, and which calls wait for a new one."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ HOUR_MS = 3_600_000.0
     ("life_ms", "expected_ms"),
     [
         (HOUR_MS, 0.8 * HOUR_MS),
-        (400_000.0, 100_000.0),  # 300 s before its end, at the latest
-        (300_000.0, 240_000.0),  # shorter than both margins: 80 %
+        (400_000.0, 100_000.0),  # at least 300 s before it expires
+        (300_000.0, 240_000.0),  # its life is shorter than both margins, so after 80 %
         (500.0, 1000.0),
         (0.0, 10_000.0),
         (-5.0, 10_000.0),
@@ -53,9 +53,9 @@ def test_token_that_does_not_say_when_it_ends_is_not_due() -> None:
     assert OAuthToken.of_text("opaque", lifetime_ms=5.0, now_ms=7.0).expires_at_ms == 12.0
 
 
-# ---- The token that is kept --------------------------------------------------------------------------------
+# ---- The cached token --------------------------------------------------------------------------------------
 class Tokens:
-    """Gives tokens of a life; waits before each for :attr:`may_give`."""
+    """A provider of tokens with a given lifetime that waits for :attr:`may_give` before each."""
 
     def __init__(self, life_ms: float | None) -> None:
         self.given = 0

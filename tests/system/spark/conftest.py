@@ -1,4 +1,4 @@
-"""Topics with records, for the tests of the source."""
+"""Topics with records, and readers of them, for the tests of the Spark source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Record = tuple[int, bytes | None, bytes | None]
 
 @pytest.fixture(scope="session")
 def make_topic(our_broker) -> Callable[..., str]:
-    """Creates a topic with a name of its own and writes ``(partition, key, value)`` records to it."""
+    """Return a function that creates a topic and writes ``(partition, key, value)`` records to it."""
     numbers = itertools.count()
 
     def make(records: Sequence[Record] = (), partitions: int = 2, topic: str | None = None) -> str:
@@ -44,7 +44,7 @@ def make_topic(our_broker) -> Callable[..., str]:
 
 @pytest.fixture
 def reader_of(spark: SparkSession, our_broker: EmbeddedBroker) -> Callable[..., DataFrameReader]:
-    """``spark.read`` of a topic on our broker, to be loaded."""
+    """Return a function that prepares ``spark.read`` for a topic on our broker, without ``load()``."""
 
     def of(topic: str, **options: str) -> DataFrameReader:
         return spark_reads.reader_of(spark, "kafkacore", our_broker.bootstrap_servers, topic, **options)

@@ -1,4 +1,4 @@
-"""Clients between tasks: lent to one task at a time, and not kept for ever."""
+"""Clients between tasks: the pool lends each one to one task at a time, and closes it after a while."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ from kafkacore.testing import VirtualClock
 
 
 class Client:
-    """Says how it was closed."""
+    """A client that records how it was closed."""
 
     def __init__(self, **configs):
         self.configs = configs
@@ -39,7 +39,7 @@ def pool(clock):
 
 
 def used(pool, **configs):
-    """A client that has been lent and given back."""
+    """Borrow a client, return it to the pool, and return it to the test."""
     with pool.lend(configs, Client.drop) as client:
         pass
     return client
@@ -132,7 +132,7 @@ def test_client_is_given_back_where_no_thread_can_be_started(pool, clock, monkey
 def test_pool_is_empty_in_a_forked_child_and_as_it_was_in_the_parent(pool):
     client = used(pool)
     reading, writing = os.pipe()
-    # As if another thread were in the pool just now.
+    # Hold the lock, as if another thread were using the pool during the fork.
     with pool._lock:
         child = os.fork()
         if child == 0:

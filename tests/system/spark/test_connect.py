@@ -1,4 +1,4 @@
-"""Spark Connect: a server that finds the formats by itself, and a program of its own that is its client."""
+"""Spark Connect: the server finds the formats without configuration, and a separate program is its client."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(260)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of Spark's own server program."""
+    """Start Spark's Connect server, and return its address."""
     folder = tmp_path_factory.mktemp("connect")
     confs = CONFS | {
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -45,13 +45,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def topics(make_topic) -> tuple[str, str]:
-    """One with records, and an empty one."""
+    """Return a topic with records and an empty topic."""
     return make_topic(ORDERS), make_topic(partitions=1)
 
 
 @pytest.fixture(scope="module")
 def seen(server, our_broker, topics, tmp_path_factory) -> dict[str, Any]:
-    """What the client has seen."""
+    """Run the client program, and return its results."""
     folder = tmp_path_factory.mktemp("client")
     (folder / "orders-0").mkdir()
     (folder / "orders-0" / f"{0:020}.log").write_bytes(file_of([2, 1]))
@@ -65,7 +65,7 @@ def seen(server, our_broker, topics, tmp_path_factory) -> dict[str, Any]:
         *topics,
         str(folder),
     ]
-    # A client that found a JVM would start one, and prove nothing.
+    # Hide the JVM, so that the client cannot start a local Spark and bypass the server.
     path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "JAVA_HOME": "/nowhere", "PYTHONPATH": path}
     done = subprocess.run(

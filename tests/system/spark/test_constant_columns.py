@@ -1,4 +1,4 @@
-"""The columns of one value: right in every row, built once, and without pandas."""
+"""Columns that hold one value: correct in every row, built once, and without importing pandas."""
 
 import subprocess
 import sys
@@ -41,7 +41,10 @@ def test_larger_batches_and_other_partitions_are_right_too():
 
 
 def test_kafkas_columns_do_not_import_pandas():
-    """It costs each worker a quarter of a second and 30 MB, and is imported by pyarrow's first scalar."""
+    """Build the columns without pandas, which pyarrow imports for its first scalar.
+
+    The import costs each worker a quarter of a second and 30 MB.
+    """
     code = (
         "import sys, pyarrow as pa\n"
         "from kafkacore.record import ColumnBuilder\n"

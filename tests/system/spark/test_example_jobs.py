@@ -1,4 +1,4 @@
-"""The examples of whole jobs, and the notebook, run as they stand, on the session that all tests share."""
+"""The examples of whole jobs and the notebook run unchanged, in the session that the tests share."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ ORDERS = [
 
 @pytest.fixture
 def as_a_program(spark, monkeypatch):
-    """What an example may do to a session of its own it must not do to ours: stop it, set it up."""
+    """Protect the shared session: ignore its stop, and restore the settings that an example changes."""
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
     monkeypatch.setattr(SparkSession, "stop", lambda session: None)
     yield
@@ -31,7 +31,7 @@ def as_a_program(spark, monkeypatch):
 
 @pytest.fixture
 def run(as_a_program, our_broker, monkeypatch, capsys):
-    """Run one; what it printed, and its names."""
+    """Return a function that runs an example and returns its output lines and global names."""
 
     def run(name, *arguments):
         monkeypatch.setattr(sys, "argv", [name, our_broker.bootstrap_servers, *map(str, arguments)])

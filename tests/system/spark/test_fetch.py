@@ -1,4 +1,4 @@
-"""A worker's reading of a range, by hand, on our broker: every row, little memory, nothing left behind."""
+"""Reading an offset range as a worker does, from our broker: every row, little memory, and no leaks."""
 
 import operator
 import os
@@ -30,7 +30,7 @@ SENT_ROWS = 5_000
 
 @pytest.fixture(scope="module")
 def topic(make_topic, our_broker):
-    """40 MB in one partition."""
+    """Return a topic with 40 MB in one partition."""
     name = make_topic(partitions=1)
     value = os.urandom(VALUE_BYTES)
     configs = {"bootstrap_servers": our_broker.bootstrap_servers, "batch_size": 256 * 1024, "linger_ms": 5}
@@ -74,7 +74,7 @@ def sockets():
         try:
             count += os.readlink(f"/proc/self/fd/{descriptor}").startswith("socket:")
         except FileNotFoundError:
-            # That of the listing itself.
+            # This descriptor belonged to the listing itself.
             continue
     return count
 
@@ -118,7 +118,7 @@ def test_hundred_ranges_leave_no_memory_sockets_or_threads(options, topic):
     for number in range(100):
         read_some(number)
     assert not any(map(operator.gt, (sockets(), threading.active_count()), before))
-    # Of the last answer there may be something left: it is what the next range begins with.
+    # The rest of the last response can still be in memory, because the next range begins with it.
     assert blocks.statistics()["used_blocks"] <= before[2] + 2
     assert len(CONSUMERS) == 1
 
@@ -136,7 +136,7 @@ def test_a_read_cut_short_leaves_nothing(options, topic, taken):
 
 
 class Counting:
-    """Kafka's columns, and how many batches of them there have been."""
+    """The Kafka columns, with a count of the batches built so far."""
 
     def __init__(self, columns):
         self._output = KafkaColumns(tuple(columns)).output()
@@ -162,13 +162,14 @@ def test_memory_stays_small_however_slow_spark_is(options, topic):
     for batch in read_range(options(), OffsetRange(topic, 0, 0, ROWS), output):
         rows, taken = rows + batch.num_rows, taken + 1
         if rows < ROWS - 3 * batch.num_rows:
-            # Spark is slow: what may be made ahead has been.
+            # Act as a slow consumer: let the reader build all batches that it may build ahead.
             output.wait_until_made(taken + 2)
         assert output.made <= taken + 4
         most = max(most, blocks.statistics()["used_bytes"])
         del batch
     assert rows == ROWS
-    # An answer that comes, one that is read, what it becomes, and what lies ahead: of 40 MB.
+    # In memory are a response being received, one being read, its columns and the batches built ahead:
+    # much less than the 40 MB.
     assert most - before < 24 * MIB
 
 
@@ -205,13 +206,14 @@ def test_small_ranges_have_little_more_sent_than_they_hold(options, topic, monke
     settings = consumer_configs(options().client_configs, for_fetching=True)
     with CONSUMERS.lend(settings, KafkaConsumer.close) as consumer:
         received = consumer.metrics()["consumer-metrics"]["incoming-byte-total"]
-    # Of the first nothing was known; of the others, two batches of 256 KiB may be cut.
+    # The first range fetches the maximum, because record sizes are unknown. Each later range may also fetch
+    # two partial batches of 256 KiB.
     most = client_arguments.FETCHING["max_partition_fetch_bytes"]
     assert received < most + (len(ranges) - 1) * (1.2 * 100 * VALUE_BYTES + 2.2 * 256 * 1024)
 
 
 def test_the_group_of_the_options_is_neither_joined_nor_written_to(options, topic):
-    grouped = options(**{"kafka.group.id": "somebody"})
+    grouped = options(**{"kafka.group.id": "other-group"})
     threads = threading.active_count()
     batches = read(grouped, topic, 0, 2_000)
     next(batches)
@@ -243,13 +245,15 @@ def test_error_of_what_makes_the_columns_comes_out_in_the_task(options, topic):
 
 
 def test_records_that_never_come_end_in_a_sentence(our_broker, make_topic):
-    """The end lies behind what a transaction has left open, or a broker does not answer: here an end that the
-    range was told and the log reaches only with records that nobody may read yet.
+    """Raise KafkaTimeoutError when records of the range never arrive.
+
+    This happens when the broker does not respond, or when an open transaction hides the records before the
+    end of the range. Here the consumer returns no records while time passes.
     """
     clock = VirtualClock()
 
     class Nothing:
-        """As a broker that gives no record: time passes."""
+        """A consumer that never returns a record; each poll advances the clock."""
 
         def __init__(self, consumer):
             self._consumer = consumer

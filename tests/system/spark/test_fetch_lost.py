@@ -1,4 +1,7 @@
-"""The log's start passes a range while it is read, or its end lies before it: failOnDataLoss both ways."""
+"""Ranges of which records are gone, with both values of failOnDataLoss.
+
+Either the log start passes the range while it is read, or the log ends before the range.
+"""
 
 import os
 
@@ -16,7 +19,7 @@ from kafkacore.spark.reader.options import parse_options
 from kafkacore.testing import VirtualClock
 
 ROWS = 60
-#: A record fills a batch, and an answer.
+#: Maximum bytes per fetch. Each record fills a batch and a response.
 FETCH_BYTES = 16 * 1_024
 
 
@@ -81,7 +84,7 @@ def test_a_range_that_has_been_deleted_whole_gives_nothing_then(options, topic, 
 
 
 def test_a_range_behind_the_logs_end_gives_nothing_then(options, topic, caplog):
-    """The topic has been deleted, and made anew with fewer records."""
+    """Read a range of a topic that was deleted and created again with fewer records."""
     assert list(read(options("false"), topic, ROWS + 5, ROWS + 10)) == []
     assert f"{topic}-0: offsets {ROWS + 5} to {ROWS + 9}" in caplog.text
     with pytest.raises(DataLossError, match=f"the log has 0 to {ROWS}"):
@@ -90,7 +93,7 @@ def test_a_range_behind_the_logs_end_gives_nothing_then(options, topic, caplog):
 
 @pytest.fixture
 def _little_ahead(monkeypatch):
-    """Else all is fetched before the log's start moves."""
+    """Limit the read-ahead, so that not all records are fetched before the log start moves."""
     monkeypatch.setattr(fetch, "AHEAD_BYTES", 1)
 
 
@@ -100,7 +103,7 @@ def test_the_logs_start_passes_the_position_while_reading(options, topic, our_br
     got = [next(offsets)]
     move_log_start(our_broker.bootstrap_servers, topic, 0, ROWS - 10)
     got += offsets
-    # What had been fetched ahead is given; then it goes on where the log begins.
+    # The reader returns the records that it has fetched ahead, and continues at the log start.
     jump = next(index for index, offset in enumerate(got) if offset != index)
     assert jump < ROWS // 2
     assert got == [*range(jump), *range(ROWS - 10, ROWS)]
@@ -118,7 +121,7 @@ def test_the_same_fails_where_loss_is_not_accepted(options, topic, our_broker):
 
 @pytest.fixture
 def reading_at_the_logs_end(our_broker, topic):
-    """A range of which the log has less than was planned; nothing comes, and time passes."""
+    """Return a function that reads a range past the log end; each poll advances a virtual clock."""
     clock = VirtualClock()
     lent = []
 

@@ -1,4 +1,4 @@
-"""Conditions of a query on our broker, with the push-down on and off: the same rows, by fewer tasks."""
+"""Filters of a query with push-down on and off: the same rows, read by fewer tasks."""
 
 import pytest
 from model.spark_reads import push_down
@@ -24,7 +24,7 @@ def frame(reader_of, topic):
         ("partition = 1", 1, [n for n in range(90) if n % 3 == 1]),
         ("partition <> 1 AND offset >= 25", 2, [n for n in range(75, 90) if n % 3 != 1]),
         ("offset BETWEEN 10 AND 11", 3, list(range(30, 36))),
-        # Of the first record at or after it on, in each partition; records are a millisecond apart.
+        # Each partition is read from the first record at or after this time; records are 1 ms apart.
         ("timestamp >= timestamp_millis(1000 + 60) AND partition = 0", 1, list(range(60, 90, 3))),
         ("partition = 0 AND value = CAST('v3' AS BINARY)", 1, [3]),
         ("topic LIKE 'no-%'", 1, []),
@@ -34,7 +34,7 @@ def frame(reader_of, topic):
 def test_the_rows_are_the_same_and_the_tasks_fewer(spark, frame, condition, tasks, numbers):
     with push_down(spark, False):
         wanted = sorted(int(row.value[1:]) for row in frame.where(condition).collect())
-        # Inactive: no error, and every partition is read.
+        # Without push-down the query still works, and reads every partition.
         assert frame.where(condition).rdd.getNumPartitions() in (3, 0)
     with push_down(spark, True):
         pushed = frame.where(condition)
@@ -43,7 +43,7 @@ def test_the_rows_are_the_same_and_the_tasks_fewer(spark, frame, condition, task
 
 
 def test_push_down_leans_on_the_check_that_spark_has(our_broker, topic):
-    """Should Spark look at another thing than the function behind the method, this says so."""
+    """Fail if Spark no longer compares the method's ``__func__``, on which the push-down switch relies."""
     from pyspark.sql.datasource import DataSourceReader
 
     from kafkacore.spark.columns.output import KafkaColumns

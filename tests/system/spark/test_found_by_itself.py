@@ -1,5 +1,6 @@
-"""Spark imports ``pyspark_kafkacore`` and ``pyspark_kafkacore_log`` for every job that names a format
-which it does not know.
+"""Spark finds the formats by importing ``pyspark_kafkacore`` and ``pyspark_kafkacore_log``.
+
+It imports them in every job that names a format unknown to Spark, so the imports must be cheap.
 """
 
 import importlib.util
@@ -12,7 +13,7 @@ from eventually import BUDGET_S
 
 from kafkacore.spark.source import KafkaCoreDataSource
 
-#: Modules that the import may add to what Spark's own lookup has loaded.
+#: Maximum number of modules that the import may load in addition to those of Spark's own lookup.
 MOST_MODULES = 6
 
 IMPORTING = """
@@ -35,7 +36,7 @@ formats = pytest.mark.parametrize("module", ["pyspark_kafkacore", "pyspark_kafka
 
 
 def imported(module, without=()):
-    """The modules that the import loads in a new process, and whether the source is there."""
+    """Import in a new process, and return the modules it loads and whether the source exists."""
     program = f"MODULE = {module!r}\nWITHOUT = {tuple(without)!r}\n{IMPORTING}"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],

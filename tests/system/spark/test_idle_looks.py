@@ -1,4 +1,4 @@
-"""What a query that waits costs its brokers: Spark asks it for the latest offsets every 11 ms."""
+"""The load of an idle query on its brokers: Spark asks the source for the latest offsets every 11 ms."""
 
 from collections import Counter
 

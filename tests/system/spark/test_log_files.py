@@ -1,4 +1,4 @@
-"""``format("kafkacore-log")`` in Spark: found by itself, on files that our broker wrote."""
+"""``format("kafkacore-log")`` in Spark: found without configuration, on log files in our broker's layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = ["key", "value", "topic", "partition", "offset", "timestamp", "timesta
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with two partitions."""
+    """Return a data directory with two partitions."""
     data = tmp_path_factory.mktemp("data")
     for partition in (0, 1):
         (data / f"t-{partition}").mkdir()
@@ -84,7 +84,7 @@ def test_the_module_that_spark_imports_is_light():
 
 
 def test_backfill_example_writes_what_the_files_hold(spark, folder, tmp_path, monkeypatch, capsys):
-    # What a program may do to a session of its own it must not do to ours.
+    # The program would stop its session, which the tests share.
     monkeypatch.setattr(SparkSession, "stop", lambda session: None)
     target = tmp_path / "t.parquet"
     monkeypatch.setattr(sys, "argv", ["spark_backfill.py", str(folder), "t", str(target)])

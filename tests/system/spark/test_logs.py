@@ -1,4 +1,4 @@
-"""Warnings of kafkacore in a Spark program that does not configure logging."""
+"""Warnings of kafkacore in a Spark program without a logging configuration."""
 
 from __future__ import annotations
 

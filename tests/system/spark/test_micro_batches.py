@@ -1,4 +1,4 @@
-"""Micro-batch after micro-batch in the same processes: their sockets and memory stay what they were."""
+"""Many micro-batches in the same processes: sockets and memory do not grow."""
 
 import os
 import uuid
@@ -16,9 +16,9 @@ from kafkacore.clock import SYSTEM_CLOCK
 BATCHES = dose(12, 100)
 ROWS_OF_A_BATCH = 100
 PARTITIONS = 2
-#: Of one process: Spark's own (one between tasks, three in a task), a consumer's and a producer's.
+#: Maximum sockets of a process: Spark's (one between tasks, three in a task), a consumer's, a producer's.
 MOST_SOCKETS = 10
-#: Until then processes start, import and connect.
+#: Number of batches during which processes still start, import and connect.
 SETTLED = 5
 MIB = 1024 * 1024
 WORKER, PLANNER = b"pyspark.daemon", b"python_streaming_source_runner"
@@ -30,7 +30,7 @@ SINKS = dose(
 
 
 class Process(NamedTuple):
-    """A worker or its daemon, or the one beside the driver that plans a stream."""
+    """A worker, its daemon, or the process that plans a stream for the driver."""
 
     plans: bool
     sockets: int
@@ -38,7 +38,7 @@ class Process(NamedTuple):
 
 
 def processes():
-    """Each of Spark's Python processes below us."""
+    """Return Spark's Python processes among the descendants of this one, by process id."""
     found = {}
     for pid in descendants(os.getpid()):
         folder = Path("/proc") / str(pid)
@@ -49,7 +49,7 @@ def processes():
             descriptors = [os.readlink(each) for each in (folder / "fd").iterdir()]
             pages = int((folder / "statm").read_text().split()[1])
         except OSError:
-            # It has ended meanwhile.
+            # The process has ended in the meantime.
             continue
         sockets = sum(each.startswith("socket:") for each in descriptors)
         found[pid] = Process(PLANNER in command, sockets, pages * os.sysconf("SC_PAGE_SIZE"))
@@ -57,12 +57,12 @@ def processes():
 
 
 def assert_flat(samples, what):
-    """What was there at each batch: only so many sockets, and neither more memory nor more processes."""
+    """Check that over all batches sockets stay limited, and memory and processes do not grow."""
     settled, last = samples[SETTLED], samples[-1]
     stayed = settled.keys() & last.keys()
     planners = [pid for pid in stayed if last[pid].plans]
     assert len(planners) == 1
-    assert len(stayed) > 1, "no worker has stayed"
+    assert len(stayed) > 1, "no worker lived until the last batch"
     grown = max(last[pid].resident - settled[pid].resident for pid in stayed)
     every = [process for sample in samples for process in sample.values()]
     note(
@@ -77,12 +77,12 @@ def assert_flat(samples, what):
     )
     assert max(each.sockets for each in every) <= MOST_SOCKETS
     assert grown < 16 * MIB
-    # No worker more than tasks at a time, for which there are as many as cores, and one that plans.
+    # There is a worker per task that runs at a time (one per core), and a planner. Allow one more.
     assert len(last) <= len(settled) + 1
 
 
 class Stream:
-    """A topic with all that the batches will read, on one of the brokers."""
+    """A topic on one of the brokers with all records that the batches will read."""
 
     def __init__(self, spark, servers):
         self._spark = spark
@@ -154,11 +154,11 @@ def test_many_micro_batches_into_a_topic_leave_sockets_and_memory_as_they_were(
             samples[progress["batchId"]] = processes()
         SYSTEM_CLOCK.sleep_ms(5)
     query.awaitTermination()
-    # The last look may be at a query that has ended.
+    # The last sample may show a query that has ended.
     running = [each for each in samples.values() if any(process.plans for process in each.values())]
     assert len(running) > BATCHES - SETTLED
     assert_flat(running, request.node.callspec.id)
     places = [TopicPartition(copy, number) for number in range(PARTITIONS)]
     with KafkaConsumer(bootstrap_servers=stream.servers) as consumer:
-        # Of transactions the log has the markers, too.
+        # With transactions the log also contains their markers.
         assert sum(consumer.end_offsets(places).values()) >= BATCHES * ROWS_OF_A_BATCH

@@ -1,4 +1,4 @@
-"""What is logged and counted of streaming queries, by events of Spark's form and by a query that runs."""
+"""Logs and metrics of streaming queries, from simulated Spark events and from a running query."""
 
 import gc
 import json
@@ -153,7 +153,7 @@ def test_query_that_runs_is_seen(spark, make_topic, our_broker):
         writer = stream.writeStream.format("noop").queryName("seen").trigger(availableNow=True)
         query = writer.start()
         assert query.awaitTermination(2 * BUDGET_S)
-        # Events come on a thread of Spark's, after the query's end.
+        # Spark delivers the events on its own thread, after the query ends.
         eventually(lambda: not monitor.metrics().get(f"{GROUP}.query=seen", {}).get("active", 1))
     finally:
         spark.streams.removeListener(monitor)

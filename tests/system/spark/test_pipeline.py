@@ -1,4 +1,4 @@
-"""The whole job: a topic to Parquet, exactly once, with an aggregate beside it."""
+"""A whole job: a topic to Parquet, exactly once, with an aggregate."""
 
 import json
 
@@ -127,7 +127,7 @@ def test_batch_that_a_delta_table_has_is_not_written_again(spark, make_topic, co
     sink = DeltaSink(str(tmp_path / "orders.delta"), ("item",))
     config = config_of(make_topic(orders(4)), sink=sink, options={"maxOffsetsPerTrigger": "2"})
     assert run_pipeline(spark, config).batches == 2
-    # As after a kill between the table's commit and Spark's.
+    # This is the state after a kill between the table's commit and Spark's.
     for name in ("1", ".1.crc"):
         (tmp_path / "checkpoint" / "commits" / name).unlink()
     assert run_pipeline(spark, config).rows == 0
@@ -142,7 +142,7 @@ def test_stop_that_is_wanted_finishes_the_batch_and_no_more(spark, make_topic, c
     config = config_of(make_topic(orders(80)), options={"maxOffsetsPerTrigger": "2"})
     result = run_pipeline(spark, config, on_batch=seen.append, stop_wanted=lambda: bool(seen))
     assert result.stopped
-    # Batches of 50 ms, and a look each half second.
+    # A batch takes 50 ms, and the job checks for a stop every half second.
     assert 1 <= result.batches < 40
     assert [batch.total_rows for batch in seen] == [2 * (n + 1) for n in range(result.batches)]
     assert seen[0].behind == 78

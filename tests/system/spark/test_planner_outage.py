@@ -1,4 +1,4 @@
-"""A broker that goes away under a running stream: asked again, as often as the options say."""
+"""A broker that is lost under a running stream: the planner retries as often as the options allow."""
 
 import pytest
 
@@ -14,7 +14,7 @@ T0 = TopicPartition("t", 0)
 
 
 class WhileWaiting(Clock):
-    """Time in which something is done, in place of sleeping between two attempts."""
+    """A clock that runs a function instead of sleeping between two attempts."""
 
     def __init__(self):
         super().__init__()

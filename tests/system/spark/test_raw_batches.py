@@ -1,4 +1,4 @@
-"""``decode_batches``: a column of raw record batches to rows."""
+"""``decode_batches``: decode a column of raw record batches to rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def decoded(decode: _Decode, *batches: pa.RecordBatch) -> list[dict[str, object]
     return [row for made in decode(iter(batches)) for row in made.to_pylist()]
 
 
-# ---- What a task does --------------------------------------------------------------------------------------
+# ---- In a task ---------------------------------------------------------------------------------------------
 def test_each_cell_gives_its_records() -> None:
     raw = [file_of([2, 1]), None, b"", file_of([3], 10)]
     found = decoded(decoder(), cells(*raw), cells(file_of([1], 50)))

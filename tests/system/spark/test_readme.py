@@ -1,4 +1,4 @@
-"""The block of README.md that starts Spark."""
+"""The Spark example of README.md runs."""
 
 from peers.shown_code import page_blocks
 

@@ -1,4 +1,4 @@
-"""Passwords among the options: references are resolved, and nothing that is written down holds one."""
+"""Passwords in options: references are resolved, and no log, plan, file or command line contains one."""
 
 import logging
 import pickle
@@ -20,7 +20,7 @@ from kafkacore.spark.sink.options import SinkOptions, parse_sink_options
 from kafkacore.spark.source import KafkaCoreDataSource
 from kafkacore.spark.typed.options import parse_format_options
 
-#: Nothing else is spelled so.
+#: A secret whose text occurs nowhere else.
 MARK = "hunter2-zq7"
 JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{MARK},x";'
 SECRETS = {
@@ -61,7 +61,10 @@ def test_references_reach_the_client_resolved(configs, monkeypatch):
 )
 @pytest.mark.parametrize("streaming", [True, False])
 def test_option_that_holds_no_secret_is_refused_a_reference(name, streaming, tmp_path, monkeypatch):
-    """CVE-2024-31141: ``kafka.client.id=${file:/etc/passwd}`` would send the file to the broker."""
+    """Reject a reference in an option that is not a secret (CVE-2024-31141).
+
+    ``kafka.client.id=${file:/etc/passwd}`` would send the file to the broker.
+    """
     (tmp_path / "secret").write_text(MARK)
     monkeypatch.setenv(ALLOWED_PATHS, str(tmp_path))
     options = {
@@ -131,11 +134,11 @@ def test_what_spark_is_to_leave_out_of_plans_is_the_secret_alone(options):
     assert shown.endswith("]")
 
 
-# ---- What is written down ----------------------------------------------------------------------------------
+# ---- Logs, files and command lines -------------------------------------------------------------------------
 
 
 def written(spark, *more):
-    """Everything that is on disk of the session and in ``more``: place → text."""
+    """Return the text of every file of the session and of the folders ``more``, by path."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     session = Path(spark.conf.get("spark.eventLog.dir").removeprefix("file:")).parent
     files = [file for folder in (session, *more) for file in folder.rglob("*") if file.is_file()]
@@ -143,7 +146,7 @@ def written(spark, *more):
 
 
 def commands():
-    """Of every process, as ``ps`` shows it."""
+    """Yield the command line of every process, as ``ps`` shows it."""
     for entry in Path("/proc").iterdir():
         try:
             yield (entry / "cmdline").read_text() if entry.name.isdigit() else ""
@@ -161,10 +164,10 @@ def plans(frame):
 
 @pytest.fixture
 def everything_logged(spark, caplog):
-    # The level is INFO from the start, behind a filter that only a change takes away.
+    # The level is INFO from the start, but Spark removes its filter only when the level changes.
     for level in ("WARN", "INFO"):
         spark.sparkContext.setLogLevel(level)
-    # Not DEBUG: there PySpark's bridge shows every call that the user's own process makes.
+    # Not DEBUG, at which PySpark's bridge to the JVM logs every call of the user's process.
     with caplog.at_level(logging.INFO):
         yield caplog
     spark.sparkContext.setLogLevel("WARN")
@@ -176,30 +179,30 @@ def test_no_secret_is_in_plans_logs_events_checkpoints_or_errors(
 ):
     topic = make_topic([(0, None, b"v")])
     options = {"kafka.bootstrap.servers": our_broker.bootstrap_servers, "subscribe": topic, **SECRETS}
-    heard = []
+    texts = []
     batch = spark.read.format("kafkacore").options(**options).load()
-    heard.append(plans(batch))
-    # Without effect on a plaintext connection, as in Java.
+    texts.append(plans(batch))
+    # The secrets have no effect on a plaintext connection, as in Java.
     assert batch.count() == 1
     stream = spark.readStream.format("kafkacore").options(**options, startingOffsets="earliest").load()
-    heard.append(plans(stream))
-    assert "(redacted)" in heard[-1]
+    texts.append(plans(stream))
+    assert "(redacted)" in texts[-1]
     writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.queryName("with secrets").trigger(availableNow=True).start()
     assert query.awaitTermination(2 * BUDGET_S)
-    heard.append(repr(query.recentProgress))
-    heard += refusals(spark, options, topic, tmp_path / "refused")
-    heard += [everything_logged.text, *commands()]
+    texts.append(repr(query.recentProgress))
+    texts += refusals(spark, options, topic, tmp_path / "refused")
+    texts += [everything_logged.text, *commands()]
     found = written(spark, tmp_path)
-    # They do hold what a query leaves: else the search would find nothing anyhow.
+    # Make sure that the search covers the output of the query.
     assert any("with secrets" in text for place, text in found.items() if "/events/" in place)
     assert any(" INFO " in text for place, text in found.items() if place.endswith("spark.log"))
-    assert [text[:2_000] for text in heard if MARK in text] == []
+    assert [text[:2_000] for text in texts if MARK in text] == []
     assert [place for place, text in found.items() if MARK in text] == []
 
 
 def refusals(spark, options, topic, checkpoint):
-    """What a read, a stream and a write say that would need the secrets."""
+    """Run a read, a stream and a write that fail with these secrets, and return their error messages."""
     options = {**options, "kafka.security.protocol": "SASL_SSL"}
 
     def read():
@@ -224,7 +227,7 @@ def refusals(spark, options, topic, checkpoint):
 
 
 def test_objects_that_hold_secrets_do_not_show_them():
-    # What is no secret of Kafka's is kept from sight too: it may be one of somebody's.
+    # Other options are hidden too, because the user may put a secret into any of them.
     options = {"kafka.bootstrap.servers": "h:9092", "kafka.client.id": MARK}
     read = KafkaCoreDataSource({**options, **SECRETS, "subscribe": "t"})
     decoded = {"value.format": "json", "schema.registry.auth": f"u:{MARK}"}
@@ -240,7 +243,7 @@ def test_objects_that_hold_secrets_do_not_show_them():
         shown = "".join(repr(value) for value in (made, vars(made), *vars(made).values()))
         assert "kafkacore" in shown
         assert MARK not in shown
-        # They travel to the workers all the same, by a pipe.
+        # The pickled object does contain the secret: Spark sends it to the workers through a pipe.
         assert MARK.encode() in pickle.dumps(made)
 
 

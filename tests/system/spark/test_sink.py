@@ -1,4 +1,4 @@
-"""``df.write`` and ``df.writeStream`` as a user calls them, on our broker."""
+"""``df.write`` and ``df.writeStream`` as a user calls them, with our broker."""
 
 import pytest
 from eventually import BUDGET_S

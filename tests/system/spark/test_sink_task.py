@@ -1,4 +1,4 @@
-"""What a task does with its rows: driven by hand, on our broker."""
+"""How a task writes its rows, called directly and with our broker."""
 
 import pickle
 
@@ -39,7 +39,7 @@ ARROW = {
 
 @pytest.fixture
 def write(our_broker):
-    """Writes batches of columns as a task does, on a copy of the writer that has travelled."""
+    """Return a function that writes batches as a task does, with a pickled copy of the writer."""
 
     def write(*batches, streaming=False, **options):
         tables = [pa.record_batch({n: pa.array(v, ARROW[n]) for n, v in each.items()}) for each in batches]

@@ -1,4 +1,4 @@
-"""``format("kafkacore")`` in a real Spark, on our broker."""
+"""``format("kafkacore")`` in a real Spark, with our broker."""
 
 import datetime
 
@@ -34,7 +34,7 @@ def stream(spark, our_broker):
 
 
 def drain(frame, folder, sink="parquet"):
-    """Run to the end of what is there; the query, for its progress."""
+    """Read the stream to its current end, and return the query."""
     writer = frame.writeStream.format(sink).option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start(str(folder / "out"))
     query.awaitTermination()

@@ -1,4 +1,4 @@
-"""SQL alone: a view reads and is written to; a table's options are given with each query."""
+"""SQL only: views that are read and written, and options of a table in each query."""
 
 import pytest
 from pyspark.errors import PySparkException
@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 
 @pytest.fixture
 def options(our_broker):
-    """``(name='value', …)`` for SQL."""
+    """Return a function that formats options as ``(name='value', …)`` for SQL."""
 
     def of(**more):
         given = {"kafka.bootstrap.servers": our_broker.bootstrap_servers} | more
@@ -17,7 +17,7 @@ def options(our_broker):
 
 @pytest.fixture
 def view(spark):
-    """Creates temporary views, which go with the test."""
+    """Return a function that creates temporary views. They are dropped after the test."""
     made = []
 
     def create(name, rest):

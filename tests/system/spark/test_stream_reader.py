@@ -1,4 +1,4 @@
-"""A stream's planning calls, as Spark makes them, with brokers that answer from a table."""
+"""Planning calls of a stream, as Spark makes them, with simulated brokers."""
 
 import json
 import pickle
@@ -18,7 +18,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Log:
-    """What brokers would say now; in place of a consumer."""
+    """The current offsets of the brokers, in place of a consumer."""
 
     def __init__(self, **ends):
         self.first, self.ends, self.asked = {}, {}, 0

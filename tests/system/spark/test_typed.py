@@ -1,4 +1,4 @@
-"""``value.format`` and ``key.format`` in a real Spark, on our broker."""
+"""``value.format`` and ``key.format`` in a real Spark, with our broker."""
 
 import base64
 import datetime

@@ -1,4 +1,4 @@
-"""Spark's Python workers, all of whose loggers say all that they can: no password is among it."""
+"""Logs of Spark's Python workers with every logger at the lowest level: they contain no password."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from peers.secure_listeners import PASSWORDS
 from kafkacore.spark.session import SHORT_LIVED_JVM
 
 WRONG_PASSWORD = "hunter2-zq7"
-#: Python imports it as it starts. Not in the program itself: PySpark's bridge to the JVM logs each call.
+#: Code that Python imports at its start. It skips the program itself, where PySpark's bridge logs each call.
 EVERYTHING_LOGGED = """
 import logging, os, sys
 from pathlib import Path
@@ -26,7 +26,7 @@ class Kept(logging.Handler):
 if any(word.startswith("pyspark.") for word in sys.orig_argv):
     logging.basicConfig(level=1, handlers=[Kept()])
 """
-#: Rows are written, read as a table and as a stream, and one who is refused tries to.
+#: A program that writes rows, reads them as a table and a stream, and then tries a wrong password.
 PROGRAM = """
 import json, sys
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_no_worker_of_spark_logs_a_password_at_any_level(secure_broker, tmp_path
     assert done.returncode == 0, done.stderr[-2000:]
     logs = {file.name: file.read_text() for file in (tmp_path / "logs").iterdir()}
     said = "".join(logs.values())
-    # There is something to be searched: who was let in, and who was not.
+    # Make sure that the logs contain successful and failed authentications.
     assert said.count("authenticated to localhost with SCRAM-SHA-512") > 2
     assert "rejected the SCRAM-SHA-512 authentication of user 'alice'" in said
     assert done.stdout.count("rejected the SCRAM-SHA-512 authentication of user 'alice'") >= 2

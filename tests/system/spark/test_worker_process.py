@@ -1,4 +1,4 @@
-"""What is done once in a worker."""
+"""Setup that runs once in each worker process."""
 
 import gc
 import socket
@@ -7,7 +7,7 @@ import pytest
 
 from kafkacore.spark.worker import process as worker_process
 
-#: As PySpark's daemon calls a worker.
+#: Code that calls a worker as PySpark's daemon does.
 DAEMON = """
 def worker(sock, authenticated):
     return main()
@@ -18,7 +18,7 @@ def worker(sock, authenticated):
 def new_process(monkeypatch):
     monkeypatch.setattr(worker_process, "_begun", 0)
     monkeypatch.setattr(gc, "callbacks", callbacks := [])
-    gc.unfreeze()  # Tests that read by hand are tasks, too.
+    gc.unfreeze()  # earlier tests that read directly have also run as tasks
     yield callbacks
     gc.unfreeze()
 
@@ -33,7 +33,7 @@ def tcp():
 
 
 def in_worker(sock, main):
-    """What ``main()`` returns when it is called in a worker that has this socket."""
+    """Call ``main()`` in a worker that has this socket, and return its result."""
     names = {"main": main}
     exec(compile(DAEMON, "/somewhere/pyspark/daemon.py", "exec"), names)
     return names["worker"](sock, True)

@@ -1,4 +1,4 @@
-"""What the producers of a run under kills say of themselves comes to its ledger."""
+"""The ledger of a kill run records what each producer reports about its own records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EmbeddedBroker and the pytest plugin, as a test of somebody's program uses them."""
+"""EmbeddedBroker and the pytest plugin, as the tests of a user's program use them."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def test_broker_behind_a_proxy_is_reached_through_it_alone() -> None:
         for life in (1, 2):
             with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
                 producer.send("through", b"v", partition=0).get(BUDGET_S)
-            # Asked directly where its brokers are, it has led the client to the proxy.
+            # The broker's own address, used for the bootstrap, led the client to the proxy.
             assert Counter(seen.api_key for seen in proxy.requests)[0] == life
             assert broker.port != proxy.port
-            # Started again, it listens where it did.
+            # After a restart the broker listens on the same port.
             broker.restart()
             assert proxy.target == broker.bootstrap_servers
 
@@ -168,7 +168,7 @@ def test_client_without_login_is_told_that_one_may_be_wanted(
         caplog.clear()
         said: list[str] = []
         with KafkaConsumer("anything", **settings) as consumer:
-            # As many polls as it takes, and some more.
+            # Poll until the warning is logged, and then a few more times.
             for _ in range(20):
                 assert consumer.poll(timeout_ms=0 if said else 1_000) == {}
                 said = [each.levelname for each in caplog.records if "requires a login" in each.message]

@@ -1,4 +1,4 @@
-"""Three nodes in this process, as clients see them: leaders and coordinators move, nodes go and come back."""
+"""Three nodes in this process, as clients see them: leaders and coordinators move, nodes stop and restart."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def test_full_disk_is_an_error_until_there_is_space(kafka_cluster: EmbeddedClust
         assert blocked.get(BUDGET_S).offset == 1
 
 
-# ---- Mistakes -----------------------------------------------------------------------------------------
+# ---- Invalid calls ------------------------------------------------------------------------------------
 
 
 def test_mistakes_are_one_sentence(kafka_cluster: EmbeddedCluster) -> None:
@@ -311,7 +311,7 @@ def test_closed_cluster_leaves_no_thread_and_no_folder() -> None:
     assert not folder.exists()
 
 
-# ---- Where partitions are ----------------------------------------------------------------------------------
+# ---- Replica assignment ------------------------------------------------------------------------------------
 
 
 def replicas_of(admin: KafkaAdminClient, topic: str) -> list[list[int]]:
@@ -354,7 +354,7 @@ def test_partitions_are_reassigned(kafka_cluster: EmbeddedCluster, admin: KafkaA
     epoch = kafka_cluster.leader_epoch("t", 0)
     assert reassignment(kafka_cluster, 3, "t", (0, [3, 1]), (1, [2])) == [0, 0]
     assert replicas_of(admin, "t") == [[3, 1], [2]]
-    # A leader that remains a replica stays the leader; else the first replica that is up is elected.
+    # A leader that remains a replica stays the leader. Otherwise the first live replica is elected.
     assert (kafka_cluster.leader("t", 0), kafka_cluster.leader_epoch("t", 0)) == (1, epoch)
     assert kafka_cluster.leader("t", 1) == 2
     listed = ask(kafka_cluster, 1, ListPartitionReassignmentsRequest(topics=None), 0)

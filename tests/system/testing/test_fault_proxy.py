@@ -1,4 +1,4 @@
-"""FaultProxy between two sockets of the test: every fault, seen from both ends."""
+"""FaultProxy between two sockets of the test: every fault, observed at both ends."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from kafkacore.errors import IllegalStateError
 from kafkacore.testing import Direction, Ending, FaultProxy
 from kafkacore.testing.proxy_frames import RequestSeen
 
-#: Long enough to tell that nothing comes, where the loopback needs microseconds.
+#: Long enough to conclude that no data arrives: the loopback needs microseconds.
 SILENT_S = 0.05
 
 
 class Wire:
-    """A proxy before a listener of the test; pairs of ends that talk through it."""
+    """A proxy in front of a listener of the test, and pairs of sockets that are connected through it."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
@@ -34,7 +34,7 @@ class Wire:
         return self._stack.enter_context(end)
 
     def pair(self) -> tuple[socket.socket, socket.socket]:
-        """The client's end and the broker's."""
+        """Connect through the proxy, and return the client's and the broker's socket."""
         client = self.client()
         broker, _ = self.listener.accept()
         broker.settimeout(BUDGET_S)
@@ -55,7 +55,7 @@ def read(end: socket.socket, size: int) -> bytes:
 
 
 def read_to_end(end: socket.socket) -> tuple[bytes, Ending]:
-    """All that comes, and whether FIN or RST ended it."""
+    """Read all data, and return it with the ending, FIN or RST."""
     data = b""
     try:
         while chunk := end.recv(65536):
@@ -107,7 +107,7 @@ def test_megabytes_pass_both_ways_at_once_and_unchanged(wire: Wire) -> None:
     for thread in ends:
         thread.join(BUDGET_S)
     assert got == [data, data]
-    # It counts when it has passed on.
+    # The proxy counts bytes after it has forwarded them.
     assert wire.proxy.wait_for(
         lambda now: (now.bytes_to_broker, now.bytes_to_client) == (len(data), len(data)), BUDGET_MS
     )
@@ -197,7 +197,7 @@ def test_delay_lets_many_bytes_be_on_their_way_at_once(wire: Wire) -> None:
             client.sendall(b"x" * 20)
         read(broker, 20_000)
 
-    # One at a time would take longer than any read may.
+    # Delaying the chunks one after the other would exceed the timeout of a read.
     assert elapsed_ms(there) >= 1_000.0
 
 
@@ -221,7 +221,7 @@ def test_slow_link_passes_on_piece_by_piece(wire: Wire) -> None:
     client, broker = wire.pair()
     wire.proxy.set_rate(100.0)
     client.sendall(b"x" * 60_000)
-    # The whole would take longer than any read may.
+    # The whole chunk would take longer than the timeout of a read.
     assert broker.recv(1)
 
 
@@ -294,7 +294,7 @@ def test_client_is_reset_while_the_broker_is_away(wire: Wire) -> None:
         try:
             client = wire.client()
         except ConnectionResetError:
-            # So soon that connecting already sees it.
+            # The reset came so early that connect() failed.
             return True
         return read_to_end(client) == (b"", Ending.RST)
 

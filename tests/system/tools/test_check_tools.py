@@ -1,4 +1,4 @@
-"""What a machine lacks is named by ``make``, with what to install; on machines that are made for the test."""
+"""``make`` names the tools that are missing and how to install them, checked on simulated machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL = dict.fromkeys(QUIET, "") | {"java": 'openjdk version "17.0.15" 2025-04-15'
 
 
 def machine(folder: Path, tools: dict[str, str]) -> Path:
-    """A folder for PATH with these programs alone; each prints its text on standard error."""
+    """Create a folder for PATH with only these programs, each of which prints its text to standard error."""
     folder.mkdir(parents=True)
     for name, says in tools.items():
         (folder / name).write_text(f"#!/bin/sh\necho '{says}' >&2\n")
@@ -26,7 +26,7 @@ def machine(folder: Path, tools: dict[str, str]) -> Path:
 
 
 def lacks(path: Path, purpose: str = "test", **environment: str) -> list[str]:
-    """The lines that the check prints; its exit status goes with them."""
+    """Return the lines that the check prints. It must fail exactly if there are any."""
     done = subprocess.run(
         [sys.executable, str(CHECK), purpose],
         env={"PATH": str(path), "CC": "cc", "KAFKACORE_REQUIRE_ALL": "1", **environment},

@@ -1,4 +1,4 @@
-"""A missing tool leaves out the tests that need it and is named at the end, or fails them if so asked."""
+"""Tests that need a missing tool are skipped and the tool is named at the end, or they fail on request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_wrong(): assert False
 
 
 def run(folder: Path, **environment: str) -> str:
-    """What pytest prints of these four tests."""
+    """Run pytest on these four tests, and return its output."""
     (folder / "test_needs.py").write_text(NEEDS_A_TOOL)
     (folder / "conftest_of_all.py").write_text((TESTS / "conftest.py").read_text())
     (folder / "conftest.py").write_text(CONFTEST)

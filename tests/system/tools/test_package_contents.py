@@ -1,4 +1,4 @@
-"""What an installed kafkacore consists of besides its compiled modules."""
+"""The files of an installed kafkacore besides its compiled modules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = PROJECT / "src"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> set[Path]:
-    """The files that setuptools would install, but for compiled modules, relative to site-packages."""
+    """Return the files that setuptools installs, except compiled modules, relative to site-packages."""
     target = tmp_path_factory.mktemp("lib")
     subprocess.run(
         [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(target)],

@@ -1,4 +1,4 @@
-"""What is generated from the tables of settings is up to date."""
+"""The files generated from the settings tables are up to date."""
 
 from __future__ import annotations
 

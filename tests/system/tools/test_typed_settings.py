@@ -1,4 +1,4 @@
-"""mypy checks the settings of a client in its constructor's call."""
+"""mypy checks the settings in the constructor call of a client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KafkaConsumer("topic", group="g")
 KafkaConsumer("topic", enable_auto_commit="yes")
 KafkaAdminClient(acks=1)
 """
-#: Line of a call that mypy rejects, and the argument that it names.
+#: Line of each call that mypy must reject, and the argument that its message names.
 WRONG = {
     9: "linger",
     10: "linger_ms",

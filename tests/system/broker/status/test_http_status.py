@@ -1,4 +1,4 @@
-"""The status page's server: who is answered with what, and who is not."""
+"""The HTTP server of the status page: which requests it answers, and which it rejects."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_what_is_no_request_is_refused_and_harms_nobody(broker: KafkaBroker, sen
 
 
 class FakeCollector:
-    """A broker that answers at once, and counts the samples that are taken of it."""
+    """A collector that answers immediately and counts the samples taken."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
@@ -143,7 +143,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def server(clock: VirtualClock) -> Iterator[StatusServer]:
-    """A server whose thread is the test."""
+    """Return a server that the test polls in its own thread."""
     server = StatusServer(listen(0), FakeCollector(clock), clock)
     yield server
     server.close()
@@ -159,16 +159,16 @@ def many_descriptors() -> Iterator[None]:
 
 def connect(server: StatusServer) -> socket.socket:
     client = socket.create_connection(("127.0.0.1", server.port), timeout=BUDGET_S)
-    # It comes after the handshake: what connects is accepted by the next poll that finds it.
+    # The kernel completes the handshake first. The server accepts the connection in a later poll.
     while client.getsockname() not in {each.address for each in server._connections}:
         server.poll(100)
     return client
 
 
-def heard(server: StatusServer, client: socket.socket) -> bytes:
-    """Everything that the server sends until it closes the connection."""
+def read_until_closed(server: StatusServer, client: socket.socket) -> bytes:
+    """Poll the server and return everything it sends until it closes the connection."""
     client.setblocking(False)
-    said = b""
+    received = b""
     while True:
         server.poll(1)
         try:
@@ -176,8 +176,8 @@ def heard(server: StatusServer, client: socket.socket) -> bytes:
         except BlockingIOError:
             continue
         if not data:
-            return said
-        said += data
+            return received
+        received += data
 
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -186,14 +186,17 @@ HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 def test_health_is_answered_beside_a_thousand_slow_connections(
     server: StatusServer, many_descriptors: None
 ) -> None:
-    """Sixteen locked everybody else out for as long as each of their reads was in time."""
+    """Serve a new client while slow connections occupy every slot.
+
+    Sixteen slow connections used to block all other clients for as long as none of their reads timed out.
+    """
     slow = [connect(server) for _ in range(1_000)]
     for each in slow[-MAX_CONNECTIONS:]:
         each.send(b"GET / HTTP/1.1\r\n")
     assert server.connection_count == MAX_CONNECTIONS
     client = connect(server)
     client.sendall(HEALTHZ)
-    assert heard(server, client).endswith(b"ok\n")
+    assert read_until_closed(server, client).endswith(b"ok\n")
     for each in (*slow, client):
         each.close()
 
@@ -209,7 +212,7 @@ def test_request_has_one_deadline_however_often_it_says_something(
         clock.advance(1_000)
     server.poll(0)
     assert server.connection_count == 0
-    assert heard(server, client) == b""
+    assert read_until_closed(server, client) == b""
     client.close()
 
 
@@ -244,7 +247,7 @@ def test_samples_are_taken_when_they_are_due_and_not_with_every_request(
     for _ in range(3):
         client = connect(server)
         client.sendall(HEALTHZ)
-        heard(server, client)
+        read_until_closed(server, client)
         client.close()
     assert collector.samples == 1
     clock.advance(2_000)

@@ -1,4 +1,4 @@
-"""Heartbeats by a heartbeat, before a broker on a real socket."""
+"""Heartbeats by NativeHeartbeatSender, with a broker on a real socket."""
 
 import pytest
 from eventually import BUDGET_MS, eventually
@@ -31,7 +31,7 @@ class Counted(NoGroupMetrics):
 
 
 class Sender:
-    """What a consumer has of it, and what was told."""
+    """The heartbeat sender as a consumer uses it, with the responses that it reported."""
 
     def __init__(self, broker):
         host, port = broker.address
@@ -102,7 +102,7 @@ def test_where_no_line_can_be_beats_are_requests_at_their_times(sender, broker, 
     monkeypatch.setattr(sender.client, "begin_heartbeats", lambda *_: False)
     begun_ms = SYSTEM_CLOCK.monotonic_ms()
     sender.begin(interval_ms=20)
-    # Not at once: the connection is there, and the session young.
+    # The first heartbeat is not due yet, because there is a connection and the session is fresh.
     assert sender.heartbeats.due_ms(begun_ms) > 0
     sender.poll_until(lambda: len(sender.answers) == 3)
     assert not sender.heartbeats.is_native
@@ -122,13 +122,13 @@ def test_nothing_is_told_after_the_end_and_of_what_was_begun_before(sender, brok
     sender.connect()
     broker.errors.append(25)
     sender.begin(interval_ms=20)
-    heard = []
+    responses = []
     eventually(lambda: broker.beats)
     sender.heartbeats.end()
-    sender.heartbeats.begin(sender.node, REQUEST, 5.0, LONG_MS, heard.append)
-    sender.poll_until(lambda: len(heard) >= 2)
+    sender.heartbeats.begin(sender.node, REQUEST, 5.0, LONG_MS, responses.append)
+    sender.poll_until(lambda: len(responses) >= 2)
     assert sender.answers == []
-    assert {each.error_code for each in heard} == {0}
+    assert {each.error_code for each in responses} == {0}
 
 
 @pytest.mark.kafka("HeartbeatTest.testSessionTimeoutExpired")
@@ -151,7 +151,7 @@ def test_a_beat_without_an_answer_is_missed_in_the_time_of_a_request(sender, bro
     sender.begin(interval_ms=50, session_timeout_ms=LONG_MS)
     sender.heartbeats.wait(BUDGET_MS)
     assert sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
-    # From the first beat on.
+    # The session has lasted since the first heartbeat: longer than one request timeout.
     assert SYSTEM_CLOCK.monotonic_ms() - begun_ms >= 200
 
 
