@@ -154,7 +154,7 @@ def test_peer_of_segment_files_gives_the_records_of_a_file(decoder, monkeypatch)
     assert found.schema.field("timestamp").type == pa.timestamp("us", "UTC")
 
 
-class Silence:
+class SilentProgress:
     """A progress reporter that only records its lines."""
 
     def __init__(self) -> None:
@@ -170,17 +170,17 @@ class Silence:
 
 
 def test_without_the_jars_our_side_is_alone_and_it_is_said_how_to_get_them(our_broker):
-    silence = Silence()
+    progress = SilentProgress()
     options = SparkBenchOptions(bootstrap=our_broker.bootstrap_servers, rows=())
-    result = run_spark_bench(options, silence)
+    result = run_spark_bench(options, progress)
     assert result["missing"] == {"Spark's own source": JARS_SENTENCE}
-    assert silence.said == [f"skipping Spark's own source: {JARS_SENTENCE}"]
+    assert progress.said == [f"skipping Spark's own source: {JARS_SENTENCE}"]
     assert not result["void"]
 
 
 def test_row_of_typed_values_is_left_out_without_a_data_set(our_broker):
     options = SparkBenchOptions(bootstrap=our_broker.bootstrap_servers, rows=("json", "json-parquet"))
-    result = run_spark_bench(options, Silence())
+    result = run_spark_bench(options, SilentProgress())
     assert result["results"] == []
     assert "pip install 'kafkacore[demo]'" in result["missing"]["row json"]
 

@@ -24,7 +24,7 @@ def figures(producer: KafkaProducer) -> dict[str, float]:
     return {name: value for name, value in found.items() if "authentication" in name}
 
 
-def of_broker(broker: EmbeddedBroker) -> dict[str, float]:
+def broker_metrics(broker: EmbeddedBroker) -> dict[str, float]:
     """Return the authentication counters and sums of ``/metrics`` by name, without the common prefix."""
     with urllib.request.urlopen(f"{broker.status_url}/metrics") as answer:
         lines = answer.read().decode().splitlines()
@@ -52,7 +52,7 @@ def test_sessions_that_are_renewed_or_cannot_be_are_counted_on_both_ends() -> No
         assert found["successful-authentication-rate"] > 0
         assert found["reauthentication-latency-max"] >= found["reauthentication-latency-avg"] > 0
         assert (found["failed-authentication-total"], found["failed-reauthentication-total"]) == (0, 0)
-        metrics = of_broker(broker)
+        metrics = broker_metrics(broker)
         assert metrics["successful_authentication_total"] == made
         assert metrics["reauthentication_latency_count"] == metrics["successful_reauthentication_total"] >= 1
         assert metrics["reauthentication_latency_sum"] > 0
@@ -69,7 +69,7 @@ def test_sessions_that_are_renewed_or_cannot_be_are_counted_on_both_ends() -> No
             return min(counted["failed-authentication-total"], counted["failed-reauthentication-total"]) > 0
 
         eventually(is_refused)
-        metrics = of_broker(broker)
+        metrics = broker_metrics(broker)
         assert metrics["failed_reauthentication_total"] >= 1
         assert metrics["failed_authentication_total"] > metrics["failed_reauthentication_total"]
 
@@ -84,4 +84,4 @@ def test_handshake_of_tls_is_an_authentication_and_a_connection_in_the_clear_is_
     ):
         producer.send("t", b"v").get(BUDGET_S)
         assert (figures(producer)["successful-authentication-total"] > 0) is is_counted
-        assert (of_broker(broker)["successful_authentication_total"] > 0) is is_counted
+        assert (broker_metrics(broker)["successful_authentication_total"] > 0) is is_counted

@@ -93,7 +93,7 @@ SLOW = {
 }
 
 
-def measured(broker: EmbeddedBroker, what: str, first_bytes: bytes) -> None:
+def check_connections(broker: EmbeddedBroker, what: str, first_bytes: bytes) -> None:
     """Check that the broker closes all connections in time, without growing, while it serves a client."""
     with ExitStack() as stack:
         good = known_client(broker, stack)
@@ -117,11 +117,11 @@ def measured(broker: EmbeddedBroker, what: str, first_bytes: bytes) -> None:
 def test_thousand_strangers_that_say_what_they_may_not_take_little_and_stop_nobody(
     broker: EmbeddedBroker, what: str
 ) -> None:
-    measured(broker, what, REFUSED[what])
+    check_connections(broker, what, REFUSED[what])
 
 
 @pytest.mark.parametrize("what", SLOW)
 def test_thousand_strangers_that_take_their_time_are_closed_and_stop_nobody(
     broker: EmbeddedBroker, what: str
 ) -> None:
-    measured(broker, what, SLOW[what])
+    check_connections(broker, what, SLOW[what])

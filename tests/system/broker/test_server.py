@@ -85,7 +85,7 @@ def test_failure_of_the_network_thread_is_the_end_of_the_broker(
     assert '"event": "ready"' in capsys.readouterr().out
 
 
-def altered(broker: KafkaBroker, name: str, value: str) -> None:
+def change_property(broker: KafkaBroker, name: str, value: str) -> None:
     """Change a property of all brokers through a connection."""
     with config_requests(broker.bootstrap_servers) as requests:
         assert requests.change([Change(BROKER, "", name, value)]) == [None]
@@ -93,8 +93,8 @@ def altered(broker: KafkaBroker, name: str, value: str) -> None:
 
 def test_what_is_changed_while_it_runs_is_obeyed_and_outlives_it(tmp_path: Path) -> None:
     with KafkaBroker(config(tmp_path)) as broker:
-        altered(broker, "message.max.bytes", "2000")
-        altered(broker, "max.connections", "2")
+        change_property(broker, "message.max.bytes", "2000")
+        change_property(broker, "max.connections", "2")
         kept = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(2)]
         with socket.create_connection(("127.0.0.1", broker.port), timeout=BUDGET_S) as refused:
             assert refused.recv(1) == b""

@@ -64,7 +64,7 @@ sys.exit(main.main())
 def test_interrupt_while_python_runs_a_text_has_the_status_of_all_others(tmp_path):
     """Exit with status 130 when the interrupt arrives inside ``exec``, with which Python builds dataclasses.
 
-    Python remembers such an interrupt, and killed the process by SIGINT at its regular end.
+    Python remembers such an interrupt, and by default kills the process by SIGINT when it ends.
     """
     (tmp_path / "interrupted.py").write_text(INTERRUPTED_IN_A_TEXT)
     paths = os.pathsep.join([str(tmp_path), *sys.path])

@@ -27,7 +27,7 @@ class Client:
         host, port = broker.address
         self.client, _ = bootstrap_client(resolve({}, {"bootstrap_servers": f"{host}:{port}"}))
         self.node = Node(NODE_ID, host, port)
-        self.line: NativeHeartbeat = new_native_heartbeat()
+        self.heartbeat: NativeHeartbeat = new_native_heartbeat()
         self.responses: list[ClientResponse] = []
         self.connect()
 
@@ -36,14 +36,14 @@ class Client:
 
     def begin(self, interval_ms: float = 5.0, session_timeout_ms: float = LONG_MS) -> bool:
         return self.client.begin_heartbeats(
-            NODE_ID, self.line, REQUEST, interval_ms, session_timeout_ms, self.responses.append
+            NODE_ID, self.heartbeat, REQUEST, interval_ms, session_timeout_ms, self.responses.append
         )
 
     def poll_until(self, condition: Callable[[], object]) -> None:
         eventually(condition, step=lambda: self.client.poll(20, SYSTEM_CLOCK.monotonic_ms()))
 
     def close(self) -> None:
-        self.line.close()
+        self.heartbeat.close()
         self.client.close()
 
 
@@ -82,8 +82,8 @@ def test_an_error_is_seen_in_the_answer_of_every_version_though_nobody_reads(ver
         client = Client(broker)
         broker.errors.extend([0, 22])
         client.begin()
-        assert client.line.run(BUDGET_MS) is HeartbeatEvent.ERROR_ANSWER
-        assert client.line.error_code == 22
+        assert client.heartbeat.run(BUDGET_MS) is HeartbeatEvent.ERROR_ANSWER
+        assert client.heartbeat.error_code == 22
         client.close()
 
 
@@ -115,8 +115,8 @@ def test_answers_after_the_end_are_dropped_and_the_connection_stays(
 ) -> None:
     broker.errors.append(25)
     client.begin(interval_ms=20)
-    assert client.line.run(BUDGET_MS) is HeartbeatEvent.ERROR_ANSWER
-    client.line.end()
+    assert client.heartbeat.run(BUDGET_MS) is HeartbeatEvent.ERROR_ANSWER
+    client.heartbeat.end()
     client.begin(interval_ms=20)
     client.poll_until(lambda: client.responses)
     assert client.responses[0].message.error_code == 0
@@ -130,7 +130,7 @@ def test_a_connection_that_ends_is_told_once_and_beats_begin_on_the_next(
     client.poll_until(lambda: client.responses)
     client.responses.clear()
     broker.hang_up()
-    assert HeartbeatEvent.DISCONNECTED in client.line.run(BUDGET_MS)
+    assert HeartbeatEvent.DISCONNECTED in client.heartbeat.run(BUDGET_MS)
     client.poll_until(lambda: client.responses and client.responses[-1].disconnected)
     assert [each.disconnected for each in client.responses if each.message is None] == [True]
     assert not client.begin()
@@ -174,7 +174,7 @@ def test_a_connection_that_is_closed_here_is_told_by_the_next_poll(client: Clien
     client.client.disconnect(NODE_ID)
     client.client.poll(0, SYSTEM_CLOCK.monotonic_ms())
     assert client.responses[-1].disconnected
-    assert not client.line.is_beating
+    assert not client.heartbeat.is_beating
 
 
 def test_a_line_that_moves_has_the_beats_of_its_last_connection_alone(client: Client) -> None:
@@ -184,7 +184,7 @@ def test_a_line_that_moves_has_the_beats_of_its_last_connection_alone(client: Cl
     client.poll_until(lambda: client.client.ready(other, SYSTEM_CLOCK.monotonic_ms()))
     client.responses.clear()
     assert client.client.begin_heartbeats(
-        other.node_id, client.line, REQUEST, 5.0, LONG_MS, client.responses.append
+        other.node_id, client.heartbeat, REQUEST, 5.0, LONG_MS, client.responses.append
     )
     client.poll_until(lambda: client.responses)
     client.client.disconnect(NODE_ID)

@@ -68,7 +68,7 @@ def make(make_consumer):
     return make
 
 
-def live(consumer, ctrl_c, line):
+def run_member(consumer, ctrl_c, line):
     """Join, read and rebalance, with a Ctrl-C at that line, and return the number of executed lines."""
     ctrl_c.start(PACKAGE, line)
     try:
@@ -81,7 +81,7 @@ def live(consumer, ctrl_c, line):
     return lines
 
 
-def is_well(consumer):
+def has_recovered(consumer):
     """Return whether the member is stable and has read everything."""
     engine = consumer._engine
     positions = {tp: engine.subscriptions.position(tp) for tp in engine.subscriptions.assigned_partitions()}
@@ -91,22 +91,22 @@ def is_well(consumer):
 
 def recovers(consumer):
     for _ in range(POLLS):
-        if is_well(consumer):
+        if has_recovered(consumer):
             return True
         consumer.poll(100)
-    return is_well(consumer)
+    return has_recovered(consumer)
 
 
 @pytest.mark.timeout(dose(120, 1_800))
 def test_a_program_that_goes_on_after_a_ctrl_c_reads_on(make, ctrl_c):
     # The first run also imports modules, so count the lines of the second one.
-    lines = [live(make(), ctrl_c, -1) for _ in range(2)][-1]
+    lines = [run_member(make(), ctrl_c, -1) for _ in range(2)][-1]
     seed = new_seed()
     stuck, interrupted = [], 0
     for line in range(1 + seed % STEP, lines, STEP):
         consumer = make()
         try:
-            live(consumer, ctrl_c, line)
+            run_member(consumer, ctrl_c, line)
         except KeyboardInterrupt:
             interrupted += 1
             if not recovers(consumer):

@@ -20,7 +20,7 @@ LONGEST = 400
 LARGE = b"v" * 1_100_000
 
 
-class Chooses(Partitioner):
+class FixedPartitioner(Partitioner):
     """A partitioner that chooses an invalid partition for every value but the good one."""
 
     def __init__(self, chosen: Any) -> None:
@@ -97,11 +97,11 @@ BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"key_serializer": serializing_to("text")}, TypeError, "key must be bytes.*not str"),
     ({"value_serializer": failing}, RuntimeError, "this cannot be serialised"),
     ({"key_serializer": failing}, RuntimeError, "this cannot be serialised"),
-    ({"partitioner": Chooses(None)}, ValueError, "must return an int, but returned None"),
-    ({"partitioner": Chooses("0")}, ValueError, "must return an int, but returned '0'"),
-    ({"partitioner": Chooses(-1)}, ValueError, "partition must be 0 or more, not -1"),
-    ({"partitioner": Chooses(7)}, ValueError, "has no partition 7"),
-    ({"partitioner": Chooses(RuntimeError("no idea"))}, RuntimeError, "no idea"),
+    ({"partitioner": FixedPartitioner(None)}, ValueError, "must return an int, but returned None"),
+    ({"partitioner": FixedPartitioner("0")}, ValueError, "must return an int, but returned '0'"),
+    ({"partitioner": FixedPartitioner(-1)}, ValueError, "partition must be 0 or more, not -1"),
+    ({"partitioner": FixedPartitioner(7)}, ValueError, "has no partition 7"),
+    ({"partitioner": FixedPartitioner(RuntimeError("no idea"))}, RuntimeError, "no idea"),
     ({"buffer_memory": 20_000}, MessageSizeTooLargeError, r"buffer_memory \(20000\)"),
 ]
 
@@ -124,7 +124,7 @@ def assert_refused(
 @pytest.fixture(scope="module", params=["plain", "seen by a partitioner"])
 def producer(request: pytest.FixtureRequest, our_broker: EmbeddedBroker) -> Any:
     """Start a producer without a partitioner (the fast path) or with one (the path through user code)."""
-    partitioner = None if request.param == "plain" else Chooses(0)
+    partitioner = None if request.param == "plain" else FixedPartitioner(0)
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=partitioner) as made:
         yield made
 

@@ -112,7 +112,7 @@ def framed(payload: bytes) -> bytes:
     return len(payload).to_bytes(4) + payload
 
 
-def said(message: object, version: int) -> bytes:
+def request_bytes(message: object, version: int) -> bytes:
     return framed(b"".join(map(bytes, encode_request(message, version, 7, "stranger"))))
 
 
@@ -120,7 +120,7 @@ def with_version(frame: bytes, version: int) -> bytes:
     return frame[:6] + version.to_bytes(2) + frame[8:]
 
 
-HANDSHAKE = said(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+HANDSHAKE = request_bytes(SaslHandshakeRequest(mechanism="PLAIN"), 1)
 
 
 @pytest.mark.kafka(
@@ -131,16 +131,16 @@ HANDSHAKE = said(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     "SaslAuthenticatorTest.testDisallowedKafkaRequestsBeforeAuthentication",
 )
 @pytest.mark.parametrize(
-    "bytes_said",
+    "sent",
     [
         framed(NOISE),
-        said(MetadataRequest(topics=[]), 9),
-        said(SaslAuthenticateRequest(auth_bytes=TOKEN), 2),
+        request_bytes(MetadataRequest(topics=[]), 9),
+        request_bytes(SaslAuthenticateRequest(auth_bytes=TOKEN), 2),
         with_version(HANDSHAKE, 0x7FFF),
         b"\x7f\xff\xff\xff" + bytes(1020),
         HANDSHAKE + framed(NOISE),
-        HANDSHAKE + said(ApiVersionsRequest(), 0),
-        HANDSHAKE + said(MetadataRequest(topics=[]), 9),
+        HANDSHAKE + request_bytes(ApiVersionsRequest(), 0),
+        HANDSHAKE + request_bytes(MetadataRequest(topics=[]), 9),
         HANDSHAKE + b"\x7f\xff\xff\xff" + bytes(1020),
     ],
     ids=[
@@ -149,13 +149,13 @@ HANDSHAKE = said(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     ],
 )  # fmt: skip
 def test_what_is_not_to_be_said_before_authentication_ends_the_connection_alone(
-    broker: SecureBroker, bytes_said: bytes
+    broker: SecureBroker, sent: bytes
 ) -> None:
-    assert hung_up_on(broker, "SASL_PLAINTEXT", bytes_said)
+    assert is_closed_after(broker, "SASL_PLAINTEXT", sent)
     assert works(broker)
 
 
-def hung_up_on(broker: SecureBroker, listener: str, bytes_said: bytes) -> bool:
+def is_closed_after(broker: SecureBroker, listener: str, sent: bytes) -> bool:
     """Return whether the broker closes the connection after at most a handshake response."""
     host, port = broker.settings(listener)["bootstrap_servers"].split(":")
     received = b""
@@ -163,7 +163,7 @@ def hung_up_on(broker: SecureBroker, listener: str, bytes_said: bytes) -> bool:
         socket.create_connection((host, int(port)), BUDGET_S) as sock,
         contextlib.suppress(ConnectionResetError),
     ):
-        sock.sendall(bytes_said)
+        sock.sendall(sent)
         while piece := sock.recv(65_536):
             received += piece
     return len(received) < 200

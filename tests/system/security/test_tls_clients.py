@@ -47,7 +47,7 @@ def behaving(front: TlsFront) -> Iterator[TlsFront]:
     front.context, front.manners = context, manners
 
 
-def copied(topic: str, values: list[bytes], settings: dict[str, Any]) -> list[bytes]:
+def produce_and_consume(topic: str, values: list[bytes], settings: dict[str, Any]) -> list[bytes]:
     """Produce the values, and return the values that a consumer reads back."""
     with contextlib.closing(KafkaProducer(**settings, linger_ms=5)) as producer:
         done = [producer.send(topic, value, partition=0) for value in values]
@@ -97,7 +97,7 @@ def test_what_was_written_is_read_however_the_stream_is_cut(
     behaving.manners = manners
     values = VALUES if manners.piece_bytes != 1 and manners.record_bytes != 7 else VALUES[:4] + VALUES[6:]
     topic = f"cut-{manners.piece_bytes}-{manners.record_bytes}-{version.name}"
-    assert copied(topic, values, files.settings(behaving.port)) == values
+    assert produce_and_consume(topic, values, files.settings(behaving.port)) == values
     assert {met.version for met in behaving.met if met.version} == {version.name.replace("_", ".")}
 
 

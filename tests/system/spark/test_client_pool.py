@@ -39,7 +39,7 @@ def pool(clock):
 
 
 def used(pool, **configs):
-    """Borrow a client, return it to the pool, and return it to the test."""
+    """Return a client that has been lent by the pool and given back."""
     with pool.lend(configs, Client.drop) as client:
         pass
     return client

@@ -16,9 +16,9 @@ from kafkacore.clock import SYSTEM_CLOCK
 BATCHES = dose(12, 100)
 ROWS_OF_A_BATCH = 100
 PARTITIONS = 2
-#: Maximum sockets of a process: Spark's (one between tasks, three in a task), a consumer's, a producer's.
+#: Maximum sockets of a process: Spark's (one between tasks, three in a task) and its clients'.
 MOST_SOCKETS = 10
-#: Number of batches during which processes still start, import and connect.
+#: Batch at which all processes have started, imported their modules and connected.
 SETTLED = 5
 MIB = 1024 * 1024
 WORKER, PLANNER = b"pyspark.daemon", b"python_streaming_source_runner"

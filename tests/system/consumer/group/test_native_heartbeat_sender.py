@@ -151,7 +151,7 @@ def test_a_beat_without_an_answer_is_missed_in_the_time_of_a_request(sender, bro
     sender.begin(interval_ms=50, session_timeout_ms=LONG_MS)
     sender.heartbeats.wait(BUDGET_MS)
     assert sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
-    # The session has lasted since the first heartbeat: longer than one request timeout.
+    # The interval before the first heartbeat (50 ms) and its request timeout (150 ms) have passed.
     assert SYSTEM_CLOCK.monotonic_ms() - begun_ms >= 200
 
 
