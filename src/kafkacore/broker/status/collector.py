@@ -84,7 +84,7 @@ class _Grown:
         return since_start
 
 
-class _Owned(NamedTuple):
+class _NetworkThreadState(NamedTuple):
     """State that only the network thread may read."""
 
     clients: list[ClientFigures]
@@ -135,8 +135,8 @@ class StatusCollector:
             now_ms = self._clock.monotonic_ms()
             if self._last is not None and now_ms < self._fresh_until_ms:
                 return self._last
-            owned = self._server.call(self._owned, LOOK_TIMEOUT_S)
-            if owned is None:
+            network = self._server.call(self._network_thread_state, LOOK_TIMEOUT_S)
+            if network is None:
                 return None
             counts = self._counts()
             base = self._history.base(now_ms)
@@ -146,7 +146,7 @@ class StatusCollector:
             for api in apis:
                 name = api["name"]
                 api["rate"] = rate(counts.apis.get(name, 0), base.apis.get(name, 0), span_ms)
-            totals = _totals(topics, counts, apis, owned.connection_count)
+            totals = _totals(topics, counts, apis, network.connection_count)
             self._last = {
                 "rates": rates(TOTALS, counts.totals, base.totals, span_ms),
                 "history": self._history.shown(),
@@ -156,8 +156,8 @@ class StatusCollector:
                 "apis": apis,
                 "flush": self._flush(now_ms),
                 "topics": _bounded(topics),
-                "clients": owned.clients,
-                "connection_count": owned.connection_count,
+                "clients": network.clients,
+                "connection_count": network.connection_count,
                 "accepted_count": self._server.accepted_count,
                 "refused_count": self._server.refused_count,
                 "failed_authentication_count": self._server.failed_authentication_count,
@@ -165,10 +165,10 @@ class StatusCollector:
                 "expired_count": self._server.expired_count,
                 "throttled_count": self._server.throttled_count,
                 "throttled_ms": self._server.throttled_ms,
-                "waiting": owned.state.waiting,
-                "group_count": owned.state.group_count,
-                "fetch_session_count": owned.state.fetch_session_count,
-                "groups": shown_groups(owned.state.groups, self._high_watermarks()),
+                "waiting": network.state.waiting,
+                "group_count": network.state.group_count,
+                "fetch_session_count": network.state.fetch_session_count,
+                "groups": shown_groups(network.state.groups, self._high_watermarks()),
             }
             took_ms = self._clock.monotonic_ms() - now_ms
             self._fresh_until_ms = now_ms + max(FRESH_MS, FRESH_FOR_TIMES * took_ms)
@@ -195,7 +195,7 @@ class StatusCollector:
 
     # ---- State of the network thread --------------------------------------------------------------------
 
-    def _owned(self) -> _Owned:
+    def _network_thread_state(self) -> _NetworkThreadState:
         contexts = self._server.contexts()
         clients: list[ClientFigures] = [
             {
@@ -208,7 +208,7 @@ class StatusCollector:
             }
             for context in contexts[:MAX_CLIENTS]
         ]
-        return _Owned(clients, len(contexts), self._own_of_thread())
+        return _NetworkThreadState(clients, len(contexts), self._own_of_thread())
 
     # ---- State that any thread may read ------------------------------------------------------------------
 
