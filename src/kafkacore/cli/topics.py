@@ -84,7 +84,7 @@ def admin_client(arguments: argparse.Namespace) -> KafkaAdminClient:
     """Return an admin client with the settings of the arguments."""
     from kafkacore.admin import KafkaAdminClient
 
-    return KafkaAdminClient(**client_settings(arguments, "request_timeout_ms"))
+    return KafkaAdminClient(**client_settings(arguments, "request_timeout_ms", "bootstrap_timeout_ms"))
 
 
 def _check_there(admin: KafkaAdminClient, arguments: argparse.Namespace, topics: list[str]) -> None:

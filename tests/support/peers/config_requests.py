@@ -149,6 +149,6 @@ def _entry(config: Any) -> Entry:
 @contextlib.contextmanager
 def config_requests(servers: str) -> Iterator[ConfigRequests]:
     """Yield requests to the broker at ``servers``. The connection is closed at the end of the block."""
-    client, _ = bootstrap_client(resolve({}, {"bootstrap_servers": servers}), SYSTEM_CLOCK)
+    client, metadata = bootstrap_client(resolve({}, {"bootstrap_servers": servers}), SYSTEM_CLOCK)
     with contextlib.closing(client):
-        yield ConfigRequests(Requester(client, SYSTEM_CLOCK, servers))
+        yield ConfigRequests(Requester(client, metadata, SYSTEM_CLOCK, servers, 30_000))

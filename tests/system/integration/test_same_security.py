@@ -31,9 +31,9 @@ FILTER = DescribeClientQuotasRequest
 
 @contextlib.contextmanager
 def asking(servers: str) -> Iterator[Ask]:
-    client, _ = bootstrap_client(resolve({}, {"bootstrap_servers": servers}), SYSTEM_CLOCK)
+    client, metadata = bootstrap_client(resolve({}, {"bootstrap_servers": servers}), SYSTEM_CLOCK)
     with contextlib.closing(client):
-        requester = Requester(client, SYSTEM_CLOCK, servers)
+        requester = Requester(client, metadata, SYSTEM_CLOCK, servers, 30_000)
         yield lambda message: requester.send(message, 30_000.0)
 
 

@@ -99,13 +99,13 @@ def test_old_java_is_named_with_its_version_and_the_package(tmp_path: Path, says
 def test_java_home_that_leads_nowhere_is_named(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
     (line,) = missing_tools(machine(tmp_path / "bin", ALL), JAVA_HOME=nowhere)
-    assert f"JAVA_HOME is {nowhere}" in line
+    assert f"JAVA_HOME={nowhere} has no working bin/java" in line
 
 
 def test_old_java_in_java_home_is_found_before_the_new_one_on_path(tmp_path: Path) -> None:
     machine(tmp_path / "old" / "bin", {"java": 'openjdk version "1.8.0_412"'})
     (line,) = missing_tools(machine(tmp_path / "bin", ALL), JAVA_HOME=str(tmp_path / "old"))
-    assert f"JAVA_HOME is {tmp_path / 'old'}, and is Java 8" in line
+    assert f"JAVA_HOME={tmp_path / 'old'} has Java 8" in line
 
 
 def test_jdk_of_java_home_needs_nothing_on_path(tmp_path: Path) -> None:
