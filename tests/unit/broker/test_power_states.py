@@ -15,7 +15,7 @@ from model.power_run import PowerRun
 
 #: Number of successive power losses of each disk.
 LOSSES = 5
-STATES = dose(500, 10_000)
+STATES = dose(250, 10_000)
 
 
 def run_all(folder: Path, flush: str, states: int) -> tuple[int, int]:
