@@ -23,6 +23,9 @@ edit.
 
 The first part lists the cases of Apache Kafka 4's test classes for reading, groups, storage and security, and
 the tests that cover them here. The second part lists the behaviour of each class, with the tests for it.
+
+A row without a test gives the reason: *none* means that the case does not apply to kafkacore, *open* that a
+feature or a test is missing.
 """
 
 #: Per section: case or behaviour → the tests that cover it, or one sentence that says why none does.

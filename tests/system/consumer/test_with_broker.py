@@ -189,7 +189,9 @@ def test_wakeup_from_another_thread_ends_a_long_poll(our_broker, filled):
         timer.join()
 
 
-@pytest.mark.behaviour("ConsumerNetworkClient", "a wakeup raises once, also when it was disabled in between")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient", "a wakeup raises once, even if wakeups were disabled in between"
+)
 def test_storm_of_wakeups_loses_and_doubles_nothing(our_broker, filled):
     ended = threading.Event()
     with consumer_of(our_broker, fetch_max_wait_ms=20) as consumer:

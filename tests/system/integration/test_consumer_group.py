@@ -250,8 +250,7 @@ def test_a_pattern_finds_a_topic_that_is_made_later(servers: str, java_peer: Jav
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
-    "of 0 it sends without waiting",
+    "close commits, then leaves; it is bounded if no coordinator answers; with a timeout of 0 it never waits",
 )
 def test_a_member_that_closes_while_it_joins_waits_for_nobody_and_nobody_for_it(group: Group) -> None:
     away = group.join()
@@ -269,8 +268,7 @@ def test_a_member_that_closes_while_it_joins_waits_for_nobody_and_nobody_for_it(
 @pytest.mark.kafka("ConsumerCoordinatorTest.testHeartbeatThreadClose")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
-    "of 0 it sends without waiting",
+    "close commits, then leaves; it is bounded if no coordinator answers; with a timeout of 0 it never waits",
 )
 def test_the_heartbeat_thread_ends_with_its_consumer(group: Group) -> None:
     def threads() -> list[str]:

@@ -31,7 +31,9 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield kafka
 
 
-@pytest.mark.behaviour("Reliability", "a topic is copied exactly once whoever is killed")
+@pytest.mark.behaviour(
+    "Reliability", "a topic is copied exactly once while the copier and the broker are killed"
+)
 @pytest.mark.timeout(dose(150, 1_800))
 def test_topic_is_copied_exactly_once_while_copier_and_broker_are_killed(
     kafka: ApacheKafka, java_peer: JavaPeer, request: pytest.FixtureRequest
@@ -83,7 +85,9 @@ def copied(
     return run
 
 
-@pytest.mark.behaviour("Reliability", "a topic is copied exactly once whoever is killed")
+@pytest.mark.behaviour(
+    "Reliability", "a topic is copied exactly once while the copier and the broker are killed"
+)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("step", DEATHS)
 def test_copier_that_dies_after_any_step_goes_on_where_the_last_commit_was(
@@ -95,7 +99,9 @@ def test_copier_that_dies_after_any_step_goes_on_where_the_last_commit_was(
     assert "\n".join(map(str, run.findings(run.copy_by_ours()))) == ""
 
 
-@pytest.mark.behaviour("Reliability", "a topic is copied exactly once whoever is killed")
+@pytest.mark.behaviour(
+    "Reliability", "a topic is copied exactly once while the copier and the broker are killed"
+)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_aborted_transactions_are_copied_again_and_seen_once(
     kafka: ApacheKafka, java_peer: JavaPeer, client: str
@@ -106,7 +112,7 @@ def test_aborted_transactions_are_copied_again_and_seen_once(
     assert "\n".join(map(str, run.findings(run.copy_by_ours()))) == ""
 
 
-@pytest.mark.behaviour("Reliability", "who judges the copy sees a copier that is wrong")
+@pytest.mark.behaviour("Reliability", "the checker of the copy detects faults that are planted in the copier")
 # The checker reads only records, so that one transaction version is enough.
 @pytest.mark.parametrize("kafka", [2], ids=["version 2"], indirect=True)
 @pytest.mark.parametrize("fault", PLANTED)

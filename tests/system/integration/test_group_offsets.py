@@ -177,8 +177,7 @@ def test_each_client_reads_what_the_others_commit(broker: Broker, java_peer: Jav
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
-    "for records that were returned",
+    "auto-commit runs at its interval, before a revocation and in close, and covers only returned records",
 )
 def test_restarted_consumer_goes_on_where_the_last_one_was(broker: Broker, topic: str) -> None:
     group = f"restarted-{topic}"
@@ -249,7 +248,7 @@ def test_asynchronous_commits_come_in_order_and_before_the_synchronous_one(
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "committed offsets: a lookup waits while a transaction is open; a partition without a commit has none",
+    "a lookup of committed offsets waits while a transaction is open; without a commit it returns none",
 )
 @with_transactions
 def test_offset_behind_an_open_transaction_is_waited_for(broker: Broker, topic: str) -> None:

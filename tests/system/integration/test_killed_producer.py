@@ -66,8 +66,7 @@ def check(run: KilledProducer, log: list[LogRecord]) -> None:
 
 @pytest.mark.behaviour(
     "Reliability",
-    "a producer's broker may be killed at any time: nothing acknowledged is lost, doubled or out "
-    "of order, each send has one outcome",
+    "a killed broker loses, duplicates and reorders no acknowledged record; each send completes once",
 )
 @pytest.mark.timeout(dose(150, 1_200))
 def test_idempotent_producer_keeps_its_word_through_kills_of_its_broker(
@@ -141,7 +140,7 @@ class KilledBehindASlowLink:
 
 @pytest.mark.behaviour(
     "Reliability",
-    "nor does it matter whether the broker stood still before, or the link is slow",
+    "the same holds if the broker was paused before the kill, or if the link is slow",
 )
 @pytest.mark.timeout(dose(120, 1_200))
 @pytest.mark.parametrize("also", ["paused", "slow link"])

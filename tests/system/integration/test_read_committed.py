@@ -111,8 +111,7 @@ SIZES: dict[str, dict[str, int]] = {
 
 @pytest.mark.behaviour(
     "Reliability",
-    "read_committed finds what Kafka's consumer finds: by records and columns, in any pieces, "
-    "from any offset",
+    "read_committed returns the same records as Kafka's consumer, as records or columns, from any offset",
 )
 @pytest.mark.parametrize("most", [None, 1, 7])
 @pytest.mark.parametrize("size", SIZES)
@@ -129,8 +128,7 @@ def test_what_is_read_is_what_kafkas_consumer_reads(
 
 @pytest.mark.behaviour(
     "Reliability",
-    "read_committed finds what Kafka's consumer finds: by records and columns, in any pieces, "
-    "from any offset",
+    "read_committed returns the same records as Kafka's consumer, as records or columns, from any offset",
 )
 def test_iteration_gives_the_same_and_ends_of_the_topic_are_before_open_transactions(topic: Topic) -> None:
     with consumer_of(topic, consumer_timeout_ms=BUDGET_MS) as consumer:
@@ -145,8 +143,7 @@ def test_iteration_gives_the_same_and_ends_of_the_topic_are_before_open_transact
 
 @pytest.mark.behaviour(
     "Reliability",
-    "read_committed finds what Kafka's consumer finds: by records and columns, in any pieces, "
-    "from any offset",
+    "read_committed returns the same records as Kafka's consumer, as records or columns, from any offset",
 )
 def test_columns_up_to_an_end_offset_in_the_middle_of_transactions_are_those_before_it(topic: Topic) -> None:
     chance = random.Random(new_seed())
@@ -170,8 +167,7 @@ def test_columns_up_to_an_end_offset_in_the_middle_of_transactions_are_those_bef
 
 @pytest.mark.behaviour(
     "Reliability",
-    "read_committed finds what Kafka's consumer finds: by records and columns, in any pieces, "
-    "from any offset",
+    "read_committed returns the same records as Kafka's consumer, as records or columns, from any offset",
 )
 def test_reading_may_begin_at_any_offset(topic: Topic) -> None:
     chance = random.Random(new_seed())

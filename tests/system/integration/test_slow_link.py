@@ -41,7 +41,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
 
 @pytest.mark.behaviour(
     "Reliability",
-    "a slow link expires nothing, sends nothing twice and holds no more than `buffer_memory` and a bit",
+    "on a slow link, no record expires or is sent twice, and memory stays close to `buffer_memory`",
 )
 @pytest.mark.timeout(dose(120, 300))
 @pytest.mark.parametrize("how", RUNS)

@@ -76,7 +76,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.mark.behaviour(
     "Reliability",
-    "a half-open connection is noticed in time, other brokers are served meanwhile",
+    "a half-open connection is detected in time, while requests to other brokers continue",
 )
 def test_half_open_connection_is_noticed_in_time_and_the_other_broker_is_served(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
@@ -143,7 +143,7 @@ class FailingLeader:
 
 @pytest.mark.behaviour(
     "Reliability",
-    "leaders that are killed or paused hand over, and take back, without a loss",
+    "no record is lost while leaders are killed or paused and leadership moves to another broker and back",
 )
 @pytest.mark.timeout(dose(150, 1_200))
 def test_leaders_that_move_lose_double_and_reorder_nothing(cluster: Cluster, java_peer: JavaPeer) -> None:
@@ -232,7 +232,9 @@ def _place(future: FutureRecordMetadata) -> str:
     return f"{future.topic_partition.partition}:{metadata.offset}" if metadata else repr(future.exception)
 
 
-@pytest.mark.behaviour("Reliability", "transactions are whole while who leads and who coordinates changes")
+@pytest.mark.behaviour(
+    "Reliability", "transactions stay atomic while partition leaders and coordinators change"
+)
 @pytest.mark.timeout(dose(150, 1_200))
 def test_transactions_are_whole_while_leaders_and_coordinators_move(
     cluster: Cluster, java_peer: JavaPeer

@@ -69,7 +69,7 @@ def shares(drawn: Counter[int]) -> list[float]:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "records without a key change partition by bytes, and avoid slow brokers",
+    "records without a key move on to another partition after a number of bytes, and avoid slow brokers",
 )
 def test_a_partition_is_the_less_likely_the_longer_its_queue_is() -> None:
     assert shares(Queues(0, 3, 1).draw()) == pytest.approx([4 / 8, 1 / 8, 3 / 8], abs=0.03)
@@ -137,7 +137,7 @@ class SlowBroker(SenderHarness):
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "records without a key change partition by bytes, and avoid slow brokers",
+    "records without a key move on to another partition after a number of bytes, and avoid slow brokers",
 )
 def test_partitions_of_a_broker_that_takes_nothing_for_too_long_are_avoided() -> None:
     harness = SlowBroker()

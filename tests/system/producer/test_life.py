@@ -267,7 +267,7 @@ SENDS: dict[str, Callable[[KafkaProducer], object]] = {
 
 @pytest.mark.behaviour(
     "BufferPool",
-    "after an interrupt, too, all memory is returned; no interrupt at any time loses bytes of the count",
+    "an interrupt at any time leaves the count of available bytes correct",
 )
 @pytest.mark.parametrize("send", SENDS)
 def test_storm_of_interrupts_loses_no_memory_and_no_outcome(our_broker: EmbeddedBroker, send: str) -> None:

@@ -47,7 +47,7 @@ def test_an_unknown_node_can_be_connected_to_at_once(states: ClusterConnectionSt
 
 @pytest.mark.behaviour(
     "ClusterConnectionStates",
-    "back-off doubles to its maximum; a second disconnect adds nothing",
+    "the back-off doubles up to its maximum; a second disconnect does not increase it",
 )
 def test_a_second_end_of_one_connection_changes_nothing(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
@@ -63,7 +63,7 @@ def test_a_second_end_of_one_connection_changes_nothing(states: ClusterConnectio
 
 @pytest.mark.behaviour(
     "ClusterConnectionStates",
-    "the connection setup timeout grows with failures to a maximum",
+    "the connection setup timeout grows with each failure, up to a maximum",
 )
 def test_the_set_up_time_out_grows_with_failed_connects_and_is_capped(
     states: ClusterConnectionStates,
@@ -84,7 +84,10 @@ def test_the_set_up_time_out_grows_with_failed_connects_and_is_capped(
     assert states.setup_deadline_ms(0) == 10_000
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "throttling")
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "a node stays throttled until the latest throttle time ends or the node disconnects",
+)
 def test_an_earlier_end_of_throttling_does_not_shorten_a_later_one(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.ready(0)
@@ -94,7 +97,10 @@ def test_an_earlier_end_of_throttling_does_not_shorten_a_later_one(states: Clust
     assert states.is_ready(0, 500)
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "a node whose host name has changed")
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "a node with a new host name starts without back-off, and the new name is resolved",
+)
 def test_a_node_that_has_moved_begins_anew(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.disconnected(0, 0)
@@ -106,7 +112,7 @@ def test_a_node_that_has_moved_begins_anew(states: ClusterConnectionStates) -> N
 
 @pytest.mark.behaviour(
     "ClusterConnectionStates",
-    "back-off doubles to its maximum; a second disconnect adds nothing",
+    "the back-off doubles up to its maximum; a second disconnect does not increase it",
 )
 def test_back_off_does_not_overflow() -> None:
     backoff = ExponentialBackoff(VirtualClock(), 100, 1000)
@@ -118,7 +124,7 @@ def test_back_off_does_not_overflow() -> None:
 # ---- States of one connection ------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "the states of a connection in order")
+@pytest.mark.behaviour("ClusterConnectionStates", "a connection passes through its states in order")
 def test_a_connection_goes_from_connecting_over_version_checking_to_ready_and_ends(
     states: ClusterConnectionStates,
 ) -> None:
@@ -193,7 +199,9 @@ def test_a_removed_node_is_unknown_again(states: ClusterConnectionStates) -> Non
     states.remove(0)
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "requests in flight")
+@pytest.mark.behaviour(
+    "ClusterConnectionStates", "a connection counts as being prepared until it is ready or fails"
+)
 def test_only_a_connection_on_its_way_is_being_prepared(states: ClusterConnectionStates) -> None:
     seen = [states.is_preparing(0)]
     states.connecting(0, 0, "a", 1)
@@ -209,7 +217,7 @@ def test_only_a_connection_on_its_way_is_being_prepared(states: ClusterConnectio
 
 @pytest.mark.behaviour(
     "ClusterConnectionStates",
-    "back-off doubles to its maximum; a second disconnect adds nothing",
+    "the back-off doubles up to its maximum; a second disconnect does not increase it",
 )
 def test_back_off_between_tries_doubles_to_its_maximum_and_begins_anew_once_ready(
     states: ClusterConnectionStates,
@@ -226,7 +234,7 @@ def test_back_off_between_tries_doubles_to_its_maximum_and_begins_anew_once_read
     assert states.connection_delay_ms(0, 0) == 100
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "connections whose setup has timed out")
+@pytest.mark.behaviour("ClusterConnectionStates", "only connections whose setup takes too long time out")
 def test_only_set_ups_that_took_too_long_time_out(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.connecting(1, 1000, "b", 1)
@@ -240,7 +248,10 @@ def test_only_set_ups_that_took_too_long_time_out(states: ClusterConnectionState
     assert states.nodes_with_setup_timeout(11_000) == [1]
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "throttling")
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "a node stays throttled until the latest throttle time ends or the node disconnects",
+)
 def test_a_throttled_node_is_waited_for_as_long_as_it_is_connected(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.checking_api_versions(0)
@@ -257,12 +268,16 @@ def test_a_throttled_node_is_waited_for_as_long_as_it_is_connected(states: Clust
 # ---- Addresses ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "a single address")
+@pytest.mark.behaviour(
+    "ClusterConnectionStates", "a host with a single address is always retried at that address"
+)
 def test_a_single_address_is_tried_again_and_again() -> None:
     assert tried_addresses(states_with(lambda host, port: ["10.0.0.1"]), 3) == ["10.0.0.1"] * 3
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "several addresses")
+@pytest.mark.behaviour(
+    "ClusterConnectionStates", "each address of a host is tried once before the name is resolved again"
+)
 def test_every_address_has_its_turn_before_dns_is_asked_again() -> None:
     asked = []
 
@@ -274,7 +289,9 @@ def test_every_address_has_its_turn_before_dns_is_asked_again() -> None:
     assert asked == [("a", 1)] * 2
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "a host whose addresses have changed")
+@pytest.mark.behaviour(
+    "ClusterConnectionStates", "the addresses of a host are resolved again after its connection has ended"
+)
 def test_addresses_of_a_host_that_has_moved_are_asked_for_once_its_connection_ends() -> None:
     answers = iter([["10.0.0.1", "10.0.0.2"], ["10.0.1.1", "10.0.1.2"]])
     states = states_with(lambda host, port: next(answers))
@@ -314,7 +331,10 @@ def test_an_address_is_not_tried_twice_in_a_row_when_there_are_others() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.behaviour("ClusterConnectionStates", "a node whose host name has changed")
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "a node with a new host name starts without back-off, and the new name is resolved",
+)
 def test_a_node_with_a_new_host_name_is_asked_for_by_that_name() -> None:
     states = states_with(lambda host, port: [f"address of {host}", "another"])
     states.connecting(0, 0, "a", 1)

@@ -31,7 +31,7 @@ def requests() -> Requests:
     return Requests()
 
 
-@pytest.mark.behaviour("InFlightRequests", "completing the newest request")
+@pytest.mark.behaviour("InFlightRequests", "completing the last sent request leaves the older ones in flight")
 def test_completing_the_last_sent_leaves_the_older_ones(requests: Requests) -> None:
     first, second = requests.add(0), requests.add(0)
     other = requests.add(1)
@@ -42,7 +42,7 @@ def test_completing_the_last_sent_leaves_the_older_ones(requests: Requests) -> N
     assert requests.in_flight.oldest(1) is other
 
 
-@pytest.mark.behaviour("InFlightRequests", "completing the oldest requests, in order")
+@pytest.mark.behaviour("InFlightRequests", "requests complete in the order in which they were sent")
 def test_completing_the_next_goes_by_the_order_of_sending(requests: Requests) -> None:
     sent = [requests.add(0) for _ in range(3)]
     completed = []
@@ -55,7 +55,9 @@ def test_completing_the_next_goes_by_the_order_of_sending(requests: Requests) ->
     assert requests.in_flight.count() == 0
 
 
-@pytest.mark.behaviour("InFlightRequests", "completing all requests of one node")
+@pytest.mark.behaviour(
+    "InFlightRequests", "clearing a node returns all its requests in order and leaves those of other nodes"
+)
 def test_clearing_a_node_gives_all_its_requests_in_order_and_leaves_other_nodes(requests: Requests) -> None:
     sent = [requests.add(0), requests.add(0)]
     other = requests.add(1)
@@ -65,7 +67,7 @@ def test_clearing_a_node_gives_all_its_requests_in_order_and_leaves_other_nodes(
     assert requests.in_flight.oldest(1) is other
 
 
-@pytest.mark.behaviour("InFlightRequests", "nodes with a timed-out request, whichever it is")
+@pytest.mark.behaviour("InFlightRequests", "a node has timed out if any of its requests has")
 def test_a_node_with_any_late_request_has_timed_out(requests: Requests) -> None:
     assert requests.in_flight.next_deadline_ms() == math.inf
     requests.add(0, sent_ms=0, timeout_ms=1000)
@@ -77,7 +79,7 @@ def test_a_node_with_any_late_request_has_timed_out(requests: Requests) -> None:
     assert sorted(requests.in_flight.nodes_with_expired_requests(100)) == [0, 1]
 
 
-@pytest.mark.behaviour("InFlightRequests", "the limit of requests in flight")
+@pytest.mark.behaviour("InFlightRequests", "a node accepts no request beyond the limit of requests in flight")
 def test_a_node_takes_no_more_than_its_share_of_requests(requests: Requests) -> None:
     for _ in range(3):
         assert requests.in_flight.can_send_more(0)
@@ -88,7 +90,7 @@ def test_a_node_takes_no_more_than_its_share_of_requests(requests: Requests) -> 
     assert requests.in_flight.can_send_more(0)
 
 
-@pytest.mark.behaviour("InFlightRequests", "completing a request without one in flight is an error")
+@pytest.mark.behaviour("InFlightRequests", "completing a request that is not in flight is an error")
 def test_what_is_not_in_flight_cannot_be_completed(requests: Requests) -> None:
     assert requests.in_flight.oldest(0) is None
     assert requests.in_flight.last_sent(0) is None

@@ -112,7 +112,7 @@ def test_an_answer_replaces_the_bootstrap_servers(subject: Subject) -> None:
 # ---- Leader epochs -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Metadata", "leader epochs: older ones are ignored, equal and newer ones accepted")
+@pytest.mark.behaviour("Metadata", "older leader epochs are ignored, equal and newer ones are accepted")
 def test_an_older_leader_epoch_is_ignored_an_equal_one_accepted_a_newer_taken(subject: Subject) -> None:
     subject.update(topic(epoch=10, leader=0))
     assert subject.update(topic(epoch=9, leader=1)).leader_for(TP) == Node(0, "node0", 9092)
@@ -148,7 +148,7 @@ def test_a_new_topic_id_accepts_a_lower_epoch(subject: Subject) -> None:
     assert subject.update(topic(epoch=0, leader=0, topic_id=SECOND_ID)).leader_epoch(TP) == 1
 
 
-@pytest.mark.behaviour("Metadata", "brokers too old for epochs set none")
+@pytest.mark.behaviour("Metadata", "brokers that do not support leader epochs set none")
 def test_answers_of_brokers_without_reliable_epochs_set_none(subject: Subject) -> None:
     subject.update(topic(epoch=10, leader=0))
     cluster = subject.update(topic(epoch=5, leader=1), version=8)
@@ -202,7 +202,7 @@ def test_metadata_are_asked_anew_when_they_are_old() -> None:
 
 @pytest.mark.behaviour(
     "Metadata",
-    "the back-off also applies to explicit requests, and grows with responses without news",
+    "the back-off also applies to explicit requests, and grows with responses that change nothing",
 )
 def test_the_back_off_is_respected_even_when_asked_explicitly() -> None:
     subject = Subject(refresh_backoff_ms=100)
@@ -226,7 +226,7 @@ def test_failures_back_off_exponentially() -> None:
 
 @pytest.mark.behaviour(
     "Metadata",
-    "the back-off also applies to explicit requests, and grows with responses without news",
+    "the back-off also applies to explicit requests, and grows with responses that change nothing",
 )
 def test_equivalent_answers_back_off_too() -> None:
     subject = Subject(refresh_backoff_ms=100, refresh_backoff_max_ms=1000)
@@ -245,7 +245,7 @@ def test_equivalent_answers_back_off_too() -> None:
     assert subject.wait_ms() <= 120
 
 
-@pytest.mark.behaviour("Metadata", "an update requested during a request is made by the next one")
+@pytest.mark.behaviour("Metadata", "an update that is requested during a request is made by the next request")
 def test_a_request_made_while_one_is_in_flight_is_not_lost(subject: Subject) -> None:
     asked = subject.metadata.new_metadata_request(subject.now_ms)
     subject.metadata.request_update()
@@ -256,7 +256,7 @@ def test_a_request_made_while_one_is_in_flight_is_not_lost(subject: Subject) -> 
     assert not subject.metadata.update_requested
 
 
-@pytest.mark.behaviour("Metadata", "an update requested during a request is made by the next one")
+@pytest.mark.behaviour("Metadata", "an update that is requested during a request is made by the next request")
 def test_a_topic_added_while_a_request_is_in_flight_is_asked_about_next(subject: Subject) -> None:
     subject.update(topic())
     subject.metadata.add_topic("u")
@@ -289,7 +289,7 @@ def test_a_new_topic_alone_is_asked_about_at_once_and_keeps_the_others(subject: 
 
 @pytest.mark.behaviour(
     "Metadata",
-    "partial updates: the full update stays due, and two overlapping ones both count",
+    "a partial update does not replace the full one, and two overlapping partial updates are both applied",
 )
 def test_a_partial_update_does_not_postpone_the_full_refresh() -> None:
     subject = Subject(metadata_max_age_ms=5000)
@@ -305,7 +305,7 @@ def test_a_partial_update_does_not_postpone_the_full_refresh() -> None:
 
 @pytest.mark.behaviour(
     "Metadata",
-    "partial updates: the full update stays due, and two overlapping ones both count",
+    "a partial update does not replace the full one, and two overlapping partial updates are both applied",
 )
 def test_a_full_update_that_is_wanted_survives_a_partial_answer(subject: Subject) -> None:
     subject.update(topic())
@@ -319,7 +319,7 @@ def test_a_full_update_that_is_wanted_survives_a_partial_answer(subject: Subject
 
 @pytest.mark.behaviour(
     "Metadata",
-    "partial updates: the full update stays due, and two overlapping ones both count",
+    "a partial update does not replace the full one, and two overlapping partial updates are both applied",
 )
 def test_partial_answers_that_overlap_both_count(subject: Subject) -> None:
     subject.update(topic())
@@ -506,7 +506,7 @@ def test_waiting_ends_when_the_time_is_up(subject: Subject) -> None:
     assert subject.metadata.wait_for_update(subject.metadata.update_version - 1, 0)
 
 
-@pytest.mark.behaviour("Metadata", "closed: no more updates, and all waiting threads are woken")
+@pytest.mark.behaviour("Metadata", "after close there are no more updates, and all waiting threads are woken")
 def test_update_after_close_is_refused_and_waiters_wake(subject: Subject) -> None:
     metadata = Metadata(BlockingClock())
     raised: list[BaseException] = []

@@ -48,7 +48,7 @@ def test_a_request_is_answered() -> None:
     assert mock.client.in_flight_request_count() == 0
 
 
-@pytest.mark.behaviour("NetworkClient", "refuses to send to a node that is not ready")
+@pytest.mark.behaviour("NetworkClient", "a send to a node that is not ready is rejected")
 def test_sending_to_a_node_that_is_not_ready_is_refused() -> None:
     mock = MockClient()
     request = mock.client.new_client_request(0, ListOffsetsRequest(), now(mock))
@@ -154,7 +154,7 @@ def test_an_answer_that_cannot_be_paired_ends_the_connection(tamper: str) -> Non
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "a request that times out closes its connection and fails all requests there, oldest first",
+    "a request that times out closes its connection and fails all its requests, oldest first",
 )
 def test_a_request_time_out_closes_the_connection_and_fails_its_requests_in_order() -> None:
     mock = connected(request_timeout_ms=1000)
@@ -282,7 +282,7 @@ def unsupported_version(named: int | None) -> ApiVersionsResponse:
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "an unsupported ApiVersions version is retried once, with a version that the broker names or 0",
+    "if the ApiVersions version is not supported, one retry uses the version that the broker names, or 0",
 )
 @pytest.mark.parametrize(("named", "expected"), [(2, 2), (None, 0), (9, 0)])
 def test_an_unsupported_api_versions_falls_back_to_the_version_that_the_broker_names_else_0(
@@ -312,7 +312,7 @@ def test_an_unsupported_api_versions_falls_back_to_the_version_that_the_broker_n
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "an unsupported ApiVersions version is retried once, with a version that the broker names or 0",
+    "if the ApiVersions version is not supported, one retry uses the version that the broker names, or 0",
 )
 def test_an_api_versions_that_is_refused_in_version_0_too_ends_the_connection() -> None:
     mock = MockClient()
@@ -364,8 +364,7 @@ def test_the_set_up_time_out_also_ends_a_channel_stuck_in_version_checking() -> 
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "reconnect back-off: exponential, jittered, bounded, and reset once ready; a second disconnect "
-    "adds nothing",
+    "the reconnect back-off is exponential, jittered and bounded, and is reset once the node is ready",
 )
 def test_reconnect_back_off_grows_with_jitter_is_capped_and_resets_on_success() -> None:
     mock = MockClient(reconnect_backoff_ms=100, reconnect_backoff_max_ms=1000)
@@ -391,8 +390,7 @@ def test_reconnect_back_off_grows_with_jitter_is_capped_and_resets_on_success() 
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "reconnect back-off: exponential, jittered, bounded, and reset once ready; a second disconnect "
-    "adds nothing",
+    "the reconnect back-off is exponential, jittered and bounded, and is reset once the node is ready",
 )
 def test_a_second_disconnect_does_not_reset_the_back_off() -> None:
     mock = connected(reconnect_backoff_ms=100)
@@ -407,7 +405,7 @@ def test_a_second_disconnect_does_not_reset_the_back_off() -> None:
 
 @pytest.mark.behaviour(
     "NetworkClient",
-    "the addresses of a name are tried one by one; the name is resolved again after the last",
+    "the addresses of a host are tried one by one; its name is resolved again after the last one",
 )
 def test_a_failed_address_tries_the_next_and_dns_is_asked_again_only_after_all() -> None:
     asked: list[str] = []

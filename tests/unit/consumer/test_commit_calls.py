@@ -242,8 +242,7 @@ def test_group_without_permission_is_refused_by_the_poll(make):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
-    "for records that were returned",
+    "auto-commit runs at its interval, before a revocation and in close, and covers only returned records",
 )
 @pytest.mark.parametrize("subscribed", [True, False])
 def test_auto_commit_is_of_what_polls_before_have_given(make, clock, subscribed):
@@ -260,8 +259,7 @@ def test_auto_commit_is_of_what_polls_before_have_given(make, clock, subscribed)
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
-    "for records that were returned",
+    "auto-commit runs at its interval, before a revocation and in close, and covers only returned records",
 )
 def test_auto_commit_of_a_loop_is_of_the_records_that_it_has_taken(make, clock):
     consumer = make("a", max_poll_records=4)
@@ -284,8 +282,7 @@ def test_auto_commit_of_columns(make, clock):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
-    "for records that were returned",
+    "auto-commit runs at its interval, before a revocation and in close, and covers only returned records",
 )
 def test_records_of_a_poll_that_broke_off_are_not_committed(make, clock):
     good, bad = simple_batch(0, 2), with_bad_crc(simple_batch(2, 2))
@@ -303,8 +300,7 @@ def test_records_of_a_poll_that_broke_off_are_not_committed(make, clock):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testJoinPrepareAndCommitCompleted")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
-    "for records that were returned",
+    "auto-commit runs at its interval, before a revocation and in close, and covers only returned records",
 )
 def test_auto_commit_comes_before_partitions_change_hands(make, clock):
     consumer = make("a", auto_commit_interval_ms=60_000)
@@ -372,8 +368,7 @@ def test_commit_before_the_first_poll_says_that_poll_joins(make):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
-    "does not affect the new generation",
+    "a commit during a rebalance or of an old generation fails; a late failure leaves the new one intact",
 )
 def test_member_thrown_out_hears_of_it_by_its_commit_and_joins_again_with_the_next_poll(make):
     consumer = make("a", enable_auto_commit=False)
@@ -431,8 +426,7 @@ def test_group_metadata_are_who_the_consumer_is(make):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
-    "of 0 it sends without waiting",
+    "close commits, then leaves; it is bounded if no coordinator answers; with a timeout of 0 it never waits",
 )
 def test_close_commits_then_leaves(make):
     consumer = make("a")
@@ -446,8 +440,7 @@ def test_close_commits_then_leaves(make):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
-    "for records that were returned",
+    "auto-commit runs at its interval, before a revocation and in close, and covers only returned records",
 )
 def test_close_in_a_loop_commits_up_to_the_record_that_the_loop_has(make):
     consumer = make("a")
@@ -481,8 +474,7 @@ def test_close_commits_nothing_if_told_so_or_if_the_block_failed(make, close):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
-    "of 0 it sends without waiting",
+    "close commits, then leaves; it is bounded if no coordinator answers; with a timeout of 0 it never waits",
 )
 @pytest.mark.parametrize("timeout_ms", [0, 2000])
 def test_close_is_bounded_while_the_coordinator_is_silent(make, clock, timeout_ms):
@@ -504,8 +496,7 @@ def test_close_is_bounded_while_the_coordinator_is_silent(make, clock, timeout_m
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
-    "of 0 it sends without waiting",
+    "close commits, then leaves; it is bounded if no coordinator answers; with a timeout of 0 it never waits",
 )
 @pytest.mark.parametrize("timeout_ms", [0, 2000])
 def test_close_is_bounded_while_no_coordinator_is_known(make, clock, timeout_ms):

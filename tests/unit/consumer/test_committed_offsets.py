@@ -40,7 +40,7 @@ def asked(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "committed offsets: a lookup waits while a transaction is open; a partition without a commit has none",
+    "a lookup of committed offsets waits while a transaction is open; without a commit it returns none",
 )
 @pytest.mark.parametrize("version", range(1, 11))
 def test_committed_offsets_are_read_in_every_version(version):
@@ -78,7 +78,7 @@ def test_coordinator_that_is_not_ready_is_asked_again(group, code):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testNoThrowWhenStableFlagIsSupported")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "committed offsets: a lookup waits while a transaction is open; a partition without a commit has none",
+    "a lookup of committed offsets waits while a transaction is open; without a commit it returns none",
 )
 @pytest.mark.parametrize("code", [UNSTABLE, UNKNOWN_TOPIC_ID])
 def test_offset_of_an_open_transaction_is_waited_for(group, code):
@@ -90,7 +90,7 @@ def test_offset_of_an_open_transaction_is_waited_for(group, code):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "committed offsets: a lookup waits while a transaction is open; a partition without a commit has none",
+    "a lookup of committed offsets waits while a transaction is open; without a commit it returns none",
 )
 def test_offset_that_stays_unstable_is_a_time_out_that_names_the_cause(group):
     group.broker.errors[OffsetFetchRequest].extend([UNSTABLE] * 100)
@@ -123,7 +123,7 @@ def test_error_of_a_partition_is_raised_with_its_place(group, code, error):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "committed offsets: a lookup waits while a transaction is open; a partition without a commit has none",
+    "a lookup of committed offsets waits while a transaction is open; without a commit it returns none",
 )
 @pytest.mark.parametrize(
     "answer",
@@ -231,7 +231,7 @@ def test_seek_meanwhile_is_not_undone(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testRefreshOffsetWithPendingTransactions")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "committed offsets: a lookup waits while a transaction is open; a partition without a commit has none",
+    "a lookup of committed offsets waits while a transaction is open; without a commit it returns none",
 )
 def test_unstable_offsets_hold_positions_back_with_growing_pauses(group):
     assign(group, A0)

@@ -189,8 +189,7 @@ def test_a_batch_that_decompresses_to_more_than_the_setting_is_refused_by_its_na
 @pytest.mark.kafka("FetcherTest.testParseCorruptedRecord")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a corrupt batch is raised with its offset until a seek, after the records before it; the position "
-    "does not move",
+    "earlier records come first; then every poll raises the corrupt batch with its offset until a seek",
 )
 def test_bad_record_comes_after_the_good_ones_before_it():
     good = simple_batch(0, 3)

@@ -38,7 +38,9 @@ def timer(parts, timeout_ms=1000):
 
 
 @pytest.mark.kafka("ConsumerNetworkClientTest.send")
-@pytest.mark.behaviour("ConsumerNetworkClient", "sending queues, a poll transmits; several to one node")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient", "send queues requests, and poll transmits them, several to one node at once"
+)
 def test_send_queues_and_poll_transmits(parts, node):
     future = parts.client.send(node, MetadataRequest())
     assert parts.cluster.requests == []
@@ -51,7 +53,9 @@ def test_send_queues_and_poll_transmits(parts, node):
 
 
 @pytest.mark.kafka("ConsumerNetworkClientTest.multiSend", "ConsumerNetworkClientTest.testTrySend")
-@pytest.mark.behaviour("ConsumerNetworkClient", "sending queues, a poll transmits; several to one node")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient", "send queues requests, and poll transmits them, several to one node at once"
+)
 def test_several_requests_to_one_node_go_out_together(parts, node):
     futures = [parts.client.send(node, MetadataRequest()) for _ in range(3)]
     parts.client.poll(timer(parts))
@@ -118,8 +122,7 @@ def test_unsent_request_expires(parts, node, monkeypatch):
 @pytest.mark.kafka("ConsumerNetworkClientTest.doNotBlockIfPollConditionIsSatisfied")
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a poll does not wait while responses are available, and without requests in flight only for the "
-    "back-off",
+    "poll does not wait if responses are available; if nothing is in flight, it waits for the back-off only",
 )
 def test_poll_does_not_block_if_the_condition_holds_already(parts, node):
     parts.cluster.held = {MetadataRequest}
@@ -131,8 +134,7 @@ def test_poll_does_not_block_if_the_condition_holds_already(parts, node):
 @pytest.mark.kafka("ConsumerNetworkClientTest.blockWhenPollConditionNotSatisfied")
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a poll does not wait while responses are available, and without requests in flight only for the "
-    "back-off",
+    "poll does not wait if responses are available; if nothing is in flight, it waits for the back-off only",
 )
 def test_poll_blocks_for_the_time_given_while_something_is_in_flight(parts, node):
     parts.cluster.held = {MetadataRequest}
@@ -143,8 +145,7 @@ def test_poll_blocks_for_the_time_given_while_something_is_in_flight(parts, node
 
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a poll does not wait while responses are available, and without requests in flight only for the "
-    "back-off",
+    "poll does not wait if responses are available; if nothing is in flight, it waits for the back-off only",
 )
 def test_no_single_wait_is_so_long_that_a_ctrl_c_just_before_it_would_be_noticed(parts, node):
     parts.cluster.held = {MetadataRequest}
@@ -156,8 +157,7 @@ def test_no_single_wait_is_so_long_that_a_ctrl_c_just_before_it_would_be_noticed
 @pytest.mark.kafka("ConsumerNetworkClientTest.blockOnlyForRetryBackoffIfNoInflightRequests")
 @pytest.mark.behaviour(
     "ConsumerNetworkClient",
-    "a poll does not wait while responses are available, and without requests in flight only for the "
-    "back-off",
+    "poll does not wait if responses are available; if nothing is in flight, it waits for the back-off only",
 )
 def test_poll_blocks_only_for_the_retry_backoff_if_nothing_is_in_flight(parts):
     parts.client.poll(timer(parts, math.inf), lambda: True)
@@ -165,7 +165,9 @@ def test_poll_blocks_only_for_the_retry_backoff_if_nothing_is_in_flight(parts):
 
 
 @pytest.mark.kafka("ConsumerNetworkClientTest.wakeup")
-@pytest.mark.behaviour("ConsumerNetworkClient", "a wakeup raises once, also when it was disabled in between")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient", "a wakeup raises once, even if wakeups were disabled in between"
+)
 def test_wakeup_raises_once(parts):
     parts.client.wakeup()
     assert parts.network.woken == 1
@@ -175,7 +177,9 @@ def test_wakeup_raises_once(parts):
     parts.client.poll(timer(parts, 0))
 
 
-@pytest.mark.behaviour("ConsumerNetworkClient", "a wakeup raises once, also when it was disabled in between")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient", "a wakeup raises once, even if wakeups were disabled in between"
+)
 def test_wakeup_waits_while_disabled(parts):
     parts.client.disable_wakeups()
     parts.client.wakeup()
@@ -186,7 +190,9 @@ def test_wakeup_waits_while_disabled(parts):
 
 
 @pytest.mark.kafka("ConsumerNetworkClientTest.wakeup")
-@pytest.mark.behaviour("ConsumerNetworkClient", "a wakeup raises once, also when it was disabled in between")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient", "a wakeup raises once, even if wakeups were disabled in between"
+)
 def test_wakeup_waits_for_a_poll_that_may_be_woken(parts):
     parts.client.wakeup()
     parts.client.poll_no_wakeup()
@@ -213,7 +219,7 @@ def test_pending_disconnect_wakes_poll_and_fails_what_was_on_its_way(parts, node
     "ConsumerNetworkClientTest.testTopicAuthorizationExceptionPropagatedFromMetadata",
     "ConsumerNetworkClientTest.testMetadataFailurePropagated",
 )
-@pytest.mark.behaviour("ConsumerNetworkClient", "errors of metadata are raised")
+@pytest.mark.behaviour("ConsumerNetworkClient", "metadata errors are raised")
 @pytest.mark.parametrize(
     "error", [SaslAuthenticationFailedError, InvalidTopicError, TopicAuthorizationFailedError]
 )

@@ -67,7 +67,7 @@ def preferred(parts):
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "after a stale leader error, metadata are refreshed and the new leader in the response is used",
+    "an error for a stale leader refreshes the metadata, and the new leader in the response is used",
 )
 @pytest.mark.parametrize("error", OF_STALE_METADATA)
 def test_stale_metadata_are_refreshed_the_replica_forgotten_and_the_position_kept(make_fetcher, clock, error):
@@ -124,8 +124,7 @@ def test_log_that_its_broker_calls_corrupt_is_raised_with_its_place(make_fetcher
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "a corrupt batch is raised with its offset until a seek, after the records before it; the position "
-    "does not move",
+    "earlier records come first; then every poll raises the corrupt batch with its offset until a seek",
 )
 @pytest.mark.behaviour(
     "Fetcher",
@@ -208,7 +207,7 @@ def test_authentication_that_failed_is_raised_and_not_passed_over(make_fetcher, 
 @pytest.mark.kafka("FetcherTest.testPreferredReadReplica")
 @pytest.mark.behaviour(
     "Fetcher",
-    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
+    "the preferred replica is used until an error, a disconnect, its expiry or a new leader",
 )
 def test_preferred_replica_is_given_back_after_its_time(make_fetcher, clock):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2, metadata_max_age_ms=5000)
@@ -237,7 +236,7 @@ def test_naming_the_same_replica_again_does_not_prolong_its_time(make_fetcher, c
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
+    "the preferred replica is used until an error, a disconnect, its expiry or a new leader",
 )
 @pytest.mark.parametrize("reason", ["unknown", "offline"])
 def test_replica_that_is_not_there_is_not_asked_but_the_leader(make_fetcher, reason):
@@ -254,7 +253,7 @@ def test_replica_that_is_not_there_is_not_asked_but_the_leader(make_fetcher, rea
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
+    "the preferred replica is used until an error, a disconnect, its expiry or a new leader",
 )
 def test_new_leader_has_its_own_say_about_replicas(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)

@@ -241,7 +241,7 @@ def test_topic_id_error_closes_the_session(handler):
 
 
 @pytest.mark.kafka("FetchSessionHandlerTest.testDoubleBuild")
-@pytest.mark.behaviour("FetchSessionHandler", "a builder builds once")
+@pytest.mark.behaviour("FetchSessionHandler", "a request builder can be used only once")
 def test_builder_cannot_be_built_twice(handler):
     builder = handler.new_builder()
     builder.add(FOO0, FetchPartition(FOO, 0, 1000))

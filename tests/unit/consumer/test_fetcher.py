@@ -73,8 +73,7 @@ def test_limit_carries_the_rest_over_across_partitions(make_fetcher):
 @pytest.mark.kafka("FetcherTest.testParseInvalidRecordBatch")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a corrupt batch is raised with its offset until a seek, after the records before it; the position "
-    "does not move",
+    "earlier records come first; then every poll raises the corrupt batch with its offset until a seek",
 )
 def test_corrupt_batch_raises_every_time_until_a_seek(make_fetcher):
     log = FetchLog(simple_batch(0, 2), with_bad_crc(simple_batch(2, 2)), simple_batch(4, 2))
@@ -198,7 +197,7 @@ def test_paused_partition_is_not_fetched(make_fetcher):
 @pytest.mark.kafka("FetcherTest.testStaleOutOfRangeError")
 @pytest.mark.behaviour(
     "Fetcher",
-    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+    "an out-of-range error is ignored if stale; otherwise the position is reset, or the error is raised",
 )
 def test_stale_out_of_range_after_a_seek_is_ignored(make_fetcher):
     log = FetchLog(simple_batch(0, 5))
@@ -217,7 +216,7 @@ def test_stale_out_of_range_after_a_seek_is_ignored(make_fetcher):
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+    "an out-of-range error is ignored if stale; otherwise the position is reset, or the error is raised",
 )
 def test_out_of_range_resets_by_policy(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=EARLIEST)
@@ -230,7 +229,7 @@ def test_out_of_range_resets_by_policy(make_fetcher):
 @pytest.mark.kafka("FetcherTest.testFetchOffsetOutOfRangeException")
 @pytest.mark.behaviour(
     "Fetcher",
-    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+    "an out-of-range error is ignored if stale; otherwise the position is reset, or the error is raised",
 )
 def test_out_of_range_without_policy_raises_with_the_offset(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=NONE)
@@ -258,8 +257,7 @@ def test_error_in_one_partition_loses_no_records_of_others(make_fetcher):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "at most one fetch per node in flight; a partition with buffered records is fetched again only "
-    "once all of them are about to be returned",
+    "each node has one fetch in flight; the next one is sent before the last buffered records are returned",
 )
 def test_only_one_fetch_is_in_flight_per_node(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1)), A1: FetchLog(simple_batch(0, 1))}, node_count=2)
@@ -275,8 +273,7 @@ def test_only_one_fetch_is_in_flight_per_node(make_fetcher):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "at most one fetch per node in flight; a partition with buffered records is fetched again only "
-    "once all of them are about to be returned",
+    "each node has one fetch in flight; the next one is sent before the last buffered records are returned",
 )
 def test_node_with_buffered_data_is_skipped(make_fetcher):
     logs = {A0: FetchLog(simple_batch(0, 4)), A1: FetchLog(), A2: FetchLog(simple_batch(0, 1))}
@@ -305,8 +302,7 @@ def send_ahead(parts, max_records=None, end_offsets=None):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "at most one fetch per node in flight; a partition with buffered records is fetched again only "
-    "once all of them are about to be returned",
+    "each node has one fetch in flight; the next one is sent before the last buffered records are returned",
 )
 def test_next_fetch_leaves_before_the_last_records_are_collected(make_fetcher):
     logs = {A0: FetchLog(simple_batch(0, 3), batch([(3, None, b"v")], last_offset=6)), A1: FetchLog()}
@@ -432,7 +428,7 @@ def test_read_committed_drops_aborted_and_control_records_and_moves_past_them(ma
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "after a stale leader error, metadata are refreshed and the new leader in the response is used",
+    "an error for a stale leader refreshes the metadata, and the new leader in the response is used",
 )
 @pytest.mark.parametrize(
     "error", [NotLeaderForPartitionError, FencedLeaderEpochError, UnknownTopicOrPartitionError]
@@ -456,7 +452,7 @@ def test_stale_leader_refreshes_metadata_and_backs_off(make_fetcher, error):
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "after a stale leader error, metadata are refreshed and the new leader in the response is used",
+    "an error for a stale leader refreshes the metadata, and the new leader in the response is used",
 )
 def test_leader_that_the_broker_hints_at_is_asked_at_once(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))}, node_count=2)
@@ -505,7 +501,7 @@ def test_unknown_leader_asks_for_metadata_instead_of_fetching(make_fetcher):
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
+    "the preferred replica is used until an error, a disconnect, its expiry or a new leader",
 )
 def test_preferred_replica_is_used_and_dropped_on_an_error(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
@@ -528,7 +524,7 @@ def test_preferred_replica_is_used_and_dropped_on_an_error(make_fetcher):
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "the preferred replica is read from, until an error, disconnect, expiry or a new leader",
+    "the preferred replica is used until an error, a disconnect, its expiry or a new leader",
 )
 def test_preferred_replica_is_dropped_on_a_disconnect(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
@@ -583,7 +579,7 @@ def test_metadata_of_the_answer_is_kept(make_fetcher):
     "FetcherTest.testCloseShouldBeIdempotent",
     "FetcherTest.testFetcherCloseClosesFetchSessionsInBroker",
 )
-@pytest.mark.behaviour("Fetcher", "a close closes each session once")
+@pytest.mark.behaviour("Fetcher", "closing the fetcher closes each fetch session once")
 def test_close_ends_sessions_once(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     fetch(parts)
@@ -594,7 +590,7 @@ def test_close_ends_sessions_once(make_fetcher):
     assert not parts.client.has_pending_requests()
 
 
-@pytest.mark.behaviour("Fetcher", "a close closes each session once")
+@pytest.mark.behaviour("Fetcher", "closing the fetcher closes each fetch session once")
 def test_close_does_not_wait_for_a_fetch_that_waits_at_the_broker(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     fetch(parts)

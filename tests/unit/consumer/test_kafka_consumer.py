@@ -85,8 +85,7 @@ def test_poll_limits_records_and_carries_the_rest_over(make_consumer):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "at most one fetch per node in flight; a partition with buffered records is fetched again only "
-    "once all of them are about to be returned",
+    "each node has one fetch in flight; the next one is sent before the last buffered records are returned",
 )
 def test_next_fetch_is_sent_before_records_are_handed_out(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 5))}, "a")
@@ -371,7 +370,7 @@ def test_metrics_count_what_was_read(make_consumer):
 @pytest.mark.kafka("FetcherTest.testTruncationDetected")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a truncated log is detected by the leader epoch before the new leader is read from",
+    "a truncated log is detected by its leader epoch before the first fetch from the new leader",
 )
 def test_truncated_log_is_noticed_through_the_leader_epoch(make_consumer):
     log = FetchLog(simple_batch(0, 6, leader_epoch=1))
@@ -388,7 +387,7 @@ def test_truncated_log_is_noticed_through_the_leader_epoch(make_consumer):
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "a truncated log is detected by the leader epoch before the new leader is read from",
+    "a truncated log is detected by its leader epoch before the first fetch from the new leader",
 )
 def test_truncated_log_without_reset_policy_raises_until_a_seek(make_consumer):
     log = FetchLog(simple_batch(0, 6, leader_epoch=1))

@@ -59,7 +59,9 @@ def test_wakeup_interrupts_poll_once(make_consumer):
     assert read(consumer) == {A0: [0]}
 
 
-@pytest.mark.behaviour("ConsumerNetworkClient", "a wakeup raises once, also when it was disabled in between")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient", "a wakeup raises once, even if wakeups were disabled in between"
+)
 def test_storm_of_wakeups_is_one_interruption_and_loses_nothing(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 6))}, "a")
     assert len(consumer.poll(1000, max_records=2)[A0]) == 2

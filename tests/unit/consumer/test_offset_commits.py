@@ -213,8 +213,7 @@ def test_wakeup_ends_a_sync_commit_and_leaves_it_usable(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetRebalanceInProgress")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
-    "does not affect the new generation",
+    "a commit during a rebalance or of an old generation fails; a late failure leaves the new one intact",
 )
 def test_commit_while_rebalancing_says_to_poll(group):
     group.membership.rebalancing = True
@@ -226,8 +225,7 @@ def test_commit_while_rebalancing_says_to_poll(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetRebalanceInProgress")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
-    "does not affect the new generation",
+    "a commit during a rebalance or of an old generation fails; a late failure leaves the new one intact",
 )
 def test_rebalance_that_the_coordinator_knows_of_has_the_member_join_again(group):
     refuse(group, REBALANCE)
@@ -239,8 +237,7 @@ def test_rebalance_that_the_coordinator_knows_of_has_the_member_join_again(group
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
-    "does not affect the new generation",
+    "a commit during a rebalance or of an old generation fails; a late failure leaves the new one intact",
 )
 def test_commit_of_one_who_is_no_member_fails_with_what_to_do(group):
     group.membership.current = NO_GENERATION
@@ -255,8 +252,7 @@ def test_commit_of_one_who_is_no_member_fails_with_what_to_do(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
-    "does not affect the new generation",
+    "a commit during a rebalance or of an old generation fails; a late failure leaves the new one intact",
 )
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER])
 def test_commit_of_a_member_thrown_out_fails_and_resets_it(group, code):
@@ -274,8 +270,7 @@ def test_commit_of_a_member_thrown_out_fails_and_resets_it(group, code):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
-    "does not affect the new generation",
+    "a commit during a rebalance or of an old generation fails; a late failure leaves the new one intact",
 )
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER, FENCED])
 @pytest.mark.parametrize("rebalancing", [True, False])
@@ -469,8 +464,7 @@ def test_offsets_are_those_of_the_moment_of_the_call(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "a commit during a rebalance or of an old generation raises the matching error; a late failure "
-    "does not affect the new generation",
+    "a commit during a rebalance or of an old generation fails; a late failure leaves the new one intact",
 )
 def test_fenced_instance_is_told_to_the_callback_and_raised_by_all_that_follows(group):
     refuse(group, FENCED)
@@ -562,8 +556,7 @@ def auto_commit(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testAutoCommitAwaitsInterval")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
-    "for records that were returned",
+    "auto-commit runs at its interval, before a revocation and in close, and covers only returned records",
 )
 def test_auto_commit_comes_when_the_interval_is_over_and_not_before(group):
     group.consumed = FIVE
@@ -586,8 +579,7 @@ def test_auto_commit_comes_when_the_interval_is_over_and_not_before(group):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testAutoCommitRetryBackoff")
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
-    "for records that were returned",
+    "auto-commit runs at its interval, before a revocation and in close, and covers only returned records",
 )
 def test_auto_commit_that_may_go_better_is_tried_again_after_the_back_off(group):
     group.consumed = FIVE
@@ -626,8 +618,7 @@ def test_auto_commit_that_meets_a_rebalance_says_nothing_and_waits_for_its_next_
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close; only "
-    "for records that were returned",
+    "auto-commit runs at its interval, before a revocation and in close, and covers only returned records",
 )
 def test_commit_before_a_revoke_comes_whatever_the_interval(group):
     assert group.commits.auto_commit_now() is None, "there must be nothing to commit"
@@ -676,8 +667,7 @@ def test_auto_commit_at_the_end_is_waited_for(group):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
-    "of 0 it sends without waiting",
+    "close commits, then leaves; it is bounded if no coordinator answers; with a timeout of 0 it never waits",
 )
 @pytest.mark.parametrize("timeout_ms", [0, 500])
 def test_auto_commit_at_the_end_is_bounded_and_what_fails_is_logged(group, caplog, timeout_ms):
@@ -711,8 +701,7 @@ def test_close_waits_for_asynchronous_commits_and_calls_them_back(group):
 
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
-    "of 0 it sends without waiting",
+    "close commits, then leaves; it is bounded if no coordinator answers; with a timeout of 0 it never waits",
 )
 def test_close_waits_no_longer_than_it_may(group, caplog):
     group.broker.silent = True

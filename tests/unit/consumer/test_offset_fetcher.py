@@ -312,7 +312,7 @@ def test_forbidden_topics_are_named_once_and_asked_about_again_later(make_offset
 # ---- By duration (KIP-1106) -------------------------------------------------------------------------------
 @pytest.mark.behaviour(
     "Fetcher",
-    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+    "an out-of-range error is ignored if stale; otherwise the position is reset, or the error is raised",
 )
 def test_duration_starts_at_the_first_record_that_is_young_enough(make_offsets, clock):
     parts = make_offsets(reset=OffsetResetStrategy.parse(f"by_duration:PT{clock.wall_ms() // 1000}S"))
@@ -325,7 +325,7 @@ def test_duration_starts_at_the_first_record_that_is_young_enough(make_offsets, 
 
 @pytest.mark.behaviour(
     "Fetcher",
-    "out of range: ignored if stale, else reset by policy or raised with the offsets",
+    "an out-of-range error is ignored if stale; otherwise the position is reset, or the error is raised",
 )
 def test_duration_without_a_record_that_is_young_enough_starts_at_the_end(make_offsets, clock):
     parts = make_offsets(reset=OffsetResetStrategy.parse("by_duration:PT1M"))

@@ -224,7 +224,7 @@ def test_answer_after_a_seek_is_dropped(make_validator, monkeypatch):
 @pytest.mark.kafka("OffsetFetcherTest.testOffsetValidationFencing")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a truncated log is detected by the leader epoch before the new leader is read from",
+    "a truncated log is detected by its leader epoch before the first fetch from the new leader",
 )
 def test_answer_of_the_leader_before_confirms_nothing(make_validator, monkeypatch):
     parts = make_validator()
@@ -299,7 +299,7 @@ def test_partition_that_an_answer_leaves_out_is_asked_about_again(make_validator
 @pytest.mark.kafka("FetcherTest.testEpochSetInFetchRequest")
 @pytest.mark.behaviour(
     "Fetcher",
-    "a truncated log is detected by the leader epoch before the new leader is read from",
+    "a truncated log is detected by its leader epoch before the first fetch from the new leader",
 )
 def test_new_leader_confirms_the_position_before_anything_is_fetched_from_it(make_validator):
     parts = make_validator()

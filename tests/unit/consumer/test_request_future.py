@@ -102,7 +102,7 @@ def test_void_result_is_allowed():
 
 
 @pytest.mark.kafka("RequestFutureTest.testRuntimeExceptionInComplete")
-@pytest.mark.behaviour("RequestFuture", "an exception is not a valid value")
+@pytest.mark.behaviour("RequestFuture", "an exception is rejected as a value")
 def test_exception_object_as_value_is_refused():
     future = RequestFuture()
     with pytest.raises(TypeError):
@@ -111,7 +111,9 @@ def test_exception_object_as_value_is_refused():
 
 
 @pytest.mark.kafka("RequestFutureTest.testComposeSuccessCase")
-@pytest.mark.behaviour("RequestFuture", "compose passes on success, and failures through")
+@pytest.mark.behaviour(
+    "RequestFuture", "compose passes a success to the adapter, and a failure to the composed future"
+)
 def test_compose_passes_success_on():
     future = RequestFuture()
     composed = future.compose(lambda value, adapted: adapted.complete(str(value)))
@@ -120,7 +122,9 @@ def test_compose_passes_success_on():
 
 
 @pytest.mark.kafka("RequestFutureTest.testComposeFailureCase")
-@pytest.mark.behaviour("RequestFuture", "compose passes on success, and failures through")
+@pytest.mark.behaviour(
+    "RequestFuture", "compose passes a success to the adapter, and a failure to the composed future"
+)
 def test_compose_passes_failure_through_unmapped():
     future, error = RequestFuture(), KafkaTimeoutError("late")
     composed = future.compose(lambda value, adapted: adapted.complete(str(value)))
@@ -129,7 +133,9 @@ def test_compose_passes_failure_through_unmapped():
     assert composed.is_retriable()
 
 
-@pytest.mark.behaviour("RequestFuture", "compose passes on success, and failures through")
+@pytest.mark.behaviour(
+    "RequestFuture", "compose passes a success to the adapter, and a failure to the composed future"
+)
 def test_error_in_an_adapter_fails_the_composed_future():
     future = RequestFuture()
 

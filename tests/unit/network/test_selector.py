@@ -258,7 +258,7 @@ def test_connecting_and_failing_within_one_poll_shows_only_as_disconnected(pair:
 
 @pytest.mark.behaviour(
     "Selector",
-    "partial reads and writes lose nothing, with one huge frame as with many large ones",
+    "partial reads and writes lose no bytes, for one huge frame as for many large ones",
 )
 def test_a_frame_larger_than_the_socket_buffers_survives_partial_writes(make: Callable[..., Pair]) -> None:
     pair = make()
@@ -288,7 +288,7 @@ def test_more_pieces_than_one_system_call_takes_are_written_in_order(pair: Pair)
 
 @pytest.mark.behaviour(
     "Selector",
-    "partial reads and writes lose nothing, with one huge frame as with many large ones",
+    "partial reads and writes lose no bytes, for one huge frame as for many large ones",
 )
 def test_a_long_run_of_large_and_small_frames_is_received_whole(pair: Pair) -> None:
     peer = pair.connect("a")
@@ -347,7 +347,7 @@ def test_hundreds_of_connections_are_served(make: Callable[..., Pair]) -> None:
 # ---- Disconnects ---------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Selector", "reports a connection that its peer closed")
+@pytest.mark.behaviour("Selector", "a connection that the peer closed is reported")
 def test_a_close_by_the_peer_puts_the_id_in_disconnected(pair: Pair) -> None:
     pair.connect("a").close()
     pair.poll_until(lambda: "a" in pair.disconnected)
@@ -458,7 +458,7 @@ def test_a_muted_channel_still_writes(pair: Pair) -> None:
 
 @pytest.mark.behaviour(
     "Selector",
-    "closes the connection that has been idle longest, unless bytes from it are waiting",
+    "the connection that has been idle longest is closed, unless bytes from it are waiting",
 )
 def test_the_oldest_idle_connection_expires(make: Callable[..., Pair]) -> None:
     pair = make(connections_max_idle_ms=IDLE_MS)
@@ -476,7 +476,7 @@ def test_the_oldest_idle_connection_expires(make: Callable[..., Pair]) -> None:
 
 @pytest.mark.behaviour(
     "Selector",
-    "closes the connection that has been idle longest, unless bytes from it are waiting",
+    "the connection that has been idle longest is closed, unless bytes from it are waiting",
 )
 def test_an_idle_connection_with_unread_data_does_not_expire(make: Callable[..., Pair]) -> None:
     pair = make(connections_max_idle_ms=IDLE_MS)

@@ -71,7 +71,7 @@ def send_until_interrupted(accumulator: RecordAccumulator, value: bytes, seconds
 
 @pytest.mark.behaviour(
     "BufferPool",
-    "after an interrupt, too, all memory is returned; no interrupt at any time loses bytes of the count",
+    "an interrupt at any time leaves the count of available bytes correct",
 )
 @pytest.mark.parametrize("batch_size", [0, 65_536], ids=["new batches", "growing batches"])
 def test_interrupt_at_any_time_loses_nothing_of_the_count(interrupts: None, batch_size: int) -> None:

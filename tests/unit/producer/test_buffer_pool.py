@@ -59,7 +59,7 @@ def test_giving_back_twice_is_a_bug_of_ours() -> None:
         pool.deallocate(60)
 
 
-@pytest.mark.behaviour("BufferPool", "waiting threads get memory in the order in which they came")
+@pytest.mark.behaviour("BufferPool", "waiting threads get memory in the order of their calls")
 def test_blocked_caller_gets_memory_when_it_is_freed() -> None:
     pool = BufferPool(100, BlockingClock())
     pool.allocate(100, 0)
@@ -70,7 +70,7 @@ def test_blocked_caller_gets_memory_when_it_is_freed() -> None:
     assert pool.available_bytes == 20
 
 
-@pytest.mark.behaviour("BufferPool", "waiting threads get memory in the order in which they came")
+@pytest.mark.behaviour("BufferPool", "waiting threads get memory in the order of their calls")
 def test_waiters_are_served_first_come_first_served() -> None:
     pool = BufferPool(100, BlockingClock())
     pool.allocate(100, 0)
@@ -88,7 +88,7 @@ def test_waiters_are_served_first_come_first_served() -> None:
     assert served == ["large", "small"]
 
 
-@pytest.mark.behaviour("BufferPool", "waiting threads get memory in the order in which they came")
+@pytest.mark.behaviour("BufferPool", "waiting threads get memory in the order of their calls")
 def test_a_later_call_does_not_overtake_a_waiter() -> None:
     pool = BufferPool(100, BlockingClock())
     pool.allocate(90, 0)
@@ -100,7 +100,7 @@ def test_a_later_call_does_not_overtake_a_waiter() -> None:
     assert pool.available_bytes == 50
 
 
-@pytest.mark.behaviour("BufferPool", "a wait ends after max_block_ms and leaves no trace")
+@pytest.mark.behaviour("BufferPool", "a wait ends after max_block_ms and leaves the pool unchanged")
 def test_wait_ends_after_max_block_ms_and_the_waiter_is_gone() -> None:
     clock = VirtualClock()
     pool = BufferPool(100, clock)
@@ -123,7 +123,7 @@ class InterruptingClock(VirtualClock):
 
 @pytest.mark.behaviour(
     "BufferPool",
-    "after an interrupt, too, all memory is returned; no interrupt at any time loses bytes of the count",
+    "an interrupt at any time leaves the count of available bytes correct",
 )
 def test_interrupted_waiter_is_gone() -> None:
     pool = BufferPool(100, InterruptingClock())
@@ -164,7 +164,7 @@ def test_memory_can_be_given_back_after_close_but_not_taken() -> None:
         pool.allocate(1, 0)
 
 
-@pytest.mark.behaviour("BufferPool", "no memory is missing after use by many threads")
+@pytest.mark.behaviour("BufferPool", "all memory is available again after many threads have used the pool")
 def test_pool_is_whole_again_after_threads_have_hammered_it() -> None:
     pool = BufferPool(1000, BlockingClock())
     clock = VirtualClock(seed=7)
@@ -185,7 +185,7 @@ def test_pool_is_whole_again_after_threads_have_hammered_it() -> None:
     assert pool.queued == 0
 
 
-@pytest.mark.behaviour("BufferPool", "sizes above 4 GiB")
+@pytest.mark.behaviour("BufferPool", "sizes above 4 GiB are supported")
 def test_sizes_may_need_more_than_32_bits() -> None:
     pool = BufferPool(1 << 40, VirtualClock())
     pool.allocate(1 << 39, 0)

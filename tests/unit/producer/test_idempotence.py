@@ -219,7 +219,7 @@ def test_other_partitions_go_on_while_one_repeats() -> None:
 # ---- Responses out of order --------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Sender", "idempotent: responses in another order than the requests")
+@pytest.mark.behaviour("Sender", "idempotent: responses may arrive in another order than the requests")
 def test_answer_to_the_second_before_the_first_keeps_order_and_the_last_acknowledged_number() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b")
@@ -274,7 +274,9 @@ def test_duplicate_of_what_a_later_answer_has_shown_moves_nothing_back() -> None
 # ---- OUT_OF_ORDER_SEQUENCE_NUMBER ------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("Sender", "idempotent: sequence errors of the first and of later batches")
+@pytest.mark.behaviour(
+    "Sender", "idempotent: a sequence error of a later batch is retried, one of the first starts a new epoch"
+)
 def test_out_of_order_of_a_later_batch_is_retried_with_its_number() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b")
@@ -289,7 +291,9 @@ def test_out_of_order_of_a_later_batch_is_retried_with_its_number() -> None:
     assert outcomes(futures) == [0, 1]
 
 
-@pytest.mark.behaviour("Sender", "idempotent: sequence errors of the first and of later batches")
+@pytest.mark.behaviour(
+    "Sender", "idempotent: a sequence error of a later batch is retried, one of the first starts a new epoch"
+)
 def test_out_of_order_of_the_first_batch_begins_a_new_epoch_in_which_all_are_numbered_anew() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a")

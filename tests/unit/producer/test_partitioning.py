@@ -57,7 +57,7 @@ def test_key_keeps_its_partition_also_without_a_leader() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "records without a key change partition by bytes, and avoid slow brokers",
+    "records without a key move on to another partition after a number of bytes, and avoid slow brokers",
 )
 def test_records_without_a_key_fill_a_batch_before_they_go_elsewhere() -> None:
     accumulator = accumulator_for(TableCluster({"t": [1] * 50}))

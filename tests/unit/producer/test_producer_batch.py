@@ -67,7 +67,10 @@ def test_batch_that_has_an_outcome_gets_no_other(first: str, second: str) -> Non
     assert (future.value, future.exception) == before
 
 
-@pytest.mark.behaviour("ProducerBatch", "errors of single records in addition to the error of the batch")
+@pytest.mark.behaviour(
+    "ProducerBatch",
+    "records that the broker rejects fail with their own error, the others with that of the batch",
+)
 def test_records_the_broker_blames_fail_by_themselves_and_the_others_with_the_batch() -> None:
     batch = make()
     futures = [batch.append(0, None, b"v") for _ in range(3)]

@@ -193,8 +193,7 @@ def test_drain_takes_one_batch_of_a_partition_at_a_time() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "drain respects the size limit except for a first larger batch, and starts at another partition "
-    "each time",
+    "drain keeps to the size limit, except for a larger first batch, and rotates the first partition",
 )
 def test_drain_honours_the_maximum_size_and_rotates_where_it_starts() -> None:
     harness = Harness()
@@ -208,8 +207,7 @@ def test_drain_honours_the_maximum_size_and_rotates_where_it_starts() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "drain respects the size limit except for a first larger batch, and starts at another partition "
-    "each time",
+    "drain keeps to the size limit, except for a larger first batch, and rotates the first partition",
 )
 def test_first_batch_is_drained_even_if_it_is_too_big() -> None:
     harness = Harness()
@@ -250,7 +248,9 @@ def test_memory_is_taken_per_batch_and_given_back_once() -> None:
     assert harness.accumulator.pool.available_bytes == 64 * 1024
 
 
-@pytest.mark.behaviour("BufferPool", "the memory of a batch that cannot be created goes to the next")
+@pytest.mark.behaviour(
+    "BufferPool", "if a batch cannot be created, its memory goes to the next waiting thread"
+)
 def test_batch_that_cannot_be_made_gives_its_memory_to_the_next_in_line() -> None:
     class Fails(BlockingClock):
         def monotonic_ms(self) -> float:
@@ -354,7 +354,7 @@ def test_sender_is_not_woken_for_a_node_that_takes_nothing_before_it_has_answere
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "back-off is per batch: none at first, then doubled with jitter to a maximum",
+    "each batch has its own back-off, which starts at none and doubles with jitter to a maximum",
 )
 def test_first_attempt_does_not_back_off() -> None:
     harness = Harness(linger_ms=0.0)
@@ -364,7 +364,7 @@ def test_first_attempt_does_not_back_off() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "back-off is per batch: none at first, then doubled with jitter to a maximum",
+    "each batch has its own back-off, which starts at none and doubles with jitter to a maximum",
 )
 def test_retried_batch_backs_off_exponentially_with_jitter_up_to_the_cap() -> None:
     harness = Harness(linger_ms=0.0)
@@ -418,7 +418,7 @@ def test_new_leader_is_not_spared_but_only_once() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a batch expires at its delivery timeout and no sooner, whether muted, throttled or backing off",
+    "a batch expires at its delivery timeout and no sooner, even if it is muted, throttled or backing off",
 )
 @pytest.mark.parametrize("muted", [False, True])
 def test_waiting_batch_expires_by_the_delivery_timeout_and_never_before(muted: bool) -> None:
@@ -437,7 +437,7 @@ def test_waiting_batch_expires_by_the_delivery_timeout_and_never_before(muted: b
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a batch expires at its delivery timeout and no sooner, whether muted, throttled or backing off",
+    "a batch expires at its delivery timeout and no sooner, even if it is muted, throttled or backing off",
 )
 def test_retried_batch_expires_while_it_backs_off() -> None:
     harness = Harness(retry_backoff_ms=500_000.0, retry_backoff_max_ms=500_000.0)
@@ -469,7 +469,7 @@ def test_retried_batch_expires_by_its_first_record() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a flush makes all batches ready, waits for those in flight, and ends, at the latest by its timeout",
+    "a flush makes all batches ready and waits for those in flight, at most until its timeout",
 )
 def test_flush_makes_everything_ready_and_waits_for_what_is_on_its_way() -> None:
     harness = Harness()
@@ -491,7 +491,7 @@ def test_flush_makes_everything_ready_and_waits_for_what_is_on_its_way() -> None
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a flush makes all batches ready, waits for those in flight, and ends, at the latest by its timeout",
+    "a flush makes all batches ready and waits for those in flight, at most until its timeout",
 )
 def test_flush_of_nothing_returns_at_once() -> None:
     harness = Harness()
@@ -547,7 +547,9 @@ def test_abort_of_the_undrained_leaves_what_is_on_its_way() -> None:
 # ---- Threads ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("RecordAccumulator", "ten threads lose no records and each keeps its order")
+@pytest.mark.behaviour(
+    "RecordAccumulator", "with ten threads, no record is lost, and the records of each thread stay in order"
+)
 def test_ten_threads_lose_no_record_and_keep_their_own_order() -> None:
     harness = Harness(buffer_memory=16 << 20)
     per_thread = 300

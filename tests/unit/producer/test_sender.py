@@ -226,7 +226,7 @@ def test_leader_that_the_broker_hints_at_is_taken_over() -> None:
 
 @pytest.mark.behaviour(
     "Sender",
-    "with guaranteed order, a partition has one batch in flight, also while its leader moves",
+    "with guaranteed order, a partition has one batch in flight, even while its leader moves",
 )
 def test_order_is_kept_by_holding_a_partition_back_while_its_batch_is_unresolved() -> None:
     harness = Harness(ordered=True)
@@ -250,7 +250,7 @@ def test_order_is_kept_by_holding_a_partition_back_while_its_batch_is_unresolved
 
 @pytest.mark.behaviour(
     "Sender",
-    "with guaranteed order, a partition has one batch in flight, also while its leader moves",
+    "with guaranteed order, a partition has one batch in flight, even while its leader moves",
 )
 def test_order_is_kept_across_a_move_of_the_leader() -> None:
     harness = Harness(ordered=True)
@@ -299,7 +299,7 @@ def test_unsent_batch_expires_as_not_persisted() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "a batch expires at its delivery timeout and no sooner, whether muted, throttled or backing off",
+    "a batch expires at its delivery timeout and no sooner, even if it is muted, throttled or backing off",
 )
 def test_batch_expires_while_its_broker_is_throttled_and_never_before() -> None:
     harness = Harness(delivery_timeout_ms=1000.0)

@@ -13,7 +13,7 @@ from kafkacore.structs import Compression
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "split batches replace the original in order; splitting ends, as the compression ratio is adapted",
+    "split batches replace the original in order; splitting ends because the compression ratio adapts",
 )
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
 def test_split_halves_stand_in_front_in_order_with_their_futures(compression: Compression) -> None:
@@ -40,7 +40,7 @@ def test_split_halves_stand_in_front_in_order_with_their_futures(compression: Co
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "split batches replace the original in order; splitting ends, as the compression ratio is adapted",
+    "split batches replace the original in order; splitting ends because the compression ratio adapts",
 )
 def test_splits_end_at_single_records_whatever_order_they_are_retried_in() -> None:
     harness = Harness(linger_ms=0.0, retry_backoff_ms=0.0)
@@ -78,7 +78,7 @@ def test_flush_waits_for_the_halves_of_a_split() -> None:
 
 @pytest.mark.behaviour(
     "RecordAccumulator",
-    "split batches replace the original in order; splitting ends, as the compression ratio is adapted",
+    "split batches replace the original in order; splitting ends because the compression ratio adapts",
 )
 def test_compressible_topic_gets_batches_that_are_full_on_the_wire_as_the_ratio_is_learnt() -> None:
     harness = Harness(compression=Compression.GZIP, buffer_memory=1 << 20)

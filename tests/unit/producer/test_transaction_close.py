@@ -16,7 +16,7 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a close aborts an open transaction, completes one that is ending, and is bounded",
+    "close aborts an open transaction, completes one that is ending, and is bounded",
 )
 @VERSIONS
 def test_a_close_aborts_what_is_open(version: int) -> None:
@@ -34,7 +34,7 @@ def test_a_close_aborts_what_is_open(version: int) -> None:
 
 @pytest.mark.behaviour(
     "Reliability",
-    "the end of a transaction, and a close in one, never wait for an event that cannot occur",
+    "ending a transaction, and closing during one, never wait for an event that cannot occur",
 )
 @VERSIONS
 def test_a_close_does_not_sleep_once_a_transaction_without_records_is_aborted(version: int) -> None:
@@ -49,7 +49,7 @@ def test_a_close_does_not_sleep_once_a_transaction_without_records_is_aborted(ve
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a close aborts an open transaction, completes one that is ending, and is bounded",
+    "close aborts an open transaction, completes one that is ending, and is bounded",
 )
 def test_a_close_lets_a_commit_that_has_begun_end() -> None:
     harness = TransactionHarness()
@@ -66,11 +66,11 @@ def test_a_close_lets_a_commit_that_has_begun_end() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a close aborts an open transaction, completes one that is ending, and is bounded",
+    "close aborts an open transaction, completes one that is ending, and is bounded",
 )
 @pytest.mark.behaviour(
     "Reliability",
-    "the end of a transaction, and a close in one, never wait for an event that cannot occur",
+    "ending a transaction, and closing during one, never wait for an event that cannot occur",
 )
 def test_a_close_waits_for_no_coordinator_longer_than_max_block_ms() -> None:
     harness = TransactionHarness()
@@ -103,7 +103,7 @@ def test_a_close_of_a_failed_transaction_aborts_it() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "a close aborts an open transaction, completes one that is ending, and is bounded",
+    "close aborts an open transaction, completes one that is ending, and is bounded",
 )
 @pytest.mark.parametrize("prepare", ["init_transactions", "begin_commit", "send_offsets"])
 def test_whoever_waits_hears_of_the_close(prepare: str) -> None:

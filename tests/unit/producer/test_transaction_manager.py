@@ -64,8 +64,7 @@ def test_nothing_is_asked_before_initialization() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
-    "missing step",
+    "states follow Kafka's table; a call in the wrong state raises an error that names the missing step",
 )
 def test_a_second_initialization_is_refused() -> None:
     harness = TransactionHarness()
@@ -89,7 +88,7 @@ def test_a_broker_that_coordinates_groups_only_is_named_in_the_same_sentence(cod
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before records are written to them, several in one request, each once",
+    "version 1: each partition is added once, before its first record, and several share a request",
 )
 def test_a_transaction_of_version_1_adds_its_partitions_before_it_writes_to_them() -> None:
     harness = TransactionHarness(version=1)
@@ -214,7 +213,7 @@ def test_an_empty_transaction_ends_without_asking(version: int) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before records are written to them, several in one request, each once",
+    "version 1: each partition is added once, before its first record, and several share a request",
 )
 def test_partitions_of_several_threads_are_added_by_one_request() -> None:
     harness = TransactionHarness(version=1)
@@ -227,7 +226,7 @@ def test_partitions_of_several_threads_are_added_by_one_request() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before records are written to them, several in one request, each once",
+    "version 1: each partition is added once, before its first record, and several share a request",
 )
 def test_a_partition_is_added_once_in_a_transaction_and_again_in_the_next() -> None:
     harness = TransactionHarness(version=1)
@@ -309,8 +308,7 @@ def test_a_commit_adds_partitions_that_nobody_has_been_told_of() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
-    "missing step",
+    "states follow Kafka's table; a call in the wrong state raises an error that names the missing step",
 )
 @pytest.mark.parametrize(
     ("call", "what_to_do"),
@@ -332,8 +330,7 @@ def test_nothing_goes_before_initialization(call: str, what_to_do: str) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
-    "missing step",
+    "states follow Kafka's table; a call in the wrong state raises an error that names the missing step",
 )
 @pytest.mark.parametrize("call", ["begin_commit", "begin_abort", "send", "send_offsets"])
 def test_nothing_but_a_beginning_goes_outside_of_a_transaction(call: str) -> None:
@@ -348,8 +345,7 @@ def test_nothing_but_a_beginning_goes_outside_of_a_transaction(call: str) -> Non
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
-    "missing step",
+    "states follow Kafka's table; a call in the wrong state raises an error that names the missing step",
 )
 def test_a_transaction_in_a_transaction_is_refused() -> None:
     harness = TransactionHarness()
@@ -365,8 +361,7 @@ def test_a_transaction_in_a_transaction_is_refused() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "offsets: the group is added (version 1), its coordinator is found, and the member's generation is "
-    "sent along",
+    "for offsets, the group is added (version 1), its coordinator is found, and the generation is sent along",
 )
 def test_offsets_of_version_1_add_the_group_and_then_go_to_its_coordinator() -> None:
     harness = TransactionHarness(version=1)
@@ -392,8 +387,7 @@ def test_offsets_of_version_1_add_the_group_and_then_go_to_its_coordinator() -> 
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "offsets: the group is added (version 1), its coordinator is found, and the member's generation is "
-    "sent along",
+    "for offsets, the group is added (version 1), its coordinator is found, and the generation is sent along",
 )
 def test_offsets_of_version_2_go_to_the_groups_coordinator_at_once() -> None:
     harness = TransactionHarness(version=2)
@@ -411,8 +405,7 @@ def test_offsets_of_version_2_go_to_the_groups_coordinator_at_once() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "offsets: the group is added (version 1), its coordinator is found, and the member's generation is "
-    "sent along",
+    "for offsets, the group is added (version 1), its coordinator is found, and the generation is sent along",
 )
 @VERSIONS
 def test_offsets_carry_the_members_generation(version: int) -> None:
@@ -459,7 +452,7 @@ def test_a_cluster_that_says_nothing_has_version_1() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an upgrade of the cluster takes effect after the open transaction, with an epoch of its own",
+    "an upgrade of the cluster takes effect after the open transaction, with a new epoch",
 )
 def test_an_upgrade_takes_effect_with_a_new_epoch_after_the_transaction_that_is_open() -> None:
     harness = TransactionHarness(version=1)

@@ -228,8 +228,7 @@ def run(world: World, story: list[tuple[str, *tuple[object, ...]]]) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "despite lost connections, errors and delays, a transaction is visible completely or not at all, "
-    "as its caller was informed",
+    "despite faults, a transaction is visible as a whole or not at all, as its caller was informed",
 )
 @pytest.mark.parametrize("version", [1, 2])
 @settings(max_examples=300)
@@ -281,8 +280,7 @@ def forget_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "despite lost connections, errors and delays, a transaction is visible completely or not at all, "
-    "as its caller was informed",
+    "despite faults, a transaction is visible as a whole or not at all, as its caller was informed",
 )
 @pytest.mark.parametrize("fault", [end_at_once, commit_always, keep_the_epoch, forget_offsets])
 def test_a_planted_fault_is_seen(

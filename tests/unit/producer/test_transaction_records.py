@@ -239,8 +239,7 @@ def test_a_failure_outside_of_a_transaction_fails_none() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "sequence errors: a later batch is retried, the next in line fails the transaction, sequences "
-    "restart at 0 after retention",
+    "a sequence error of a later batch is retried, one of the next batch fails the transaction",
 )
 @VERSIONS
 def test_a_gap_told_to_the_next_record_in_line_fails_the_transaction_with_a_new_epoch(version: int) -> None:
@@ -254,8 +253,7 @@ def test_a_gap_told_to_the_next_record_in_line_fails_the_transaction_with_a_new_
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "sequence errors: a later batch is retried, the next in line fails the transaction, sequences "
-    "restart at 0 after retention",
+    "a sequence error of a later batch is retried, one of the next batch fails the transaction",
 )
 @VERSIONS
 def test_a_gap_told_to_a_later_record_is_tried_again(version: int) -> None:
@@ -276,8 +274,7 @@ def test_a_gap_told_to_a_later_record_is_tried_again(version: int) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "sequence errors: a later batch is retried, the next in line fails the transaction, sequences "
-    "restart at 0 after retention",
+    "sequences restart at 0 after retention has deleted the records that the broker knew",
 )
 @VERSIONS
 def test_a_producer_forgotten_with_what_retention_took_begins_at_0_there(version: int) -> None:
@@ -311,7 +308,7 @@ def test_a_producer_forgotten_though_its_records_are_there_fails_the_transaction
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails unsent records, waits for those in flight, and ends afterwards",
+    "an abort fails unsent records and waits for those in flight before it ends the transaction",
 )
 @VERSIONS
 def test_an_abort_fails_what_was_never_sent_and_says_that_it_is_not_in_the_log(version: int) -> None:
@@ -328,7 +325,7 @@ def test_an_abort_fails_what_was_never_sent_and_says_that_it_is_not_in_the_log(v
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails unsent records, waits for those in flight, and ends afterwards",
+    "an abort fails unsent records and waits for those in flight before it ends the transaction",
 )
 @VERSIONS
 def test_an_abort_waits_for_what_is_on_its_way(version: int) -> None:
@@ -347,7 +344,7 @@ def test_an_abort_waits_for_what_is_on_its_way(version: int) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails unsent records, waits for those in flight, and ends afterwards",
+    "an abort fails unsent records and waits for those in flight before it ends the transaction",
 )
 @VERSIONS
 def test_an_abort_goes_on_sending_what_has_been_sent_before(version: int) -> None:
@@ -387,7 +384,7 @@ def test_a_failed_transaction_goes_on_with_what_has_been_sent_and_drops_the_rest
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails unsent records, waits for those in flight, and ends afterwards",
+    "an abort fails unsent records and waits for those in flight before it ends the transaction",
 )
 def test_an_abort_forgets_partitions_that_nobody_was_told_of() -> None:
     harness = TransactionHarness(1)
@@ -402,7 +399,7 @@ def test_an_abort_forgets_partitions_that_nobody_was_told_of() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "an abort fails unsent records, waits for those in flight, and ends afterwards",
+    "an abort fails unsent records and waits for those in flight before it ends the transaction",
 )
 def test_an_abort_ends_what_a_lost_answer_may_have_begun() -> None:
     harness = TransactionHarness(1)
@@ -470,7 +467,7 @@ def test_a_fatal_error_fails_what_waits_and_gives_the_memory_back(version: int) 
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before records are written to them, several in one request, each once",
+    "version 1: each partition is added once, before its first record, and several share a request",
 )
 def test_a_batch_waits_until_its_partition_has_been_added() -> None:
     harness = TransactionHarness(1)
@@ -485,7 +482,7 @@ def test_a_batch_waits_until_its_partition_has_been_added() -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "version 1: partitions are added before records are written to them, several in one request, each once",
+    "version 1: each partition is added once, before its first record, and several share a request",
 )
 def test_other_partitions_do_not_wait_for_one_that_is_being_added() -> None:
     harness = written(1)
@@ -563,7 +560,7 @@ class Tripwire:
 
 @pytest.mark.behaviour(
     "Reliability",
-    "the end of a transaction, and a close in one, never wait for an event that cannot occur",
+    "ending a transaction, and closing during one, never wait for an event that cannot occur",
 )
 @VERSIONS
 def test_a_record_that_comes_too_late_for_its_transaction_does_not_hold_up_the_end(version: int) -> None:

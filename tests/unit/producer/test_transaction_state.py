@@ -21,8 +21,7 @@ def in_state(target: State, error: KafkaError | None = None) -> TransactionState
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
-    "missing step",
+    "states follow Kafka's table; a call in the wrong state raises an error that names the missing step",
 )
 @pytest.mark.parametrize("target", JAVA)
 def test_the_table_of_changes_is_javas(target: str) -> None:
@@ -31,8 +30,7 @@ def test_the_table_of_changes_is_javas(target: str) -> None:
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
-    "missing step",
+    "states follow Kafka's table; a call in the wrong state raises an error that names the missing step",
 )
 @pytest.mark.parametrize("source", State)
 @pytest.mark.parametrize("target", State)
@@ -48,8 +46,7 @@ def test_only_changes_of_the_table_are_made(source: State, target: State) -> Non
 
 @pytest.mark.behaviour(
     "TransactionManager",
-    "states follow Kafka's table; a call that the state does not allow raises an error that names the "
-    "missing step",
+    "states follow Kafka's table; a call in the wrong state raises an error that names the missing step",
 )
 @pytest.mark.parametrize("source", [state for state in State if state is not State.READY])
 def test_a_call_that_is_not_allowed_says_what_to_do(source: State) -> None:

@@ -141,8 +141,7 @@ class Reader:
 )
 @pytest.mark.behaviour(
     "Fetcher",
-    "a corrupt batch is raised with its offset until a seek, after the records before it; the position "
-    "does not move",
+    "earlier records come first; then every poll raises the corrupt batch with its offset until a seek",
 )
 @pytest.mark.behaviour("Fetcher", "read_committed drops aborted and control records and moves past them")
 @settings(max_examples=150, deadline=None)

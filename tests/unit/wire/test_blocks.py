@@ -76,7 +76,7 @@ def test_a_kept_block_is_at_most_a_quarter_larger_than_asked_for(size: int) -> N
 
 @pytest.mark.behaviour(
     "BufferPool",
-    "memory of the usual size is kept for the next batch (here: blocks of the process), other sizes are not",
+    "blocks of common sizes are kept for reuse (here by the whole process), small and huge ones are freed",
 )
 def test_a_freed_block_is_handed_out_again() -> None:
     first = allocate(MIB)
@@ -89,7 +89,7 @@ def test_a_freed_block_is_handed_out_again() -> None:
 
 @pytest.mark.behaviour(
     "BufferPool",
-    "memory of the usual size is kept for the next batch (here: blocks of the process), other sizes are not",
+    "blocks of common sizes are kept for reuse (here by the whole process), small and huge ones are freed",
 )
 def test_small_and_huge_blocks_are_not_kept() -> None:
     for size in (0, 1000, 32 * KIB - 1, MAX_IDLE + 1):

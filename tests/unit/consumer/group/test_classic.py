@@ -90,7 +90,7 @@ def test_a_follower_sends_no_assignment_and_takes_what_it_is_given(make_member):
 )
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "a JoinGroup request may take the request timeout, or the rebalance timeout and five seconds",
+    "the timeout of a JoinGroup request is the request timeout, or the rebalance timeout plus 5 s",
 )
 @pytest.mark.parametrize(
     ("request_timeout_ms", "max_poll_interval_ms", "wanted_ms"),
@@ -459,7 +459,7 @@ def test_a_fenced_instance_is_told_so_by_the_next_poll(make_member):
         member.poll()
 
 
-@pytest.mark.behaviour("AbstractCoordinator", "late errors of an old generation reset nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "late errors of an old generation do not reset the current one")
 @pytest.mark.parametrize("error", [UnknownMemberIdError(), IllegalGenerationError(), FencedInstanceIdError()])
 def test_a_late_error_of_an_old_generation_resets_nothing(make_member, error):
     member = make_member().join("a")
@@ -479,7 +479,7 @@ def test_a_late_error_of_an_old_generation_resets_nothing(make_member, error):
     "AbstractCoordinatorTest.testHeartbeatUnknownMemberResponseWithOldGeneration",
     "AbstractCoordinatorTest.testHeartbeatInstanceFencedResponseWithOldGeneration",
 )
-@pytest.mark.behaviour("AbstractCoordinator", "late errors of an old generation reset nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "late errors of an old generation do not reset the current one")
 @pytest.mark.parametrize("code", [UNKNOWN_MEMBER, ILLEGAL_GENERATION, FENCED])
 def test_a_late_heartbeat_answer_of_an_old_generation_resets_nothing(make_member, code):
     member = make_member().join("a")
@@ -566,7 +566,7 @@ def test_an_unknown_coordinator_does_not_let_the_poll_interval_expire(make_membe
     "AbstractCoordinatorTest.testWakeupAfterSyncGroupReceivedExternalCompletion",
     "ConsumerCoordinatorTest.testWakeupDuringJoin",
 )
-@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, also in callbacks, loses nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, even in callbacks, loses no response")
 @pytest.mark.parametrize("request_class", [FindCoordinatorRequest, JoinGroupRequest, SyncGroupRequest])
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_wakeup_at_any_stage_loses_nothing(make_member, request_class, answered):
@@ -590,7 +590,7 @@ def test_a_wakeup_at_any_stage_loses_nothing(make_member, request_class, answere
     "AbstractCoordinatorTest.testWakeupInOnJoinComplete",
     "ConsumerCoordinatorTest.testWakeupFromAssignmentCallback",
 )
-@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, also in callbacks, loses nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, even in callbacks, loses no response")
 def test_a_wakeup_in_the_callback_of_an_assignment_has_it_called_again(make_member):
     member = make_member().subscribe("a")
     member.listener.raises["assigned"] = WakeupError("in the listener")
@@ -603,7 +603,7 @@ def test_a_wakeup_in_the_callback_of_an_assignment_has_it_called_again(make_memb
     assert member.listener.take() == []
 
 
-@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, also in callbacks, loses nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, even in callbacks, loses no response")
 def test_a_wakeup_in_the_callback_of_a_revocation_has_it_called_again(make_member):
     member = make_member().join("a")
     member.membership.request_rejoin("to see")
@@ -622,7 +622,7 @@ def test_a_wakeup_in_the_callback_of_a_revocation_has_it_called_again(make_membe
 )
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "only dynamic members send LeaveGroup; reasons are cut to 255 characters",
+    "only dynamic members send LeaveGroup; reasons are truncated to 255 characters",
 )
 def test_a_member_leaves_and_its_reason_is_cut_to_255(make_member):
     member = make_member().join("a")
@@ -638,7 +638,7 @@ def test_a_member_leaves_and_its_reason_is_cut_to_255(make_member):
 @pytest.mark.kafka("AbstractCoordinatorTest.testRejoinReason")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "only dynamic members send LeaveGroup; reasons are cut to 255 characters",
+    "only dynamic members send LeaveGroup; reasons are truncated to 255 characters",
 )
 def test_a_reason_to_join_is_cut_to_255(make_member):
     member = make_member().join("a")
@@ -650,7 +650,7 @@ def test_a_reason_to_join_is_cut_to_255(make_member):
 @pytest.mark.kafka("AbstractCoordinatorTest.testLeaveGroupSentWithGroupInstanceIdUnSet")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "only dynamic members send LeaveGroup; reasons are cut to 255 characters",
+    "only dynamic members send LeaveGroup; reasons are truncated to 255 characters",
 )
 @pytest.mark.behaviour("ConsumerCoordinator", "a static member that closes stays in its group")
 def test_a_static_member_gives_its_partitions_back_but_does_not_leave(make_member):

@@ -64,8 +64,7 @@ def test_leaving_in_the_middle_of_a_rebalance_loses_what_is_still_held(cooperati
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
-    "of 0 it sends without waiting",
+    "close commits, then leaves; it is bounded if no coordinator answers; with a timeout of 0 it never waits",
 )
 @pytest.mark.parametrize("state", ["unknown", "unavailable", "silent"])
 def test_close_is_bounded_whatever_the_coordinator_does(make_member, state):
@@ -90,8 +89,7 @@ def test_close_is_bounded_whatever_the_coordinator_does(make_member, state):
 )
 @pytest.mark.behaviour(
     "ConsumerCoordinator",
-    "close: commits, then leaves; bounded while the coordinator is unknown or silent; with a timeout "
-    "of 0 it sends without waiting",
+    "close commits, then leaves; it is bounded if no coordinator answers; with a timeout of 0 it never waits",
 )
 def test_close_without_time_sends_and_does_not_wait(make_member):
     member = make_member().join("a")

@@ -17,7 +17,7 @@ NOT_AVAILABLE, UNAUTHORIZED = 15, 30
 @pytest.mark.kafka("AbstractCoordinatorTest.testCoordinatorDiscoveryExponentialBackoff")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "the search for the coordinator backs off exponentially; after a disconnect it is looked up again",
+    "the coordinator lookup backs off exponentially, and is repeated after a disconnect",
 )
 def test_discovery_backs_off_exponentially_with_jitter(make_member):
     member = make_member().subscribe("a")
@@ -40,7 +40,7 @@ def test_discovery_backs_off_exponentially_with_jitter(make_member):
 @pytest.mark.kafka("ConsumerCoordinatorTest.testCoordinatorDisconnect")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "the search for the coordinator backs off exponentially; after a disconnect it is looked up again",
+    "the coordinator lookup backs off exponentially, and is repeated after a disconnect",
 )
 def test_a_coordinator_whose_connection_ends_is_looked_for_again(make_member):
     member = make_member().join("a")
@@ -85,7 +85,7 @@ def test_a_coordinator_that_cannot_be_found_ends_with_the_time(make_member):
 @pytest.mark.kafka("AbstractCoordinatorTest.testLookupCoordinator")
 @pytest.mark.behaviour(
     "AbstractCoordinator",
-    "the search for the coordinator backs off exponentially; after a disconnect it is looked up again",
+    "the coordinator lookup backs off exponentially, and is repeated after a disconnect",
 )
 def test_a_lookup_that_others_wait_for_is_one_request(make_member):
     member = make_member()

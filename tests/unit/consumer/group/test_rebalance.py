@@ -460,7 +460,9 @@ def test_a_subscription_that_changes_while_joining_is_joined_with(make_member):
 
 
 # ---- Lost partitions ---------------------------------------------------------------------------------------
-@pytest.mark.behaviour("ConsumerCoordinator", "the partitions of a lost generation are lost, not revoked")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator", "the partitions of a lost generation are reported as lost, not as revoked"
+)
 def test_partitions_of_a_lost_generation_are_lost_not_revoked(cooperative):
     cooperative.join("a")
     cooperative.group.errors[HeartbeatRequest].append(UNKNOWN_MEMBER)
@@ -470,7 +472,9 @@ def test_partitions_of_a_lost_generation_are_lost_not_revoked(cooperative):
     assert cooperative.listener.take() == [("lost", {A0, A1, A2}), ("assigned", {A0, A1, A2})]
 
 
-@pytest.mark.behaviour("ConsumerCoordinator", "the partitions of a lost generation are lost, not revoked")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator", "the partitions of a lost generation are reported as lost, not as revoked"
+)
 def test_a_generation_that_goes_in_the_middle_of_the_callback_is_seen_by_the_next_poll(make_member):
     member = make_member().subscribe("a")
 
@@ -486,7 +490,9 @@ def test_a_generation_that_goes_in_the_middle_of_the_callback_is_seen_by_the_nex
     assert [what for what, _ in member.listener.take()] == ["assigned", "lost", "assigned"]
 
 
-@pytest.mark.behaviour("ConsumerCoordinator", "the partitions of a lost generation are lost, not revoked")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator", "the partitions of a lost generation are reported as lost, not as revoked"
+)
 def test_a_generation_that_goes_in_the_middle_of_a_revocation_loses_what_was_kept(cooperative):
     cooperative.join("a", "b")
 
@@ -503,7 +509,7 @@ def test_a_generation_that_goes_in_the_middle_of_a_revocation_loses_what_was_kep
     ]  # fmt: skip
 
 
-@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, also in callbacks, loses nothing")
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, even in callbacks, loses no response")
 @pytest.mark.parametrize("what", ["revoked", "assigned"])
 def test_an_interrupted_callback_is_called_again(make_member, what):
     member = make_member().join("a")
