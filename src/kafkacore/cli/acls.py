@@ -51,14 +51,21 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         if name == "add":
             who = action.add_mutually_exclusive_group(required=True)
             who.add_argument("--allow", metavar="PRINCIPAL", help="allow this principal, such as User:alice")
-            who.add_argument("--deny", metavar="PRINCIPAL", help="deny this principal; overrides permissions")
+            who.add_argument(
+                "--deny", metavar="PRINCIPAL", help="deny this principal; a denial overrides permissions"
+            )
             action.add_argument("--operation", required=True, metavar="NAMES", help=_OPERATIONS)
             action.add_argument("--host", default="*", help="client's IP address (default: all)")
         else:
             action.add_argument("--principal", help="principal, such as User:alice (default: all)")
             action.add_argument("--operation", default="any", metavar="NAME", help=_OPERATIONS)
             action.add_argument("--host", help="client's IP address, or '*' (default: all)")
-            action.add_argument("--permission", choices=("any", "allow", "deny"), default="any")
+            action.add_argument(
+                "--permission",
+                choices=("any", "allow", "deny"),
+                default="any",
+                help="only entries of this kind (default: any)",
+            )
         if name == "remove":
             action.add_argument("--all", action="store_true", help="remove the entries of all principals")
 
@@ -71,9 +78,15 @@ _OPERATIONS = ", ".join(
 def _add_resources(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group("resources")
     for kind in KINDS:
-        about.add_argument(f"--{kind}", action="append", default=[], metavar="NAME")
         about.add_argument(
-            f"--{kind}-prefix", action="append", default=[], metavar="TEXT", help="all names with this prefix"
+            f"--{kind}", action="append", default=[], metavar="NAME", help="resource with this name"
+        )
+        about.add_argument(
+            f"--{kind}-prefix",
+            action="append",
+            default=[],
+            metavar="TEXT",
+            help="all resources whose name has this prefix",
         )
     about.add_argument("--cluster", action="store_true", help="the cluster itself")
 

@@ -70,7 +70,7 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
     )
     add_security(parser)
     target.add_argument(
-        "--broker-pid", type=natural, metavar="PID", help="measure the CPU time of this broker process, too"
+        "--broker-pid", type=natural, metavar="PID", help="also measure the CPU time of this broker process"
     )
     target.add_argument(
         "--peers",
@@ -120,7 +120,10 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         f"16 random letters (default: {defaults.compressible})",
     )
     work.add_argument(
-        "--rounds", type=natural, default=defaults.rounds, help=f"rounds (default: {defaults.rounds})"
+        "--rounds",
+        type=natural,
+        default=defaults.rounds,
+        help=f"number of rounds (default: {defaults.rounds})",
     )
 
 
@@ -133,9 +136,15 @@ def _add_clients(parser: argparse.ArgumentParser) -> None:
         help="tuned (the default): acks=1, batches of 1 MB, linger 5 ms, large fetches; default: the own "
         "defaults of each client",
     )
-    clients.add_argument("--acks", choices=("0", "1", "all"), help="acknowledgements of the producer")
-    clients.add_argument("--batch-size", type=natural, metavar="BYTES", help="size of the producer's batches")
-    clients.add_argument("--linger-ms", type=float, metavar="MS", help="linger time of the producer")
+    clients.add_argument(
+        "--acks", choices=("0", "1", "all"), help="acknowledgements that the producer requires"
+    )
+    clients.add_argument(
+        "--batch-size", type=natural, metavar="BYTES", help="size of the producer's batches, in bytes"
+    )
+    clients.add_argument(
+        "--linger-ms", type=float, metavar="MS", help="linger time of the producer, in milliseconds"
+    )
 
 
 def _add_spark(parser: argparse.ArgumentParser) -> None:
@@ -149,17 +158,22 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
         help=f"measurements: {','.join(ROWS)} (default: all)",
     )
     spark.add_argument(
-        "--spark-kafka-jars", metavar="JARS", help="jars of Spark's own source, as 'DIR/*' (default: omit it)"
+        "--spark-kafka-jars",
+        metavar="JARS",
+        help="jars of Spark's own source, as 'DIR/*' (default: do not measure that source)",
     )
     spark.add_argument(
-        "--cores", type=natural, default=defaults.cores, help=f"cores of Spark (default: {defaults.cores})"
+        "--cores",
+        type=natural,
+        default=defaults.cores,
+        help=f"number of cores for Spark (default: {defaults.cores})",
     )
     spark.add_argument(
         "--memory-gigabytes",
         type=float,
         default=defaults.memory_bytes / 1e9,
         metavar="N",
-        help=f"gigabytes that the measurement memory reads (default: {defaults.memory_bytes / 1e9:g})",
+        help=f"gigabytes to read in the measurement 'memory' (default: {defaults.memory_bytes / 1e9:g})",
     )
 
 

@@ -108,8 +108,8 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=seconds,
         metavar="SECONDS",
-        help=f"give up if no broker answers within this time (default: {DEFAULT_TIMEOUT_S:g}, or about "
-        f"{(REFUSALS - 1) * REFUSAL_PAUSE_MS / 1000:g} if all addresses refuse connections)",
+        help=f"give up if no broker answers within this many seconds (default: {DEFAULT_TIMEOUT_S:g}, or "
+        f"about {(REFUSALS - 1) * REFUSAL_PAUSE_MS / 1000:g} if all addresses refuse connections)",
     )
 
 

@@ -51,11 +51,13 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         "without a value (a tombstone) is printed as null, and an empty value as an empty line. Only --json "
         "distinguishes a tombstone from the text null.",
     )
-    parser.add_argument("topic")
+    parser.add_argument("topic", help="topic to read")
     add_bootstrap(parser)
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
-        "--from-beginning", action="store_true", help="start at the first record (default: only new ones)"
+        "--from-beginning",
+        action="store_true",
+        help="start at the first record (default: read only new records)",
     )
     start.add_argument("--offset", type=natural, help="start at this offset; needs --partition")
     which = parser.add_mutually_exclusive_group()

@@ -77,7 +77,7 @@ def build_parser(prog: str = PROG) -> argparse.ArgumentParser:
     parser.add_argument(
         "--log-level",
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
-        help="write log messages of this level to standard error (default: ERROR; broker: INFO)",
+        help="write log messages of this level and above to standard error (default: ERROR; broker: INFO)",
     )
     commands = parser.add_choices("command")
     for name in COMMANDS:

@@ -144,8 +144,8 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     def add(name: str, metavar: str, text: str) -> None:
         parser.add_argument(f"--{name}", metavar=metavar, help=text)
 
-    add("bootstrap", "HOST:PORT", "brokers, comma-separated")
-    add("timeout", "SECONDS", "give up if no broker answers within this time before the start (default: 10)")
+    add("bootstrap", "HOST:PORT", "brokers to read from, comma-separated")
+    add("timeout", "SECONDS", "give up if no broker answers within this many seconds (default: 10)")
     add_security(parser)
     add("topic", "TOPIC", "topic, or several, comma-separated")
     add("format", "FORMAT", f"format of the values: {', '.join(VALUE_FORMATS)} (default: json)")
@@ -153,7 +153,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     add("schema", "DDL", "fields of json or avro in Spark's DDL, or @FILE to read them from a file")
     add("mode", "MODE", "handling of malformed values: FAILFAST (default), DROPMALFORMED or PERMISSIVE")
     add("keep", "COLUMNS", f"columns of Kafka to keep: {', '.join(KAFKA_COLUMNS)}")
-    _add_table(parser, "derive", "NAME=SQL", "add a column")
+    _add_table(parser, "derive", "NAME=SQL", "add a column with the value of this SQL expression")
     add("sink", "SINK", f"destination: {', '.join(SINKS)} (default: parquet)")
     add("path", "PATH", "folder of the Parquet files, or folder or URL of the Delta table")
     add("partition-by", "COLUMNS", "columns by which the files are partitioned")
@@ -165,7 +165,11 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     _add_table(parser, "sink-option", "NAME=VALUE", "set an option of the sink")
     add("rows", "N", "rows of each batch to show (sink console; default: 20)")
     add("checkpoint", "FOLDER", "folder of the checkpoint (optional for the sink console)")
-    add("trigger", "WHEN", 'available-now (default), or "10 seconds"')
+    add(
+        "trigger",
+        "WHEN",
+        'available-now (default) stops at the end; an interval such as "10 seconds" continues',
+    )
     add("starting-offsets", "WHERE", 'earliest (default), latest or JSON {"topic":{"0":23}}')
     _add_table(
         parser,

@@ -34,17 +34,19 @@ EXAMPLES = """  echo hello | kafkacore produce greetings
 def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``produce`` to the command line."""
     parser = add_command(commands, "produce", "write lines as records to a topic", EXAMPLES, run)
-    parser.add_argument("topic")
+    parser.add_argument("topic", help="topic to write to")
     # Not a positional argument, because argparse accepts an optional one only directly after the topic.
     parser.add_argument("--file", type=Path, help="read this file (default: standard input)")
     add_bootstrap(parser)
-    parser.add_argument("--key-separator", metavar="TEXT", help="separates key and value in each line")
+    parser.add_argument("--key-separator", metavar="TEXT", help="text that separates key and value in a line")
     parser.add_argument("--json", action="store_true", help="read lines in the format of `consume --json`")
     parser.add_argument("--partition", type=natural, help="write only to this partition")
     parser.add_argument(
         "--acks", choices=("0", "1", "all"), default="all", help="required acknowledgements (default: all)"
     )
-    parser.add_argument("--compression", choices=CODEC_NAMES, help="codec (default: none)")
+    parser.add_argument(
+        "--compression", choices=CODEC_NAMES, help="compress batches with this codec (default: none)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

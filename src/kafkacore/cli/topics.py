@@ -46,28 +46,39 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         action = add_command(actions, name, summary, EXAMPLES, run)
         add_bootstrap(action)
         if name == "create":
-            action.add_argument("topic")
+            action.add_argument("topic", help="name of the new topic")
             action.add_argument(
                 "--partitions", type=natural, default=-1, help="number of partitions (default: the broker's)"
             )
             action.add_argument(
-                "--replication-factor", type=natural, default=-1, help="replicas (default: the broker's)"
+                "--replication-factor",
+                type=natural,
+                default=-1,
+                help="number of replicas (default: the broker's)",
             )
         if name == "alter":
-            action.add_argument("topic")
+            action.add_argument("topic", help="topic to change")
             action.add_argument(
                 "--delete-config",
                 action="append",
                 default=[],
                 metavar="NAME",
-                help="reset a setting to the broker's default",
+                help="reset a topic setting to the broker's default",
             )
         if name in ("create", "alter"):
             action.add_argument(
-                "--config", action="append", type=assignment, default=[], metavar="NAME=VALUE"
+                "--config",
+                action="append",
+                type=assignment,
+                default=[],
+                metavar="NAME=VALUE",
+                help="set a topic setting, such as retention.ms=86400000",
             )
         if name in ("describe", "delete"):
-            action.add_argument("topic", nargs="*" if name == "describe" else "+")
+            if name == "describe":
+                action.add_argument("topic", nargs="*", help="topics to describe (default: all)")
+            else:
+                action.add_argument("topic", nargs="+", help="topics to delete")
         if name in ("list", "describe"):
             action.add_argument("--json", action="store_true", help="print JSON")
 

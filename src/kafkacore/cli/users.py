@@ -43,7 +43,13 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         if name != "list":
             action.add_argument("user", help="name of the user, without User:")
         if name == "create":
-            action.add_argument("--mechanism", type=str.upper, choices=MECHANISMS, default=DEFAULT_MECHANISM)
+            action.add_argument(
+                "--mechanism",
+                type=str.upper,
+                choices=MECHANISMS,
+                default=DEFAULT_MECHANISM,
+                help=f"SASL mechanism of the password (default: {DEFAULT_MECHANISM})",
+            )
             action.add_argument(
                 "--new-password-file",
                 type=Path,
@@ -51,11 +57,14 @@ def add_parser(commands: Commands[CommandParser]) -> None:
                 help=f"read the password from this file (default: ${NEW_PASSWORD_VARIABLE} or the terminal)",
             )
             action.add_argument(
-                "--iterations", type=natural, metavar="N", help="hash iterations (default: 4096)"
+                "--iterations", type=natural, metavar="N", help="number of hash iterations (default: 4096)"
             )
         if name == "delete":
             action.add_argument(
-                "--mechanism", type=str.upper, choices=MECHANISMS, help="delete only this one (default: both)"
+                "--mechanism",
+                type=str.upper,
+                choices=MECHANISMS,
+                help="delete only the credential of this mechanism (default: both)",
             )
 
 

@@ -132,15 +132,15 @@ class ClientConfig(TypedDict, total=False):
 
     ssl_cafile: str | None
     """PEM file with the certificates of the authorities that the client trusts, or the PEM text itself. By
-    default the authorities that the operating system trusts."""
+    default the client trusts the authorities that the operating system trusts."""
 
     ssl_certfile: str | None
-    """PEM file with the client's certificate and its chain, or the PEM text itself. Only needed if the
-    brokers authenticate clients by certificate (mutual TLS)."""
+    """PEM file with the client's certificate and its chain, or the PEM text itself. It is only needed if
+    the brokers authenticate clients by certificate (mutual TLS)."""
 
     ssl_keyfile: str | bytes | Secret | None
-    """PEM file with the private key of the client's certificate, or the PEM text itself. May be left out if
-    `ssl_certfile` contains the key, too."""
+    """PEM file with the private key of the client's certificate, or the PEM text itself. It may be left out
+    if `ssl_certfile` also contains the key."""
 
     ssl_crlfile: str | None
     """PEM file with a certificate revocation list, or the PEM text itself. The client rejects a broker
@@ -150,16 +150,16 @@ class ClientConfig(TypedDict, total=False):
     """Password of the private key, if the key is encrypted."""
 
     ssl_ciphers: str | None
-    """Cipher suites for TLS 1.2 in OpenSSL's syntax, such as `ECDHE+AESGCM`. By default Python's selection.
-    Cipher suites of TLS 1.3 cannot be configured."""
+    """Cipher suites for TLS 1.2 in OpenSSL's syntax, such as `ECDHE+AESGCM`. Python's selection is the
+    default. Cipher suites of TLS 1.3 cannot be configured."""
 
     ssl_enabled_protocols: Sequence[str] | str | None
     """Versions of TLS that the client may use: `TLSv1.2`, `TLSv1.3` or both, as a list or as text with
-    commas. By default both."""
+    commas. By default both may be used."""
 
     sasl_mechanism: str | None
     """Mechanism that authenticates the client: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`,
-    `GSSAPI`, `AWS_MSK_IAM`, or one registered with `register_sasl_mechanism`. Required with
+    `GSSAPI`, `AWS_MSK_IAM`, or one registered with `register_sasl_mechanism`. It is required with
     `SASL_PLAINTEXT` and `SASL_SSL`."""
 
     sasl_plain_username: str | None
@@ -181,23 +181,23 @@ class ClientConfig(TypedDict, total=False):
     `kafka/broker.example.com@EXAMPLE.COM`."""
 
     sasl_kerberos_domain_name: str | None
-    """Host part of the broker's Kerberos principal. By default the host name that the client connects
+    """Host part of the broker's Kerberos principal. The default is the host name that the client connects
     to."""
 
     sasl_kerberos_principal: str | None
-    """Kerberos principal of the client, such as `alice@EXAMPLE.COM`. By default the principal of the ticket
-    cache or of the keytab."""
+    """Kerberos principal of the client, such as `alice@EXAMPLE.COM`. The default is the principal of the
+    ticket cache or of the keytab."""
 
     sasl_kerberos_keytab: str | None
     """Path of a keytab with the client's key. The client gets and renews its tickets with that key. By
     default it uses the tickets of the process, such as those of `kinit`."""
 
     sasl_aws_region: str | None
-    """AWS region of the cluster, for AWS_MSK_IAM. By default the region in the broker's host name, else the
-    region in the AWS configuration."""
+    """AWS region of the cluster, for AWS_MSK_IAM. The default is the region in the broker's host name, or
+    else the region in the AWS configuration."""
 
     sasl_oauth_token_provider: TokenProvider | None
-    """Object whose method `token()` returns a token for OAUTHBEARER as text. Not to be combined with
+    """Object whose method `token()` returns a token for OAUTHBEARER as text. Do not combine it with
     `sasl_oauthbearer_token_endpoint_url`."""
 
     sasl_oauthbearer_token_endpoint_url: str | None
@@ -220,7 +220,7 @@ class ClientConfig(TypedDict, total=False):
 
     sasl_oauthbearer_https_cafile: str | None
     """PEM file with the certificates of the authorities that are trusted for the token endpoint. By default
-    the authorities that the operating system trusts."""
+    the client trusts the authorities that the operating system trusts."""
 
     sasl_login_connect_timeout_ms: float
     """How long connecting to the token endpoint may take, in milliseconds."""

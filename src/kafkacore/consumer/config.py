@@ -124,8 +124,9 @@ _DESERIALIZER: Final = anything("SupportsDeserialize | Callable[..., object] | N
 CONSUMER_SETTINGS: Final = table(
     setting("group_id", None, _group_id,
             "Name of the consumer group. All consumers with the same name share the partitions of "
-            "their topics, and the group's committed offsets say where each continues. `None` "
-            "reads without a group: the consumer reads all partitions and cannot commit offsets."),
+            "their topics, and each continues at the offsets that the group has committed. With "
+            "`None` the consumer belongs to no group: it reads all partitions and cannot commit "
+            "offsets."),
     setting("group_instance_id", None, _instance_id,
             "Name that identifies this member of the group across restarts (static membership, "
             "KIP-345). A member that returns within `session_timeout_ms` gets the same partitions "
@@ -146,21 +147,21 @@ CONSUMER_SETTINGS: Final = table(
             "returns only records of committed transactions and records outside of transactions, "
             "and reads up to the first open transaction."),
     setting("fetch_min_bytes", 1, int32(0),
-            "Least amount of data, in bytes, that a broker collects before it answers a fetch, "
+            "Minimum amount of data, in bytes, that a broker collects before it answers a fetch, "
             "unless `fetch_max_wait_ms` passes first. A larger value costs latency and saves "
             "requests."),
     setting("fetch_max_bytes", 52_428_800, int32(1),
-            "Most record bytes in the response to one fetch. A first batch that is larger is "
+            "Maximum number of record bytes in the response to one fetch. A first batch that is larger is "
             "returned nevertheless, so that the consumer can make progress."),
     setting("fetch_max_wait_ms", 500, int32(0),
             "How long a broker waits, in milliseconds, until it has `fetch_min_bytes`. It must be "
             "less than `request_timeout_ms`."),
     setting("max_partition_fetch_bytes", 1_048_576, int32(1),
-            "Most record bytes of one partition in the response to one fetch. A first batch that "
-            "is larger is returned nevertheless. Raise it together with `fetch_max_bytes` to load "
+            "Maximum number of record bytes of one partition in the response to one fetch. A first batch "
+            "that is larger is returned nevertheless. Raise it together with `fetch_max_bytes` to load "
             "large partitions faster."),
     setting("max_poll_records", 500, int32(1),
-            "Most records that one call of `poll()` returns. It does not change how much is "
+            "Maximum number of records that one call of `poll()` returns. It does not change how much is "
             "fetched: the consumer keeps the other records for the next call. Lower it if one "
             "call returns more than the program handles within `max_poll_interval_ms`."),
     setting("consumer_timeout_ms", math.inf, _timeout,
@@ -187,7 +188,7 @@ CONSUMER_SETTINGS: Final = table(
             "(KIP-392)."),
     setting("client_id", None, text_or_none,
             "Name of this consumer in the logs, metrics and quotas of the brokers. By default the "
-            "client makes a name with a number."),
+            "client generates a name with a number."),
     setting("metric_group_prefix", "consumer", text_or_none,
             "First word of the names of metric groups: `consumer` gives "
             "`consumer-fetch-manager-metrics`."),

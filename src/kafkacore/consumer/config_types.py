@@ -17,8 +17,8 @@ class ConsumerConfig(ClientConfig, total=False):
 
     group_id: str | None
     """Name of the consumer group. All consumers with the same name share the partitions of their topics,
-    and the group's committed offsets say where each continues. `None` reads without a group: the consumer
-    reads all partitions and cannot commit offsets."""
+    and each continues at the offsets that the group has committed. With `None` the consumer belongs to no
+    group: it reads all partitions and cannot commit offsets."""
 
     group_instance_id: str | None
     """Name that identifies this member of the group across restarts (static membership, KIP-345). A member
@@ -44,11 +44,11 @@ class ConsumerConfig(ClientConfig, total=False):
     transaction."""
 
     fetch_min_bytes: int
-    """Least amount of data, in bytes, that a broker collects before it answers a fetch, unless
+    """Minimum amount of data, in bytes, that a broker collects before it answers a fetch, unless
     `fetch_max_wait_ms` passes first. A larger value costs latency and saves requests."""
 
     fetch_max_bytes: int
-    """Most record bytes in the response to one fetch. A first batch that is larger is returned
+    """Maximum number of record bytes in the response to one fetch. A first batch that is larger is returned
     nevertheless, so that the consumer can make progress."""
 
     fetch_max_wait_ms: int
@@ -56,13 +56,14 @@ class ConsumerConfig(ClientConfig, total=False):
     `request_timeout_ms`."""
 
     max_partition_fetch_bytes: int
-    """Most record bytes of one partition in the response to one fetch. A first batch that is larger is
-    returned nevertheless. Raise it together with `fetch_max_bytes` to load large partitions faster."""
+    """Maximum number of record bytes of one partition in the response to one fetch. A first batch that is
+    larger is returned nevertheless. Raise it together with `fetch_max_bytes` to load large partitions
+    faster."""
 
     max_poll_records: int
-    """Most records that one call of `poll()` returns. It does not change how much is fetched: the consumer
-    keeps the other records for the next call. Lower it if one call returns more than the program handles
-    within `max_poll_interval_ms`."""
+    """Maximum number of records that one call of `poll()` returns. It does not change how much is fetched:
+    the consumer keeps the other records for the next call. Lower it if one call returns more than the
+    program handles within `max_poll_interval_ms`."""
 
     consumer_timeout_ms: float
     """How long a `for` loop over the consumer waits for the next record, in milliseconds, before the loop

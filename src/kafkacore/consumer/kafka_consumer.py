@@ -644,8 +644,8 @@ class KafkaConsumer:
         ----------
         offsets:
             Partition → offset of the next record to read, with optional metadata text:
-            ``OffsetAndMetadata(last + 1)``. By default the positions after all returned records; in a loop
-            over the consumer, the current record counts as returned.
+            ``OffsetAndMetadata(last + 1)``. The default is the positions after all returned records; in a
+            loop over the consumer, the current record counts as returned.
         timeout_ms:
             Maximum time to wait, in milliseconds; ``request_timeout_ms`` by default.
 

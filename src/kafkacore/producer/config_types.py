@@ -35,8 +35,8 @@ class ProducerConfig(ClientConfig, total=False):
     enable_idempotence: bool
     """Whether a retry can neither duplicate nor reorder records within a partition (KIP-679). It needs
     `acks="all"`, `retries` above 0 and at most 5 `max_in_flight_requests_per_connection`. If another value
-    is given for one of these, idempotence is switched off with a warning; if idempotence is asked for as
-    well, an error is raised."""
+    is given for one of these, idempotence is switched off with a warning. If `enable_idempotence=True` is
+    given too, an error is raised."""
 
     transactional_id: str | None
     """Name that identifies this producer over restarts and enables transactions. A producer with the same

@@ -96,8 +96,8 @@ class KafkaProducer:
         - ``enable_idempotence`` (True): whether each record is written exactly once and in order, despite
           retries. It needs ``acks="all"``, ``retries`` above 0 and at most 5
           ``max_in_flight_requests_per_connection``. If another value is given for one of these, idempotence
-          is switched off with a warning; if idempotence is asked for as well, an error is raised. Without
-          idempotence, a record can be written twice if the first response is lost.
+          is switched off with a warning; if ``enable_idempotence=True`` is given too, an error is raised.
+          Without idempotence, a record can be written twice if the first response is lost.
         - ``transactional_id`` (None): name that identifies this producer over restarts and enables
           transactions. No other running producer may use it.
         - ``transaction_timeout_ms`` (60000): time after which the broker aborts an open transaction.

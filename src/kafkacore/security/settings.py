@@ -74,27 +74,27 @@ SECURITY_SETTINGS: Final = table(
             "`False` accepts any host name, but still verifies who issued the certificate."),
     setting("ssl_cafile", None, text_or_none,
             "PEM file with the certificates of the authorities that the client trusts, or the PEM text "
-            "itself. By default the authorities that the operating system trusts."),
+            "itself. By default the client trusts the authorities that the operating system trusts."),
     setting("ssl_certfile", None, text_or_none,
-            "PEM file with the client's certificate and its chain, or the PEM text itself. Only needed if "
-            "the brokers authenticate clients by certificate (mutual TLS)."),
+            "PEM file with the client's certificate and its chain, or the PEM text itself. It is only needed "
+            "if the brokers authenticate clients by certificate (mutual TLS)."),
     setting("ssl_keyfile", None, secret_or_none,
-            "PEM file with the private key of the client's certificate, or the PEM text itself. May be "
-            "left out if `ssl_certfile` contains the key, too."),
+            "PEM file with the private key of the client's certificate, or the PEM text itself. It may be "
+            "left out if `ssl_certfile` also contains the key."),
     setting("ssl_crlfile", None, text_or_none,
             "PEM file with a certificate revocation list, or the PEM text itself. The client rejects a "
             "broker whose certificate is on the list."),
     setting("ssl_password", None, secret_or_none, "Password of the private key, if the key is encrypted."),
     setting("ssl_ciphers", None, text_or_none,
-            "Cipher suites for TLS 1.2 in OpenSSL's syntax, such as `ECDHE+AESGCM`. By default Python's "
-            "selection. Cipher suites of TLS 1.3 cannot be configured."),
+            "Cipher suites for TLS 1.2 in OpenSSL's syntax, such as `ECDHE+AESGCM`. Python's "
+            "selection is the default. Cipher suites of TLS 1.3 cannot be configured."),
     setting("ssl_enabled_protocols", None, tls_versions_or_none,
             "Versions of TLS that the client may use: `TLSv1.2`, `TLSv1.3` or both, as a list or as text "
-            "with commas. By default both."),
+            "with commas. By default both may be used."),
     setting("sasl_mechanism", None, text_or_none,
             "Mechanism that authenticates the client: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, "
             "`OAUTHBEARER`, `GSSAPI`, `AWS_MSK_IAM`, or one registered with `register_sasl_mechanism`. "
-            "Required with `SASL_PLAINTEXT` and `SASL_SSL`."),
+            "It is required with `SASL_PLAINTEXT` and `SASL_SSL`."),
     setting("sasl_plain_username", None, text_or_none, "User name for PLAIN and SCRAM."),
     setting("sasl_plain_password", None, secret_or_none, "Password for PLAIN and SCRAM."),
     setting("sasl_allow_plain_over_plaintext", False, boolean,
@@ -108,19 +108,19 @@ SECURITY_SETTINGS: Final = table(
             "Service part of the broker's Kerberos principal: `kafka` in "
             "`kafka/broker.example.com@EXAMPLE.COM`."),
     setting("sasl_kerberos_domain_name", None, text_or_none,
-            "Host part of the broker's Kerberos principal. By default the host name that the client "
+            "Host part of the broker's Kerberos principal. The default is the host name that the client "
             "connects to."),
     setting("sasl_kerberos_principal", None, text_or_none,
-            "Kerberos principal of the client, such as `alice@EXAMPLE.COM`. By default the principal of "
+            "Kerberos principal of the client, such as `alice@EXAMPLE.COM`. The default is the principal of "
             "the ticket cache or of the keytab."),
     setting("sasl_kerberos_keytab", None, text_or_none,
             "Path of a keytab with the client's key. The client gets and renews its tickets with that key. "
             "By default it uses the tickets of the process, such as those of `kinit`."),
     setting("sasl_aws_region", None, text_or_none,
-            "AWS region of the cluster, for AWS_MSK_IAM. By default the region in the broker's host name, "
-            "else the region in the AWS configuration."),
+            "AWS region of the cluster, for AWS_MSK_IAM. The default is the region in the broker's host "
+            "name, or else the region in the AWS configuration."),
     setting("sasl_oauth_token_provider", None, _TOKENS,
-            "Object whose method `token()` returns a token for OAUTHBEARER as text. Not to be combined with "
+            "Object whose method `token()` returns a token for OAUTHBEARER as text. Do not combine it with "
             "`sasl_oauthbearer_token_endpoint_url`."),
     setting("sasl_oauthbearer_token_endpoint_url", None, text_or_none,
             "HTTPS URL of the token endpoint, which issues tokens for OAUTHBEARER in exchange for client "
@@ -137,7 +137,7 @@ SECURITY_SETTINGS: Final = table(
             "requires. By default they are sent as they are."),
     setting("sasl_oauthbearer_https_cafile", None, text_or_none,
             "PEM file with the certificates of the authorities that are trusted for the token endpoint. By "
-            "default the authorities that the operating system trusts."),
+            "default the client trusts the authorities that the operating system trusts."),
     setting("sasl_login_connect_timeout_ms", 10_000, finite(1),
             "How long connecting to the token endpoint may take, in milliseconds."),
     setting("sasl_login_read_timeout_ms", 10_000, finite(1),

@@ -137,7 +137,7 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
         dest="broker_log_level",
         type=str.upper,
         choices=LEVELS,
-        help="log messages from this level on (default: INFO)",
+        help="log messages of this level and above (default: INFO)",
     )
 
 

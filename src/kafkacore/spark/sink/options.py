@@ -30,19 +30,19 @@ DEFAULT_PREFIX = "kafkacore-spark-"
 # fmt: off
 SINK_OPTIONS: Final = table(
     spark_option("topic", SettingType.STRING,
-                 documentation="Topic of all rows. Takes precedence over the column `topic`."),
+                 documentation="Topic of all rows. It takes precedence over the column `topic`."),
     spark_option("includeHeaders", SettingType.BOOLEAN, False,
                  documentation="Has no effect, as in the built-in sink. A column `headers` is always "
                                "written."),
     spark_option("exactly.once", SettingType.BOOLEAN, False,
-                 documentation="Whether a stream writes each row exactly once, in transactions. Not "
-                               "allowed in `df.write`."),
+                 documentation="Whether a stream writes each row exactly once, in transactions. "
+                               "Batch writes (`df.write`) do not allow it."),
     spark_option("exactly.once.prefix", SettingType.STRING, DEFAULT_PREFIX,
                  documentation="Prefix of the transactional ids and of the consumer group that stores the "
                                "progress."),
     spark_option("exactly.once.topic", SettingType.STRING, shown_default="the option `topic`",
-                 documentation="Topic for whose partition 0 the consumer group commits the progress. It "
-                               "must exist."),
+                 documentation="Topic under whose name the progress is stored, as the committed offset of "
+                               "its partition 0. The topic must exist."),
 )
 # fmt: on
 SINK_OPTION_NAMES: Final = tuple(SINK_OPTIONS)
