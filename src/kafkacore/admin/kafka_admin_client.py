@@ -390,7 +390,8 @@ class KafkaAdminClient:
         Returns
         -------
         dict
-            Partition → :class:`OffsetAndTimestamp`. The offset is -1 if no record is as new as the timestamp.
+            Partition → :class:`~kafkacore.OffsetAndTimestamp`. The offset is -1 if no record is as new as
+            the timestamp.
         """
         return self._partitions.offsets(topic_partition_specs, isolation_level, self._timeout(timeout_ms))
 
@@ -723,7 +724,8 @@ class KafkaAdminClient:
         Returns
         -------
         dict
-            Group → partition → :class:`OffsetAndMetadata`. Without a committed offset, the offset is -1.
+            Group → partition → :class:`~kafkacore.OffsetAndMetadata`. Without a committed offset, the
+            offset is -1.
         """
         if isinstance(group_specs, str):
             group_specs = [group_specs]
