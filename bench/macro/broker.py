@@ -248,7 +248,7 @@ def resources(sides: list[Side], sizes: Sizes) -> dict[str, float]:
         with KafkaAdminClient(bootstrap_servers=side.servers, request_timeout_ms=300_000) as admin:
             began = time.perf_counter()
             admin.create_topics([NewTopic("many", partitions, 1)], timeout_ms=300_000)
-            found[f"s to make a topic of {partitions:,} partitions"] = time.perf_counter() - began
+            found[f"s to create a topic of {partitions:,} partitions"] = time.perf_counter() - began
         broker.stop(120)
         found[f"s to start with {partitions:,} partitions, closed cleanly"] = started_s(broker)
         found[f"resident_mib with {partitions:,} partitions"] = resident_mib(broker.pid)

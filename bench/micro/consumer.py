@@ -69,13 +69,13 @@ CONTENDERS = {"kafkacore": our_records, "aiokafka": aiokafka_records}
 @pytest.mark.parametrize("contender", list(CONTENDERS))
 @pytest.mark.parametrize("batch_size", [16_384, 1 << 20])
 def test_records_of_a_fetch(benchmark: Any, record_count: int, batch_size: int, contender: str) -> None:
-    benchmark.group = f"fetched records, each value touched, batches of {batch_size} B"
+    benchmark.group = f"read the value of each fetched record, batches of {batch_size} B"
     _run(benchmark, record_count, batch_size, CONTENDERS[contender])
 
 
 @pytest.mark.parametrize("contender", ["kafkacore", "aiokafka"])
 def test_columns_of_a_fetch(benchmark: Any, record_count: int, contender: str) -> None:
-    benchmark.group = "fetched records to all six columns"
+    benchmark.group = "convert fetched records to all six columns"
     _run(benchmark, record_count, 1 << 20, our_columns if contender == "kafkacore" else aiokafka_records)
 
 

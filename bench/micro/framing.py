@@ -74,13 +74,13 @@ async def _read_by_asyncio(pieces: list[bytes]) -> int:
     return await cutter
 
 
-OURS = {"as views": read_by_frame_reader, "each made bytes": touch_by_frame_reader}
+OURS = {"as views": read_by_frame_reader, "copied to bytes": touch_by_frame_reader}
 
 
 @pytest.mark.parametrize("contender", ["kafkacore", "asyncio streams"])
 @pytest.mark.parametrize("form", OURS)
 def test_frames(benchmark: Any, form: str, contender: str, pieces: list[bytes], frame_count: int) -> None:
-    benchmark.group = f"frames of 100 bytes out of a stream in random cuts, {form}"
+    benchmark.group = f"read 100-byte frames from a stream in random pieces, {form}"
     read: Callable[[list[bytes]], int] = OURS[form]
     if contender == "kafkacore":
         benchmark.extra_info["goal"] = 10.0

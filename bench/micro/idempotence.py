@@ -67,7 +67,7 @@ def theirs(count: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize("contender", ["kafkacore", "kafka-python"])
 def test_batch_numbered_and_acknowledged(benchmark: Any, record_count: int, contender: str) -> None:
-    benchmark.group = "a batch numbered and acknowledged"
+    benchmark.group = "number and acknowledge a batch"
     count = record_count // RECORDS
     make = ours if contender == "kafkacore" else theirs
 
@@ -79,8 +79,8 @@ def test_batch_numbered_and_acknowledged(benchmark: Any, record_count: int, cont
         benchmark.extra_info["batches/s"] = round(count / benchmark.stats.stats.min)
 
 
-def test_sealed_batch_numbered_anew(benchmark: Any) -> None:
-    benchmark.group = "a sealed batch of 16 KiB numbered anew"
+def test_sealed_batch_renumbered(benchmark: Any) -> None:
+    benchmark.group = "renumber a sealed batch of 16 KiB"
     batch = ProducerBatch(TopicPartition("t", 0), RecordBatchBuilder(16_384), SYSTEM_CLOCK, 0.0)
     while batch.append(0, None, bytes(RECORDS)) is not None:
         pass

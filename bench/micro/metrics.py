@@ -43,7 +43,7 @@ def kafka_python_sensor() -> Callable[[], object]:
 
 @pytest.mark.parametrize("contender", ["kafkacore", "kafka-python"])
 def test_note_a_value(benchmark: Any, record_count: int, contender: str) -> None:
-    benchmark.group = "note a value of which average, maximum and rate are taken"
+    benchmark.group = "record a value in a sensor with average, maximum and rate"
     note = kafkacore_sensor() if contender == "kafkacore" else kafka_python_sensor()
     benchmark.pedantic(note, rounds=5, iterations=record_count // 5)
     if benchmark.stats is not None:
