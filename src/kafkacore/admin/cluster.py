@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NotRequired, TypedDict
 
+from kafkacore.admin.arguments import broker_ids, integer, mapping, text
 from kafkacore.admin.driver import BY_BROKER_ID, Driver, raised_first, to_destination
 from kafkacore.admin.requester import ANY, CONTROLLER
 from kafkacore.admin.responses import as_member, error_of, error_text, operations
+from kafkacore.admin.time_limit import TimeLimit
 from kafkacore.client.api_versions import api_versions_request
 from kafkacore.errors import (
     BrokerResponseError,
@@ -28,6 +30,7 @@ from kafkacore.protocol.generated.describe_log_dirs import DescribeLogDirsReques
 from kafkacore.protocol.generated.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kafkacore.protocol.message import ZERO_UUID
 from kafkacore.structs import TopicPartitionReplica
 
 _QUORUM_TOPIC = "__cluster_metadata"
@@ -179,6 +182,7 @@ class ClusterAdmin:
         self, updates: Mapping[str, Any], validate_only: bool, timeout_ms: float
     ) -> dict[str, str]:
         """Change the finalized levels of features on the controller."""
+        updates = mapping("feature_updates", updates, "features to levels")
         keys = [_feature_update(feature, update) for feature, update in updates.items()]
 
         def build(version: int) -> UpdateFeaturesRequest:
@@ -250,7 +254,12 @@ class ClusterAdmin:
         timeout_ms: float,
     ) -> list[BrokerLogDirs]:
         """Describe the log directories of brokers, and the sizes of the partitions in them."""
-        ids = self._driver.requester.broker_ids(timeout_ms) if brokers is None else list(brokers)
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
+        ids = (
+            self._driver.requester.broker_ids(timeout_ms)
+            if brokers is None
+            else broker_ids("brokers", brokers)
+        )
         topics = (
             None
             if topic_partitions is None
@@ -260,7 +269,7 @@ class ClusterAdmin:
             ]
         )
         described = self._driver.run(
-            BY_BROKER_ID, ids, lambda asked: DescribeLogDirsRequest(topics=topics), _log_dirs, timeout_ms
+            BY_BROKER_ID, ids, lambda asked: DescribeLogDirsRequest(topics=topics), _log_dirs, limit.left_ms
         )
         return [
             {"broker": broker, "log_dirs": log_dirs} for broker, log_dirs in raised_first(described).items()
@@ -270,7 +279,8 @@ class ClusterAdmin:
         self, assignments: Mapping[TopicPartitionReplica | tuple[str, int, int], str], timeout_ms: float
     ) -> dict[TopicPartitionReplica, type[BrokerResponseError]]:
         """Move replicas between the log directories of their brokers."""
-        wanted = {TopicPartitionReplica(*replica): path for replica, path in assignments.items()}
+        given = mapping("replica_assignments", assignments, "replicas to paths")
+        wanted = {_replica(replica): text("replica_assignments", path) for replica, path in given.items()}
         request_class = AlterReplicaLogDirsRequest
 
         def build(replicas: Sequence[TopicPartitionReplica]) -> AlterReplicaLogDirsRequest:
@@ -307,6 +317,17 @@ _TO_CONTROLLER = to_destination(lambda key: CONTROLLER)
 _BY_REPLICA = to_destination(lambda replica: int(replica.broker_id))
 
 
+def _replica(replica: object) -> TopicPartitionReplica:
+    if not isinstance(replica, tuple) or len(replica) != 3:
+        raise TypeError(f"replica_assignments: {replica!r} is not a TopicPartitionReplica")
+    topic, partition, broker_id = replica
+    return TopicPartitionReplica(
+        text("replica_assignments", topic),
+        integer("replica_assignments", partition),
+        integer("replica_assignments", broker_id),
+    )
+
+
 def _describe_cluster(version: int) -> DescribeClusterRequest:
     return DescribeClusterRequest(
         include_cluster_authorized_operations=True, include_fenced_brokers=version >= _FENCED_FROM
@@ -314,11 +335,15 @@ def _describe_cluster(version: int) -> DescribeClusterRequest:
 
 
 def _feature_update(feature: str, update: Any) -> UpdateFeaturesRequest.FeatureUpdateKey:
+    if isinstance(update, tuple) and len(update) != 2:
+        raise ValueError(
+            f"feature_updates[{feature!r}] must be a level, or a pair of an UpdateFeatureType and a level"
+        )
     kind, level = update if isinstance(update, tuple) else (UpdateFeatureType.UPGRADE, update)
     chosen = as_member(UpdateFeatureType, kind)
     return UpdateFeaturesRequest.FeatureUpdateKey(
-        feature=feature,
-        max_version_level=int(level),
+        feature=text("feature_updates", feature),
+        max_version_level=integer(f"feature_updates[{feature!r}]", level),
         allow_downgrade=chosen in (UpdateFeatureType.SAFE_DOWNGRADE, UpdateFeatureType.UNSAFE_DOWNGRADE),
         upgrade_type=int(chosen),
     )
@@ -337,9 +362,10 @@ def _quorum_partition(partition: DescribeQuorumResponse.PartitionData) -> dict[s
 
 
 def _replica_state(replica: DescribeQuorumResponse.ReplicaState) -> dict[str, Any]:
+    directory = replica.replica_directory_id
     return {
         "replica_id": replica.replica_id,
-        "replica_directory_id": str(replica.replica_directory_id),
+        "replica_directory_id": None if directory == ZERO_UUID else str(directory),
         "log_end_offset": replica.log_end_offset,
         "last_fetch_timestamp": replica.last_fetch_timestamp,
         "last_caught_up_timestamp": replica.last_caught_up_timestamp,

@@ -6,9 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
+from kafkacore.admin.arguments import instances, members, names, text
 from kafkacore.admin.driver import Driver, raised_first, to_destination
 from kafkacore.admin.requester import ANY
 from kafkacore.admin.responses import as_member, error_of, member
+from kafkacore.admin.time_limit import TimeLimit
 from kafkacore.errors import KafkaError, UnsupportedVersionError, for_code
 from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest
 from kafkacore.protocol.generated.describe_configs import (
@@ -166,7 +168,7 @@ class ConfigAdmin:
         timeout_ms: float,
     ) -> ConfigDescriptions:
         """Describe configurations. Each resource succeeds or fails for itself."""
-        wanted = {_key(resource): resource for resource in resources}
+        wanted = {_key(resource): resource for resource in _checked(resources)}
         chosen = as_member(ConfigFilterType, config_filter)
         request_class = DescribeConfigsRequest
 
@@ -204,7 +206,7 @@ class ConfigAdmin:
         timeout_ms: float,
     ) -> dict[str, dict[str, str]]:
         """Set, delete, append and subtract values. Each resource succeeds or fails for itself."""
-        changes = {_key(resource): _changes(resource) for resource in resources}
+        changes = {_key(resource): _changes(resource) for resource in _checked(resources)}
         return self._alter(changes, validate_only, raise_on_unknown, incremental, timeout_ms)
 
     def reset(
@@ -216,19 +218,20 @@ class ConfigAdmin:
         timeout_ms: float,
     ) -> dict[str, dict[str, str]]:
         """Reset the named values of each resource, or all of its modified values."""
-        wanted = list(resources)
+        wanted = _checked(resources)
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
         modified = self._modified([_key(resource) for resource in wanted if not resource.configs], timeout_ms)
         changes: dict[_Key, dict[str, tuple[AlterConfigOp, str | None]]] = {}
         for resource in wanted:
-            names = list(resource.configs) if resource.configs else list(modified[_key(resource)])
-            changes[_key(resource)] = dict.fromkeys(names, (AlterConfigOp.DELETE, None))
-        return self._alter(changes, validate_only, raise_on_unknown, incremental, timeout_ms)
+            keys = _names(resource) or list(modified[_key(resource)])
+            changes[_key(resource)] = dict.fromkeys(keys, (AlterConfigOp.DELETE, None))
+        return self._alter(changes, validate_only, raise_on_unknown, incremental, limit.left_ms)
 
     def list_resources(
         self, resource_types: Iterable[object] | None, timeout_ms: float
     ) -> dict[str, list[str]]:
         """List the names of the resources that have a configuration."""
-        types = [int(as_member(ConfigResourceType, each)) for each in resource_types or ()]
+        types = [int(each) for each in members("resource_types", resource_types or (), ConfigResourceType)]
         response = self._driver.requester.send(ListConfigResourcesRequest(resource_types=types), timeout_ms)
         if response.error_code:
             raise error_of(response.error_code, None, "the list of configuration resources")
@@ -246,14 +249,15 @@ class ConfigAdmin:
         incremental: bool | None,
         timeout_ms: float,
     ) -> dict[str, dict[str, str]]:
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
         if raise_on_unknown:
             self._check_known(changes, timeout_ms)
         if incremental is not False:
-            results = self._send_incremental(changes, validate_only, timeout_ms)
+            results = self._send_incremental(changes, validate_only, limit.left_ms)
             too_old = all(isinstance(result, UnsupportedVersionError) for result in results.values())
             if incremental or not results or not too_old:
                 return _outcomes(results)
-        return _outcomes(self._send_whole(changes, validate_only, timeout_ms))
+        return _outcomes(self._send_whole(changes, validate_only, limit.left_ms))
 
     def _check_known(
         self, changes: Mapping[_Key, Mapping[str, tuple[AlterConfigOp, str | None]]], timeout_ms: float
@@ -325,6 +329,7 @@ class ConfigAdmin:
             for name, (op, _) in values.items():
                 if op not in (AlterConfigOp.SET, AlterConfigOp.DELETE):
                     raise ValueError(f"{name}: {op.name} needs IncrementalAlterConfigs (Kafka 2.3)")
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
         modified = self._modified(list(changes), timeout_ms)
         request_class = AlterConfigsRequest
 
@@ -353,7 +358,7 @@ class ConfigAdmin:
                 validate_only=validate_only,
             )
 
-        return self._driver.run(_BY_RESOURCE, changes, build, _altered, timeout_ms)
+        return self._driver.run(_BY_RESOURCE, changes, build, _altered, limit.left_ms)
 
 
 def config_source_name(source: int) -> str:
@@ -380,7 +385,13 @@ _BY_RESOURCE: Final = to_destination(_destination)
 
 
 def _names(resource: ConfigResource) -> list[str] | None:
-    return None if resource.configs is None else list(resource.configs)
+    if resource.configs is None:
+        return None
+    return names(f"{resource!r}: configs", resource.configs)
+
+
+def _checked(resources: Iterable[ConfigResource]) -> list[ConfigResource]:
+    return instances("config_resources", resources, ConfigResource)
 
 
 def _changes(resource: ConfigResource) -> dict[str, tuple[AlterConfigOp, str | None]]:
@@ -388,10 +399,22 @@ def _changes(resource: ConfigResource) -> dict[str, tuple[AlterConfigOp, str | N
         raise TypeError(f"{resource!r}: configs is a mapping of names to values")
     changes: dict[str, tuple[AlterConfigOp, str | None]] = {}
     for name, given in resource.configs.items():
+        text(f"{resource!r}: configs", name)
+        if isinstance(given, tuple) and len(given) != 2:
+            raise ValueError(
+                f"{resource!r}: {name} must have a value, or a pair of an AlterConfigOp and a value"
+            )
         op, value = given if isinstance(given, tuple) else (AlterConfigOp.SET, given)
         chosen = as_member(AlterConfigOp, op)
-        changes[name] = (chosen, None if chosen is AlterConfigOp.DELETE or value is None else str(value))
+        changes[name] = (chosen, None if chosen is AlterConfigOp.DELETE else _value(value))
     return changes
+
+
+def _value(value: object) -> str | None:
+    """Return the text of a value as Kafka writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
 
 
 def _described(

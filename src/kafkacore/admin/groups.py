@@ -7,6 +7,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Final, NotRequired, TypeAlias, TypedDict, TypeVar
 
+from kafkacore.admin import arguments
+from kafkacore.admin.arguments import by_partition, instances, integer, members, names, partitions, text
 from kafkacore.admin.driver import (
     BUSY_ERRORS,
     BY_BROKER_ID,
@@ -17,7 +19,8 @@ from kafkacore.admin.driver import (
     raised_first,
     to_broker,
 )
-from kafkacore.admin.responses import as_member, by_topic, error_of, operations
+from kafkacore.admin.responses import by_topic, complete, error_of, operations
+from kafkacore.admin.time_limit import TimeLimit
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from kafkacore.errors import (
     BrokerResponseError,
@@ -197,9 +200,14 @@ class GroupAdmin:
         timeout_ms: float,
     ) -> list[GroupListing]:
         """Ask every broker for the groups that it coordinates."""
-        states = [as_member(GroupState, each).value for each in states_filter or ()]
-        types = [as_member(GroupType, each).value for each in types_filter or ()]
-        brokers = self._driver.requester.broker_ids(timeout_ms) if broker_ids is None else list(broker_ids)
+        states = [each.value for each in members("states_filter", states_filter or (), GroupState)]
+        types = [each.value for each in members("types_filter", types_filter or (), GroupType)]
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
+        brokers = (
+            self._driver.requester.broker_ids(timeout_ms)
+            if broker_ids is None
+            else arguments.broker_ids("broker_ids", broker_ids)
+        )
 
         def build(version: int) -> ListGroupsRequest:
             if (types and version < _TYPES_FROM) or (states and version < _STATES_FROM):
@@ -232,7 +240,7 @@ class GroupAdmin:
                 brokers,
                 lambda asked: RequestBuilder(ListGroupsRequest, build),
                 read,
-                timeout_ms,
+                limit.left_ms,
             )
         )
         return [group for groups in found.values() for group in groups]
@@ -245,7 +253,8 @@ class GroupAdmin:
         Kafka's Java client does so too: a coordinator does not describe a group of the other protocol.
         """
         lookup = _coordinators(coordinator_id)
-        groups = _group_ids(group_ids)
+        groups = names("group_ids", group_ids)
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
         described: dict[str, GroupDescription | KafkaError] = dict(
             self._driver.run(lookup, groups, _describe_consumer_groups, _described_consumer, timeout_ms)
         )
@@ -256,7 +265,7 @@ class GroupAdmin:
         ]
         if others:
             described.update(
-                self._driver.run(lookup, others, _describe_groups, _described_classic, timeout_ms)
+                self._driver.run(lookup, others, _describe_groups, _described_classic, limit.left_ms)
             )
         return raised_first(
             {
@@ -271,7 +280,7 @@ class GroupAdmin:
         """Delete groups and their committed offsets."""
         deleted = self._driver.run(
             _coordinators(coordinator_id),
-            _group_ids(group_ids),
+            names("group_ids", group_ids),
             lambda groups: DeleteGroupsRequest(groups_names=list(groups)),
             _deleted,
             timeout_ms,
@@ -284,12 +293,12 @@ class GroupAdmin:
     def remove_members(
         self,
         group_id: str,
-        members: Iterable[MemberToRemove],
+        to_remove: Iterable[MemberToRemove],
         coordinator_id: int | None,
         timeout_ms: float,
     ) -> dict[str, ErrorClass]:
         """Remove members from a group of the classic protocol."""
-        wanted = list(members)
+        wanted = instances("members", to_remove, MemberToRemove)
         if not wanted:
             return {}
 
@@ -315,11 +324,18 @@ class GroupAdmin:
         ) -> Iterable[tuple[str, dict[str, ErrorClass]]]:
             if response.error_code:
                 raise error_of(response.error_code, None, f"group {group_id!r}")
+            if len(wanted) == 1 and not response.members:
+                # Version 2 and older have the outcome of one member in the response itself.
+                yield group_id, {wanted[0].member_id or "": for_code(0)}
+                return
             removed = {
                 member.member_id or member.group_instance_id or "": for_code(member.error_code)
                 for member in response.members
             }
-            yield group_id, removed or {wanted[0].member_id or "": for_code(0)}
+            yield (
+                group_id,
+                complete(removed, [each.member_id or each.group_instance_id or "" for each in wanted]),
+            )
 
         return self._of_group(
             group_id, coordinator_id, lambda asked: RequestBuilder(LeaveGroupRequest, build), read, timeout_ms
@@ -334,8 +350,8 @@ class GroupAdmin:
         if not group_specs:
             raise IllegalArgumentError("list_group_offsets needs at least one group")
         wanted = {
-            group_id: None if partitions is None else by_topic(partitions)
-            for group_id, partitions in group_specs.items()
+            text("group_specs", group_id): None if given is None else by_topic(partitions(f"partitions of {group_id!r}", given))
+            for group_id, given in group_specs.items()
         }
         return raised_first(
             self._driver.run(
@@ -357,6 +373,7 @@ class GroupAdmin:
         timeout_ms: float,
     ) -> dict[TopicPartition, ErrorClass]:
         """Commit offsets for a group without active members."""
+        offsets = _offsets(offsets)
         if not offsets:
             return {}
         topics = [
@@ -384,7 +401,7 @@ class GroupAdmin:
         def read(
             response: OffsetCommitResponse, asked: Sequence[str]
         ) -> Iterable[tuple[str, dict[TopicPartition, ErrorClass]]]:
-            results = _partition_errors(response)
+            results = complete(_partition_errors(response), list(offsets))
             _raise_retriable(results.values())
             yield group_id, results
 
@@ -393,11 +410,12 @@ class GroupAdmin:
     def delete_offsets(
         self,
         group_id: str,
-        partitions: Iterable[TopicPartition],
+        to_delete: Iterable[TopicPartition],
         coordinator_id: int | None,
         timeout_ms: float,
     ) -> dict[TopicPartition, ErrorClass]:
         """Delete committed offsets of topics that no member is subscribed to."""
+        wanted = partitions("partitions", to_delete)
         topics = [
             OffsetDeleteRequest.OffsetDeleteRequestTopic(
                 name=topic,
@@ -406,7 +424,7 @@ class GroupAdmin:
                     for number in numbers
                 ],
             )
-            for topic, numbers in by_topic(partitions).items()
+            for topic, numbers in by_topic(wanted).items()
         ]
         if not topics:
             return {}
@@ -416,7 +434,7 @@ class GroupAdmin:
         ) -> Iterable[tuple[str, dict[TopicPartition, ErrorClass]]]:
             if response.error_code:
                 raise error_of(response.error_code, None, f"group {group_id!r}")
-            yield group_id, _partition_errors(response)
+            yield group_id, complete(_partition_errors(response), wanted)
 
         return self._of_group(
             group_id,
@@ -436,19 +454,27 @@ class GroupAdmin:
     ) -> V:
         """Run an operation on one group, and return its value."""
         lookup = _coordinators(coordinator_id)
-        return raised_first(self._driver.run(lookup, _group_ids([group_id]), build, read, timeout_ms))[
+        return raised_first(self._driver.run(lookup, names("group_id", [group_id]), build, read, timeout_ms))[
             group_id
         ]
 
 
 def _coordinators(coordinator_id: int | None) -> Lookup[str]:
-    return GROUP_COORDINATORS if coordinator_id is None else to_broker(coordinator_id)
+    if coordinator_id is None:
+        return GROUP_COORDINATORS
+    return to_broker(integer("group_coordinator_id", coordinator_id))
 
 
-def _group_ids(group_ids: Iterable[str]) -> list[str]:
-    if isinstance(group_ids, str):
-        raise IllegalArgumentError(f"group_ids is a list of names; pass [{group_ids!r}]")
-    return list(group_ids)
+def _offsets(given: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return offsets to commit. kafka-python's class is accepted as well."""
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    for tp, offset in by_partition("offsets", given, "OffsetAndMetadata").items():
+        if not isinstance(offset, tuple) or not hasattr(offset, "leader_epoch"):
+            raise TypeError(f"offsets: {offset!r} of {partition_name(tp)} is not an OffsetAndMetadata")
+        if integer(f"offsets: {partition_name(tp)}", offset[0]) < 0:
+            raise ValueError(f"offsets: {offset[0]} of {partition_name(tp)} is negative")
+        offsets[tp] = OffsetAndMetadata(*offset)
+    return offsets
 
 
 def _without_client_errors(results: Mapping[str, str | KafkaError]) -> dict[str, str | BrokerResponseError]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, NoReturn, Unpack
 from uuid import UUID
 
 from kafkacore.admin import acl_requests, quota_requests, user_requests
 from kafkacore.admin.acls import ACL, ACLFilter
+from kafkacore.admin.arguments import by_partition, integer, listed, names
 from kafkacore.admin.cluster import (
     BrokerLogDirs,
     ClusterAdmin,
@@ -53,6 +54,7 @@ from kafkacore.admin.results import (
     CreatedAcls,
     UserScramCredentials,
 )
+from kafkacore.admin.time_limit import TimeLimit, checked_timeout_ms
 from kafkacore.admin.tokens import DelegationToken, TokenAdmin
 from kafkacore.admin.topics import (
     CreatedTopics,
@@ -90,12 +92,13 @@ from kafkacore.structs import (
     TopicPartitionReplica,
     partition_name,
 )
+from kafkacore.wire.copying import refuse_copy
 
 
 class KafkaAdminClient:
     """A client that manages the topics, groups, configurations, access control and brokers of a cluster.
 
-    Any thread may use it. Calls of several threads run one after the other.
+    Any thread may use it, and calls of several threads run at the same time.
 
     Parameters
     ----------
@@ -174,11 +177,21 @@ class KafkaAdminClient:
             self._closed = True
             self._requester.close()
 
+    def __reduce__(self) -> NoReturn:
+        refuse_copy(self, "its connections belong to this process; create one in each process")
+
+    def __repr__(self) -> str:
+        return (
+            f"<KafkaAdminClient client_id={self.config['client_id']!r} servers={servers_text(self.config)}>"
+        )
+
     def _send(self, request: RequestMessage[ResponseT], timeout_ms: float | None = None) -> ResponseT:
         return self._requester.send(request, self._timeout(timeout_ms))
 
     def _timeout(self, timeout_ms: float | None) -> float:
-        return float(self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms)
+        if timeout_ms is None:
+            return float(self.config["request_timeout_ms"])
+        return checked_timeout_ms(timeout_ms)
 
     # ---- Topics ----------------------------------------------------------------------------------------
 
@@ -309,7 +322,7 @@ class KafkaAdminClient:
         KafkaTimeoutError
             A topic is not ready within the time limit.
         """
-        self._topics.wait(topic_names, timeout_ms)
+        self._topics.wait(topic_names, self._timeout(timeout_ms))
 
     # ---- Partitions, records and offsets ---------------------------------------------------------------
 
@@ -730,7 +743,7 @@ class KafkaAdminClient:
         if isinstance(group_specs, str):
             group_specs = [group_specs]
         if not isinstance(group_specs, Mapping):
-            group_specs = dict.fromkeys(group_specs)
+            group_specs = dict.fromkeys(names("group_specs", group_specs))
         return self._groups.list_offsets(group_specs, self._timeout(timeout_ms))
 
     def alter_group_offsets(
@@ -789,7 +802,10 @@ class KafkaAdminClient:
             Partition → ``{"error": class of the error or NoError, "offset": committed offset}``
         """
         return self._reset_group_offsets(
-            group_id, dict(offset_specs), group_coordinator_id, self._timeout(timeout_ms)
+            group_id,
+            by_partition("offset_specs", offset_specs, "OffsetSpec, OffsetTimestamp or offsets"),
+            group_coordinator_id,
+            self._timeout(timeout_ms),
         )
 
     def _reset_group_offsets(
@@ -801,24 +817,25 @@ class KafkaAdminClient:
     ) -> dict[TopicPartition, ResetOffset]:
         looked_up = {tp: spec for tp, spec in specs.items() if isinstance(spec, OffsetSpec | OffsetTimestamp)}
         for tp, spec in specs.items():
-            if not isinstance(spec, int):
+            if not isinstance(spec, int) or isinstance(spec, bool):
                 raise TypeError(
                     f"{partition_name(tp)}: {spec!r} is not an OffsetSpec, OffsetTimestamp or offset"
                 )
         if not specs:
             return {}
         level = IsolationLevel.READ_UNCOMMITTED
+        limit = TimeLimit(self._requester.clock, timeout_ms)
         earliest = self._partitions.offsets(dict.fromkeys(specs, OffsetSpec.EARLIEST), level, timeout_ms)
-        latest = self._partitions.offsets(dict.fromkeys(specs, OffsetSpec.LATEST), level, timeout_ms)
-        found = self._partitions.offsets(looked_up, level, timeout_ms) if looked_up else {}
-        committed = self._groups.list_offsets({group_id: list(specs)}, timeout_ms)[group_id]
+        latest = self._partitions.offsets(dict.fromkeys(specs, OffsetSpec.LATEST), level, limit.left_ms)
+        found = self._partitions.offsets(looked_up, level, limit.left_ms) if looked_up else {}
+        committed = self._groups.list_offsets({group_id: list(specs)}, limit.left_ms)[group_id]
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for tp, spec in specs.items():
             offset = found[tp].offset if tp in found else int(spec)
             end = latest[tp].offset
             offset = end if offset < 0 else min(max(offset, earliest[tp].offset), end)
             offsets[tp] = OffsetAndMetadata(offset, committed[tp].metadata if tp in committed else "")
-        errors = self._groups.alter_offsets(group_id, offsets, coordinator_id, timeout_ms)
+        errors = self._groups.alter_offsets(group_id, offsets, coordinator_id, limit.left_ms)
         return {tp: {"error": error, "offset": offsets[tp].offset} for tp, error in errors.items()}
 
     def delete_group_offsets(
@@ -1017,9 +1034,10 @@ class KafkaAdminClient:
             ``{"broker": id, "log_dirs": [{"log_dir", "topics", "total_bytes", "usable_bytes", …}]}``
         """
         wanted = None
+        limit = TimeLimit(self._requester.clock, self._timeout(timeout_ms))
         if topic_partitions is not None:
-            wanted = self._partitions.partitions(topic_partitions, self._timeout(timeout_ms))
-        return self._cluster.log_dirs(wanted, brokers, self._timeout(timeout_ms))
+            wanted = self._partitions.partitions(topic_partitions, limit.left_ms)
+        return self._cluster.log_dirs(wanted, brokers, limit.left_ms)
 
     def alter_replica_log_dirs(
         self,
@@ -1089,7 +1107,7 @@ class KafkaAdminClient:
         dict
             Feature → ``"OK"``, or the text of the error.
         """
-        return self._cluster.update_features(feature_updates, validate_only, timeout_ms)
+        return self._cluster.update_features(feature_updates, validate_only, self._timeout(timeout_ms))
 
     def api_versions(self, timeout_ms: float | None = None) -> dict[ApiKey, tuple[int, int]]:
         """Return the oldest and the newest version of every API that the cluster serves.
@@ -1113,7 +1131,7 @@ class KafkaAdminClient:
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
         """
-        return self._cluster.api_versions(broker_id, self._timeout(timeout_ms))
+        return self._cluster.api_versions(integer("broker_id", broker_id), self._timeout(timeout_ms))
 
     # ---- Delegation tokens -----------------------------------------------------------------------------
 
@@ -1197,8 +1215,17 @@ class KafkaAdminClient:
 
     # ---- Access control ----------------------------------------------------------------------------------
 
-    def describe_acls(self, acl_filter: ACLFilter) -> tuple[list[ACL], type[NoError]]:
+    def describe_acls(
+        self, acl_filter: ACLFilter, timeout_ms: float | None = None
+    ) -> tuple[list[ACL], type[NoError]]:
         """Return the access control entries that match a filter.
+
+        Parameters
+        ----------
+        acl_filter:
+            The filter.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
@@ -1212,9 +1239,12 @@ class KafkaAdminClient:
         ClusterAuthorizationFailedError
             The user may not describe entries.
         """
-        return acl_requests.described(self._send(acl_requests.describe(acl_filter)), acl_filter), NoError
+        response = self._send(acl_requests.describe(acl_filter), timeout_ms)
+        return acl_requests.described(response, acl_filter), NoError
 
-    def create_acls(self, acls: Iterable[ACL], raise_errors: bool = False) -> CreatedAcls:
+    def create_acls(
+        self, acls: Iterable[ACL], raise_errors: bool = False, timeout_ms: float | None = None
+    ) -> CreatedAcls:
         """Create access control entries. An entry that exists already is not an error.
 
         Parameters
@@ -1223,17 +1253,20 @@ class KafkaAdminClient:
             The entries to create.
         raise_errors:
             Whether to raise the first error of an entry, with the broker's message.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
         dict
             ``{"succeeded": [entries], "failed": [error class of each other entry]}``
         """
-        entries = list(acls)
-        return acl_requests.created(entries, self._send(acl_requests.create(entries)), raise_errors)
+        entries = listed("acls", acls, "ACL objects")
+        response = self._send(acl_requests.create(entries), timeout_ms)
+        return acl_requests.created(entries, response, raise_errors)
 
     def delete_acls(
-        self, acl_filters: Iterable[ACLFilter], raise_errors: bool = False
+        self, acl_filters: Iterable[ACLFilter], raise_errors: bool = False, timeout_ms: float | None = None
     ) -> list[tuple[ACLFilter, list[ACL], type[BrokerResponseError]]]:
         """Delete the access control entries that match any of the filters.
 
@@ -1243,14 +1276,17 @@ class KafkaAdminClient:
             The filters.
         raise_errors:
             Whether to raise the first error, with the broker's message.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
         list
             A tuple per filter: the filter, the deleted entries, and an error class or ``NoError``.
         """
-        filters = list(acl_filters)
-        return acl_requests.deleted(filters, self._send(acl_requests.delete(filters)), raise_errors)
+        filters = listed("acl_filters", acl_filters, "ACLFilter objects")
+        response = self._send(acl_requests.delete(filters), timeout_ms)
+        return acl_requests.deleted(filters, response, raise_errors)
 
     # ---- Users -------------------------------------------------------------------------------------------
 
@@ -1258,6 +1294,7 @@ class KafkaAdminClient:
         self,
         alterations: Iterable[UserScramCredentialDeletion | UserScramCredentialUpsertion],
         raise_errors: bool = False,
+        timeout_ms: float | None = None,
     ) -> dict[str, str | None]:
         """Set and delete SCRAM credentials of users.
 
@@ -1267,16 +1304,18 @@ class KafkaAdminClient:
             The changes. Brokers accept only one change per user in a call.
         raise_errors:
             Whether to raise the first error of a user.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
         dict
             User → error message, or ``None`` if the change succeeded.
         """
-        return user_requests.altered(self._send(user_requests.alter(alterations)), raise_errors)
+        return user_requests.altered(self._send(user_requests.alter(alterations), timeout_ms), raise_errors)
 
     def describe_user_scram_credentials(
-        self, users: Iterable[str] | None = None
+        self, users: Iterable[str] | None = None, timeout_ms: float | None = None
     ) -> dict[str, UserScramCredentials]:
         """Describe the SCRAM credentials of users.
 
@@ -1284,6 +1323,8 @@ class KafkaAdminClient:
         ----------
         users:
             Names of the users. By default all users are described.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
@@ -1291,12 +1332,15 @@ class KafkaAdminClient:
             User → ``{"error": None or text, "credential_infos": [{"mechanism": ScramMechanism, "iterations":
             int}]}``. For a user that does not exist, ``error`` is set.
         """
-        return user_requests.described(self._send(user_requests.describe(users)))
+        return user_requests.described(self._send(user_requests.describe(users), timeout_ms))
 
     # ---- Quotas ------------------------------------------------------------------------------------------
 
     def describe_client_quotas(
-        self, components: Iterable[ClientQuotaFilterComponent] = (), strict: bool = False
+        self,
+        components: Iterable[ClientQuotaFilterComponent] = (),
+        strict: bool = False,
+        timeout_ms: float | None = None,
     ) -> list[ClientQuotas]:
         """Return the quotas that match all components, or all quotas without components.
 
@@ -1306,6 +1350,8 @@ class KafkaAdminClient:
             The entity types that a quota must have, each with a name, the default, or any name.
         strict:
             Whether to leave out quotas whose entity has further types.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
@@ -1313,13 +1359,14 @@ class KafkaAdminClient:
             Dicts such as ``{"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 1000000.0}}``. The
             name ``None`` stands for the default entity.
         """
-        return quota_requests.described(self._send(quota_requests.describe(components, strict)))
+        return quota_requests.described(self._send(quota_requests.describe(components, strict), timeout_ms))
 
     def alter_client_quotas(
         self,
         alterations: Iterable[ClientQuotaAlteration],
         validate_only: bool = False,
         raise_errors: bool = True,
+        timeout_ms: float | None = None,
     ) -> list[AlteredClientQuotas]:
         """Set and remove quotas.
 
@@ -1331,6 +1378,8 @@ class KafkaAdminClient:
             Whether to validate the request without changing anything.
         raise_errors:
             Whether to raise the first error of an entity. Otherwise errors are in the result.
+        timeout_ms:
+            Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
@@ -1338,5 +1387,5 @@ class KafkaAdminClient:
             ``{"entity": {"user": "alice"}, "error": None or text}`` for each entity, in the order of the
             response.
         """
-        response = self._send(quota_requests.alter(alterations, validate_only))
+        response = self._send(quota_requests.alter(alterations, validate_only), timeout_ms)
         return quota_requests.altered(response, raise_errors)

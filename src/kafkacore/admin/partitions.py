@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypedDict
 
+from kafkacore.admin.arguments import (
+    broker_ids,
+    by_partition,
+    integer,
+    listed,
+    mapping,
+    numbers_by_topic,
+    partitions,
+    text,
+)
 from kafkacore.admin.driver import LEADERS, TO_CONTROLLER, Driver, raised_first, to_broker
 from kafkacore.admin.requester import CONTROLLER
 from kafkacore.admin.responses import as_member, by_topic, error_of
+from kafkacore.admin.time_limit import TimeLimit
 from kafkacore.admin.topics import TopicAdmin
 from kafkacore.errors import (
     BrokerResponseError,
@@ -43,6 +54,7 @@ _SPEC_FROM: Final = {
     OffsetSpec.EARLIEST_LOCAL: 8,
     OffsetSpec.LATEST_TIERED: 9,
 }
+_SPECS: Final = frozenset(map(int, OffsetSpec))
 _ISOLATION_FROM: Final = 2
 #: First version of ElectLeaders with a type of election (KIP-460).
 _ELECTION_TYPE_FROM: Final = 1
@@ -112,7 +124,10 @@ class PartitionAdmin:
         raise_errors: bool,
     ) -> CreatePartitionsResponse:
         """Add partitions to topics. Each topic succeeds or fails for itself."""
-        wanted = {topic: _new_partitions(topic, count) for topic, count in topic_partitions.items()}
+        wanted = {
+            text("topic_partitions", topic): _new_partitions(topic, count)
+            for topic, count in mapping("topic_partitions", topic_partitions, "topics to counts").items()
+        }
 
         def build(topics: Sequence[str]) -> CreatePartitionsRequest:
             return CreatePartitionsRequest(
@@ -141,6 +156,9 @@ class PartitionAdmin:
     ) -> dict[TopicPartition, DeletedRecords]:
         """Delete the records before an offset of each partition."""
         request_class = DeleteRecordsRequest
+        records = by_partition("records_to_delete", records, "offsets")
+        for tp, offset in records.items():
+            integer(f"records_to_delete: offset of {partition_name(tp)}", offset)
 
         def build(partitions: Sequence[TopicPartition]) -> DeleteRecordsRequest:
             return request_class(
@@ -160,7 +178,11 @@ class PartitionAdmin:
             )
 
         results = self._driver.run(
-            LEADERS if leader_id is None else to_broker(leader_id), records, build, _deleted, timeout_ms
+            LEADERS if leader_id is None else to_broker(integer("partition_leader_id", leader_id)),
+            records,
+            build,
+            _deleted,
+            timeout_ms,
         )
         failed = {tp: result for tp, result in results.items() if isinstance(result, KafkaError)}
         if len(failed) > 1:
@@ -178,11 +200,14 @@ class PartitionAdmin:
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """Look up offsets by name or timestamp, each on the leader of its partition."""
         level = as_member(IsolationLevel, isolation_level)
+        specs = by_partition("topic_partition_specs", specs, "OffsetSpec members or timestamps")
         for tp, spec in specs.items():
-            if not isinstance(spec, int):
+            if not isinstance(spec, int) or isinstance(spec, bool):
                 raise TypeError(
                     f"{partition_name(tp)}: {spec!r} is not an OffsetSpec or a timestamp in milliseconds"
                 )
+            if spec < 0 and spec not in _SPECS:
+                raise ValueError(f"{partition_name(tp)}: {spec} is neither a timestamp nor an OffsetSpec")
         return raised_first(
             self._driver.run(
                 LEADERS,
@@ -199,6 +224,8 @@ class PartitionAdmin:
         self, election_type: int, topic_partitions: TopicPartitions, timeout_ms: float, raise_errors: bool
     ) -> ElectLeadersResponse:
         """Elect the preferred replicas, or any replicas, as leaders."""
+        integer("election_type", election_type)
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
         wanted = self.partitions(topic_partitions, timeout_ms)
 
         def build(version: int) -> ElectLeadersRequest:
@@ -226,7 +253,7 @@ class PartitionAdmin:
                 [0],
                 lambda asked: RequestBuilder(ElectLeadersRequest, build),
                 read,
-                timeout_ms,
+                limit.left_ms,
                 retried=(NotControllerError,),
             )
         )[0]
@@ -242,7 +269,10 @@ class PartitionAdmin:
         self, reassignments: Mapping[TopicPartition, Iterable[int] | None], timeout_ms: float
     ) -> dict[TopicPartition, type[BrokerResponseError] | None]:
         """Set the replicas of partitions, or cancel what is under way."""
-        wanted = {tp: _replicas(tp, replicas) for tp, replicas in reassignments.items()}
+        wanted = {
+            tp: _replicas(tp, replicas)
+            for tp, replicas in by_partition("reassignments", reassignments, "ids of brokers").items()
+        }
         request_class = AlterPartitionReassignmentsRequest
 
         def build(partitions: Sequence[TopicPartition]) -> AlterPartitionReassignmentsRequest:
@@ -285,14 +315,14 @@ class PartitionAdmin:
         request_class = ListPartitionReassignmentsRequest
         wanted = None
         if topic_partitions is not None:
-            partitions = (
-                {topic: list(numbers) for topic, numbers in topic_partitions.items()}
+            given = (
+                numbers_by_topic("topic_partitions", topic_partitions)
                 if isinstance(topic_partitions, Mapping)
-                else by_topic(topic_partitions)
+                else by_topic(partitions("topic_partitions", topic_partitions))
             )
             wanted = [
                 request_class.ListPartitionReassignmentsTopics(name=topic, partition_indexes=numbers)
-                for topic, numbers in partitions.items()
+                for topic, numbers in given.items()
             ]
         response = self._driver.requester.send(
             request_class(timeout_ms=int(timeout_ms), topics=wanted), timeout_ms, CONTROLLER
@@ -312,7 +342,7 @@ class PartitionAdmin:
     def partitions(self, topic_partitions: TopicPartitions, timeout_ms: float) -> dict[str, list[int]]:
         """Return the partitions of a mapping, of whole topics, or of all topics."""
         if isinstance(topic_partitions, Mapping):
-            return {topic: list(numbers) for topic, numbers in topic_partitions.items()}
+            return numbers_by_topic("topic_partitions", topic_partitions)
         described = self._topics.describe(topic_partitions, timeout_ms)
         for topic in described:
             if topic["error_code"]:
@@ -326,21 +356,25 @@ class PartitionAdmin:
 def _new_partitions(
     topic: str, count: int | Mapping[str, Any] | NewPartitions
 ) -> CreatePartitionsRequest.CreatePartitionsTopic:
-    assignments: Sequence[Sequence[int]] | None = None
+    about = f"topic_partitions[{topic!r}]"
+    assignments: Any = None
+    total: Any = count
     if isinstance(count, Mapping):
+        total = count.get("count")
         assignments = count.get("assignments")
-        count = int(count["count"])
-    elif not isinstance(count, int):
-        assignments = count.new_assignments
-        count = count.total_count
+    elif hasattr(total, "total_count"):
+        # kafka-python's class is accepted as well.
+        total, assignments = total.total_count, total.new_assignments
     return CreatePartitionsRequest.CreatePartitionsTopic(
         name=topic,
-        count=count,
+        count=integer(f"{about}: count", total),
         assignments=None
         if assignments is None
         else [
-            CreatePartitionsRequest.CreatePartitionsAssignment(broker_ids=list(brokers))
-            for brokers in assignments
+            CreatePartitionsRequest.CreatePartitionsAssignment(
+                broker_ids=broker_ids(f"{about}: assignments", brokers)
+            )
+            for brokers in listed(f"{about}: assignments", assignments, "lists of broker ids")
         ],
     )
 
@@ -422,7 +456,7 @@ def _listed(
 def _replicas(tp: TopicPartition, replicas: Iterable[int] | None) -> list[int] | None:
     if replicas is None:
         return None
-    ids = list(replicas)
+    ids = listed(f"replicas of {partition_name(tp)}", replicas, "ids of brokers")
     if not ids:
         raise ValueError(
             f"{partition_name(tp)}: the list of replicas is empty; pass None to cancel a reassignment"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafkacore.admin.arguments import instances, listed, mapping
 from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent
 from kafkacore.admin.responses import error_of, error_text
 from kafkacore.admin.results import AlteredClientQuotas, ClientQuotas
@@ -22,7 +23,7 @@ def describe(components: Iterable[ClientQuotaFilterComponent], strict: bool) -> 
     request_class = DescribeClientQuotasRequest
     wanted = [
         request_class.ComponentData(entity_type=each.entity_type, match_type=each.match, match=each.name)
-        for each in components
+        for each in instances("components", components, ClientQuotaFilterComponent)
     ]
     return request_class(components=wanted, strict=strict)
 
@@ -41,7 +42,10 @@ def described(response: DescribeClientQuotasResponse) -> list[ClientQuotas]:
 
 def alter(alterations: Iterable[ClientQuotaAlteration], validate_only: bool) -> AlterClientQuotasRequest:
     return AlterClientQuotasRequest(
-        entries=[_alteration(each) for each in alterations], validate_only=validate_only
+        entries=[
+            _alteration(each) for each in listed("alterations", alterations, "ClientQuotaAlteration objects")
+        ],
+        validate_only=validate_only,
     )
 
 
@@ -64,10 +68,18 @@ def _alteration(alteration: ClientQuotaAlteration) -> AlterClientQuotasRequest.E
     return request_class.EntryData(
         entity=[
             request_class.EntityData(entity_type=kind, entity_name=name)
-            for kind, name in alteration.entity.items()
+            for kind, name in mapping("entity", alteration.entity, "types to names").items()
         ],
         ops=[
-            request_class.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
-            for key, value in alteration.ops.items()
+            request_class.OpData(key=key, value=_limit(key, value), remove=value is None)
+            for key, value in mapping("ops", alteration.ops, "quotas to values").items()
         ],
     )
+
+
+def _limit(key: str, value: object) -> float:
+    if value is None:
+        return 0.0
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"quota {key}: {value!r} is not a number")
+    return float(value)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from threading import RLock
+import os
+from collections.abc import Callable, Sequence
+from threading import Condition, get_ident
 from typing import Any, Final
 
-from kafkacore.client import ClientRequest, ClientResponse, Metadata, NetworkClient
+from kafkacore.client import ClientResponse, Cluster, Metadata, NetworkClient
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     IllegalStateError,
@@ -35,20 +36,44 @@ _MAX_POLL_MS: Final = 100.0
 class _Call:
     """A request and its destination, until it has a response or an error."""
 
-    __slots__ = ("destination", "metadata_version", "outcome", "request")
+    __slots__ = (
+        "deadline_ms",
+        "destination",
+        "failure",
+        "is_resent",
+        "is_sent",
+        "metadata_version",
+        "outcome",
+        "request",
+    )
 
-    def __init__(self, destination: int, request: Request[Any]) -> None:
+    def __init__(self, destination: int, request: Request[Any], deadline_ms: float, is_resent: bool) -> None:
         self.destination = destination
         self.request = request
+        self.deadline_ms = deadline_ms
+        self.is_resent = is_resent
+        self.is_sent = False
         self.outcome: ResponseMessage | KafkaError | None = None
+        #: The exception of a request that cannot be encoded. It belongs to the thread that made the call.
+        self.failure: Exception | None = None
         #: Version of the metadata in which the destination was missing; ``None`` if it has been found.
         self.metadata_version: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.outcome is not None or self.failure is not None
+
+    def complete(self, response: ClientResponse) -> None:
+        """Take the response or the error; without either, the request is sent again."""
+        self.is_sent = False
+        self.outcome = _outcome(response, self.is_resent)
 
 
 class Requester:
     """Sends requests to brokers, several at the same time, and waits for their responses.
 
-    Any thread may use it. Calls of several threads run one after the other.
+    Any thread may use it, and calls of several threads run at the same time. One of the waiting threads polls
+    the network for all of them.
 
     Parameters
     ----------
@@ -75,17 +100,28 @@ class Requester:
         self.clock = clock
         self._bootstrap_servers = bootstrap_servers
         self._request_timeout_ms = request_timeout_ms
-        self._lock = RLock()
+        #: Guards ``_poller``, and notifies the waiting threads that a poll has ended.
+        self._turn = Condition()
+        #: The thread that polls the network, or ``None``.
+        self._poller: int | None = None
+        #: The calls of all threads that have no outcome yet.
+        self._calls: list[_Call] = []
         self._is_closed = False
+        self._pid = os.getpid()
         #: Addresses of brokers that responses have named, such as coordinators.
         self._nodes: dict[int, Node] = {}
 
     def close(self) -> None:
         """Close the connections. A call of another thread raises ``IllegalStateError``."""
         self._is_closed = True
+        if os.getpid() != self._pid:
+            return  # The connections belong to the parent process.
         self._client.wakeup()
-        with self._lock:
+        with self._turn:
+            while self._poller not in (None, get_ident()):
+                self._turn.wait(_MAX_POLL_MS / 1000)
             self._client.close()
+            self._turn.notify_all()
 
     def await_bootstrap(self, timeout_ms: float) -> None:
         """Wait until a broker has sent the cluster's metadata.
@@ -99,49 +135,51 @@ class Requester:
         """
         self._metadata.request_update()
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
-        with self._lock:
-            while self._metadata.fetch().is_bootstrap:
-                self._check_open()
-                now_ms = self.clock.monotonic_ms()
-                if now_ms >= deadline_ms:
-                    raise NoBrokersAvailable(
-                        f"none of bootstrap_servers={self._bootstrap_servers!r} answered within "
-                        f"bootstrap_timeout_ms={timeout_ms:.0f}: is the broker running, and reachable from "
-                        f"here?{self._connection_errors()}"
-                    )
-                self._client.poll(min(deadline_ms - now_ms, _MAX_POLL_MS), now_ms)
-                self._metadata.maybe_raise_any_error()
+        if not self._poll_until(lambda: not self._fetched().is_bootstrap, deadline_ms):
+            raise NoBrokersAvailable(
+                f"none of bootstrap_servers={self._bootstrap_servers!r} answered within "
+                f"bootstrap_timeout_ms={timeout_ms:.0f}: is the broker running, and reachable from "
+                f"here?{self._connection_errors()}"
+            )
 
     # ---- Nodes -------------------------------------------------------------------------------------------
 
     def broker_ids(self, timeout_ms: float) -> list[int]:
-        """Return the ids of all brokers, from metadata that is as new as the call."""
-        self.refresh(self.clock.monotonic_ms() + timeout_ms)
+        """Return the ids of all brokers, from metadata that is as new as the call.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            No broker responded within ``timeout_ms``.
+        """
+        if not self.refresh(self.clock.monotonic_ms() + timeout_ms):
+            raise KafkaTimeoutError(
+                f"no broker of {self._bootstrap_servers} answered MetadataRequest within "
+                f"{timeout_ms:.0f} ms: is it running, and is the address right?{self._connection_errors()}"
+            )
         return sorted(node.node_id for node in self._metadata.fetch().nodes)
 
     def learn(self, node: Node) -> None:
         """Remember the address of a broker that a response has named."""
         self._nodes[node.node_id] = node
 
-    def refresh(self, deadline_ms: float) -> None:
-        """Fetch new metadata of the cluster, or return at the deadline."""
+    def refresh(self, deadline_ms: float) -> bool:
+        """Fetch new metadata of the cluster, and return whether it arrived before the deadline."""
         version = self._metadata.request_update(reset_equivalent_backoff=True)
-        with self._lock:
-            while self._metadata.update_version <= version:
-                self._check_open()
-                now_ms = self.clock.monotonic_ms()
-                if now_ms >= deadline_ms:
-                    return
-                self._client.poll(min(deadline_ms - now_ms, _MAX_POLL_MS), now_ms)
-                self._metadata.maybe_raise_any_error()
+
+        def is_newer() -> bool:
+            self._metadata.maybe_raise_any_error()
+            return self._metadata.update_version > version
+
+        return self._poll_until(is_newer, deadline_ms)
+
+    def _fetched(self) -> Cluster:
+        self._metadata.maybe_raise_any_error()
+        return self._metadata.fetch()
 
     def pause(self, wait_ms: float) -> None:
         """Wait, while the client keeps its connections."""
-        until_ms = self.clock.monotonic_ms() + wait_ms
-        with self._lock:
-            while (now_ms := self.clock.monotonic_ms()) < until_ms:
-                self._check_open()
-                self._client.poll(min(until_ms - now_ms, _MAX_POLL_MS), now_ms)
+        self._poll_until(lambda: False, self.clock.monotonic_ms() + wait_ms)
 
     # ---- Requests ----------------------------------------------------------------------------------------
 
@@ -193,56 +231,86 @@ class Requester:
             The response of each request, or the error that ended it.
         """
         started_ms = self.clock.monotonic_ms()
-        calls = [_Call(destination, request) for destination, request in requests]
-        in_flight: dict[ClientRequest, _Call] = {}
-        with self._lock:
-            while any(call.outcome is None for call in calls):
-                self._check_open()
-                now_ms = self.clock.monotonic_ms()
-                if now_ms >= deadline_ms:
-                    break
-                waiting = [call for call in calls if call.outcome is None and call not in in_flight.values()]
-                wait_ms = min(deadline_ms - now_ms, _MAX_POLL_MS)
-                for call in waiting:
-                    wait_ms = min(wait_ms, self._try_to_send(call, in_flight, now_ms, deadline_ms, is_resent))
-                for response in self._client.poll(max(wait_ms, 0.0), now_ms):
-                    answered = in_flight.pop(response.request, None)
-                    if answered is not None:
-                        answered.outcome = _outcome(response, is_resent)
+        calls = [_Call(destination, request, deadline_ms, is_resent) for destination, request in requests]
+        try:
+            with self._turn:
+                self._calls = self._calls + calls
+                if self._poller is not None:
+                    # End the poll of the other thread. Its next one sends these requests.
+                    self._client.wakeup()
+            self._poll_until(lambda: all(call.is_done for call in calls), deadline_ms)
+        finally:
+            with self._turn:
+                self._calls = [call for call in self._calls if call not in calls]
+        for call in calls:
+            if call.failure is not None:
+                raise call.failure
         return [
             self._timed_out(call, deadline_ms - started_ms) if call.outcome is None else call.outcome
             for call in calls
         ]
 
-    def _try_to_send(
-        self,
-        call: _Call,
-        in_flight: dict[ClientRequest, _Call],
-        now_ms: float,
-        deadline_ms: float,
-        is_resent: bool,
-    ) -> float:
+    def _poll_until(self, is_done: Callable[[], bool], deadline_ms: float) -> bool:
+        """Poll the network, or wait while another thread does, and return whether the condition holds."""
+        while True:
+            self._check_open()
+            if is_done():
+                return True
+            now_ms = self.clock.monotonic_ms()
+            if now_ms >= deadline_ms:
+                return False
+            left_ms = min(deadline_ms - now_ms, _MAX_POLL_MS)
+            with self._turn:
+                # A signal handler may call the client inside a poll of its own thread.
+                if self._poller not in (None, get_ident()):
+                    self._turn.wait(left_ms / 1000)
+                    continue
+                poller, self._poller = self._poller, get_ident()
+            try:
+                self._poll_once(left_ms)
+            finally:
+                with self._turn:
+                    self._poller = poller
+                    self._turn.notify_all()
+
+    def _poll_once(self, wait_ms: float) -> None:
+        """Send the requests of all threads that can be sent, and handle what the brokers have sent."""
+        self._check_open()
+        now_ms = self.clock.monotonic_ms()
+        for call in self._calls:
+            if call.is_sent or call.is_done or now_ms >= call.deadline_ms:
+                continue
+            try:
+                wait_ms = min(wait_ms, self._try_to_send(call, now_ms))
+            except Exception as error:  # noqa: BLE001 - raised in the thread that made the call
+                call.failure = error
+            if call.is_done:
+                wait_ms = 0.0
+        self._client.poll(max(wait_ms, 0.0), now_ms)
+
+    def _try_to_send(self, call: _Call, now_ms: float) -> float:
         """Send the request if its broker is ready, and return the milliseconds until the next attempt."""
         node = self._node(call, now_ms)
         if node is None:
             return _MAX_POLL_MS
         if self._client.ready(node, now_ms):
-            left_ms = max(deadline_ms - now_ms, 1.0)
+            left_ms = max(call.deadline_ms - now_ms, 1.0)
             request = self._client.new_client_request(
                 node.node_id,
                 call.request,
                 now_ms,
                 request_timeout_ms=min(left_ms, self._request_timeout_ms),
+                callback=call.complete,
                 max_version=call.request.max_version if isinstance(call.request, RequestBuilder) else None,
             )
-            in_flight[request] = call
             self._client.send(request, now_ms)
+            call.is_sent = True
             return _MAX_POLL_MS
         error = self._client.authentication_error(node)
         if error is not None and not isinstance(error, RetriableError):
             call.outcome = error
             return 0.0
-        if not is_resent and self._client.connection_failed(node):
+        if not call.is_resent and self._client.connection_failed(node):
             call.outcome = KafkaConnectionError(
                 f"broker {node.node_id} at {node.host}:{node.port} cannot be reached"
             )
@@ -286,6 +354,11 @@ class Requester:
         return f" ({summary})" if summary else ""
 
     def _check_open(self) -> None:
+        if os.getpid() != self._pid:
+            raise IllegalStateError(
+                "this KafkaAdminClient was created before fork(): its connections belong to the parent "
+                "process; create a new one in the child"
+            )
         if self._is_closed:
             raise IllegalStateError("this KafkaAdminClient is closed; create a new one")
 

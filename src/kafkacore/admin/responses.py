@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import Final, Protocol, TypeVar
 
@@ -17,6 +17,8 @@ AnyEnum = TypeVar("AnyEnum", bound=Enum)
 A = TypeVar("A")
 B = TypeVar("B")
 E = TypeVar("E", bound=IntEnum)
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 class Result(Protocol):
@@ -51,6 +53,22 @@ def paired(requested: Sequence[A], results: Sequence[B]) -> list[tuple[A, B]]:
             f"the response has {len(results)} results for {len(requested)} items of the request"
         )
     return list(zip(requested, results, strict=True))
+
+
+def complete(results: Mapping[K, V], wanted: Iterable[K]) -> dict[K, V]:
+    """Return the outcomes of the items of a request, without others.
+
+    Raises
+    ------
+    MalformedMessageError
+        The response leaves out an item.
+    """
+    found: dict[K, V] = {}
+    for key in wanted:
+        if key not in results:
+            raise MalformedMessageError(f"the response leaves {key!r} out")
+        found[key] = results[key]
+    return found
 
 
 def member(kind: type[E], number: int) -> E:

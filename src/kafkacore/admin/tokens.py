@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kafkacore.admin.arguments import listed
 from kafkacore.admin.driver import Driver
 from kafkacore.admin.requester import CONTROLLER
 from kafkacore.admin.responses import error_of
@@ -54,7 +55,7 @@ class TokenAdmin:
         self, renewers: Iterable[str], owner: str | None, max_lifetime_ms: int, timeout_ms: float
     ) -> DelegationToken:
         """Create a token for the client's user, or for another owner (KIP-373)."""
-        names = tuple(renewers)
+        names = tuple(listed("renewers", renewers, "principals"))
         kind, name = (None, None) if owner is None else _principal(owner)
         response = self._driver.requester.send(
             CreateDelegationTokenRequest(
@@ -87,7 +88,7 @@ class TokenAdmin:
     def renew(self, hmac: bytes, period_ms: int, timeout_ms: float) -> int:
         """Renew a token, and return the time when it expires."""
         response = self._driver.requester.send(
-            RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms), timeout_ms, CONTROLLER
+            RenewDelegationTokenRequest(hmac=_hmac(hmac), renew_period_ms=period_ms), timeout_ms, CONTROLLER
         )
         if response.error_code:
             raise error_of(response.error_code, None, "the delegation token was not renewed")
@@ -96,7 +97,9 @@ class TokenAdmin:
     def expire(self, hmac: bytes, period_ms: int, timeout_ms: float) -> int:
         """Change the time when a token expires, and return it."""
         response = self._driver.requester.send(
-            ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms), timeout_ms, CONTROLLER
+            ExpireDelegationTokenRequest(hmac=_hmac(hmac), expiry_time_period_ms=period_ms),
+            timeout_ms,
+            CONTROLLER,
         )
         if response.error_code:
             raise error_of(response.error_code, None, "the expiry of the delegation token was not changed")
@@ -111,7 +114,7 @@ class TokenAdmin:
                 if owners is None
                 else [
                     request_class.DescribeDelegationTokenOwner(principal_type=each[0], principal_name=each[1])
-                    for each in map(_principal, owners)
+                    for each in map(_principal, listed("owners", owners, "principals"))
                 ]
             ),
             timeout_ms,
@@ -133,8 +136,15 @@ class TokenAdmin:
         ]
 
 
+def _hmac(hmac: bytes) -> bytes:
+    if not isinstance(hmac, bytes | bytearray):
+        # The value is a secret, so it is not in the message.
+        raise TypeError(f"hmac must be the bytes of DelegationToken.hmac, not {type(hmac).__name__}")
+    return bytes(hmac)
+
+
 def _principal(text: str) -> tuple[str, str]:
-    kind, separator, name = text.partition(":")
+    kind, separator, name = text.partition(":") if isinstance(text, str) else ("", "", "")
     if not separator or not kind or not name:
         raise IllegalArgumentError(f"{text!r} is not a principal such as 'User:alice'")
     return kind, name

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 from uuid import UUID
 
+from kafkacore.admin.arguments import broker_ids, integer, listed, mapping, names, text
 from kafkacore.admin.configs import ConfigEntry, config_source_name
 from kafkacore.admin.driver import TO_CONTROLLER, Driver
 from kafkacore.admin.new_topic import NewTopic
 from kafkacore.admin.responses import operations
+from kafkacore.admin.time_limit import TimeLimit
 from kafkacore.errors import (
-    IllegalArgumentError,
     KafkaError,
     KafkaTimeoutError,
     NotControllerError,
@@ -137,13 +138,9 @@ class TopicAdmin:
         request_class = DescribeTopicPartitionsRequest
         response = self._driver.requester.send(
             request_class(
-                topics=[request_class.TopicRequest(name=topic) for topic in topics],
-                response_partition_limit=limit,
-                cursor=None
-                if cursor is None
-                else request_class.Cursor(
-                    topic_name=cursor["topic_name"], partition_index=cursor["partition_index"]
-                ),
+                topics=[request_class.TopicRequest(name=topic) for topic in names("topics", topics)],
+                response_partition_limit=integer("response_partition_limit", limit),
+                cursor=_cursor(cursor),
             ),
             timeout_ms,
         )
@@ -153,7 +150,7 @@ class TopicAdmin:
                 {
                     "error_code": topic.error_code,
                     "name": topic.name,
-                    "topic_id": topic.topic_id,
+                    "topic_id": None if topic.topic_id == ZERO_UUID else topic.topic_id,
                     "is_internal": topic.is_internal,
                     "partitions": [
                         {
@@ -183,9 +180,13 @@ class TopicAdmin:
         """Create topics. Each succeeds or fails for itself."""
         if validate_only and wait_for_metadata:
             raise ValueError("validate_only creates no topics, so wait_for_metadata cannot wait for them")
-        wanted = {topic.name: topic for topic in _as_new_topics(new_topics)}
-        if not wanted:
+        topics = _as_new_topics(new_topics)
+        if not topics:
             raise ValueError("create_topics needs at least one topic")
+        wanted = {topic.name: topic for topic in topics}
+        if len(wanted) < len(topics):
+            raise ValueError("new_topics names a topic twice")
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
 
         def build(names: Sequence[str]) -> CreateTopicsRequest:
             return CreateTopicsRequest(
@@ -210,7 +211,7 @@ class TopicAdmin:
                 raise for_code(result["error_code"])(result["error_message"] or f"topic {name!r}")
             results.append(result)
         if wait_for_metadata:
-            self.wait(list(wanted), timeout_ms)
+            self.wait(list(wanted), limit.left_ms)
         return {"topics": results}
 
     def delete(self, topics: Iterable[str | UUID], timeout_ms: float, raise_errors: bool) -> DeletedTopics:
@@ -251,41 +252,81 @@ class TopicAdmin:
 
 
 def _names(topics: Iterable[str | UUID]) -> list[str | UUID]:
-    if isinstance(topics, str):
-        raise IllegalArgumentError(f"topics is a list of names; pass [{topics!r}]")
-    return list(topics)
+    return [topic if isinstance(topic, UUID) else text("topics", topic) for topic in listed("topics", topics)]
+
+
+def _cursor(cursor: Mapping[str, Any] | None) -> DescribeTopicPartitionsRequest.Cursor | None:
+    if cursor is None:
+        return None
+    if not isinstance(cursor, Mapping) or not {"topic_name", "partition_index"} <= cursor.keys():
+        raise TypeError("cursor must be the next_cursor of the page before: topic_name and partition_index")
+    return DescribeTopicPartitionsRequest.Cursor(
+        topic_name=text("cursor", cursor["topic_name"]),
+        partition_index=integer("cursor", cursor["partition_index"]),
+    )
 
 
 def _as_new_topics(topics: NewTopics) -> list[NewTopic]:
     if not isinstance(topics, Mapping):
-        if isinstance(topics, str):
-            raise IllegalArgumentError(f"new_topics is a list of topics; pass [{topics!r}]")
-        return [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
-    return [
-        NewTopic(
-            name,
-            num_partitions=options.get("num_partitions", -1),
-            replication_factor=options.get("replication_factor", -1),
-            replica_assignments=options.get("assignments", {}),
-            topic_configs=options.get("configs", {}),
+        return [
+            NewTopic(text("new_topics", topic)) if isinstance(topic, str) else _as_new_topic(topic)
+            for topic in listed("new_topics", topics, "NewTopic objects or names")
+        ]
+    return [_from_options(name, options) for name, options in topics.items()]
+
+
+def _as_new_topic(topic: Any) -> NewTopic:
+    """Return a copy of a topic. A class with the same attributes, such as kafka-python's, is accepted."""
+    try:
+        fields = {name: getattr(topic, name) for name in _NEW_TOPIC_FIELDS}
+    except AttributeError:
+        raise TypeError(f"new_topics: {topic!r} is not a NewTopic or a name") from None
+    text("new_topics", fields["name"])
+    return NewTopic(**fields)
+
+
+def _from_options(name: str, options: Mapping[str, Any]) -> NewTopic:
+    about = f"new_topics[{name!r}]"
+    given = dict(mapping(about, options, "names of options to values"))
+    if unknown := given.keys() - _OPTIONS.keys():
+        raise ValueError(
+            f"{about}: unknown option {', '.join(map(repr, sorted(unknown, key=str)))}; "
+            f"options are {', '.join(_OPTIONS)}"
         )
-        for name, options in topics.items()
-    ]
+    return NewTopic(text("new_topics", name), **{_OPTIONS[key]: value for key, value in given.items()})
+
+
+#: Options of a topic in a mapping → fields of ``NewTopic``.
+_OPTIONS: Final = {
+    "num_partitions": "num_partitions",
+    "replication_factor": "replication_factor",
+    "assignments": "replica_assignments",
+    "configs": "topic_configs",
+}
+_NEW_TOPIC_FIELDS: Final = ("name", *_OPTIONS.values())
 
 
 def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
     request_class = CreateTopicsRequest
+    about = f"topic {topic.name!r}"
+    assignments = mapping(f"{about}: replica_assignments", topic.replica_assignments, "partitions to brokers")
+    configs = mapping(f"{about}: topic_configs", topic.topic_configs, "names to values")
     return request_class.CreatableTopic(
         name=topic.name,
-        num_partitions=topic.num_partitions,
-        replication_factor=topic.replication_factor,
+        num_partitions=integer(f"{about}: num_partitions", topic.num_partitions),
+        replication_factor=integer(f"{about}: replication_factor", topic.replication_factor),
         assignments=[
-            request_class.CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
-            for partition, brokers in topic.replica_assignments.items()
+            request_class.CreatableReplicaAssignment(
+                partition_index=integer(f"{about}: replica_assignments", partition),
+                broker_ids=broker_ids(f"{about}: replica_assignments", brokers),
+            )
+            for partition, brokers in assignments.items()
         ],
         configs=[
-            request_class.CreatableTopicConfig(name=name, value=value)
-            for name, value in topic.topic_configs.items()
+            request_class.CreatableTopicConfig(
+                name=text(f"{about}: topic_configs", name), value=None if value is None else str(value)
+            )
+            for name, value in configs.items()
         ],
     )
 

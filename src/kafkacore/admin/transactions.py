@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypedDict
 
+from kafkacore.admin import arguments
+from kafkacore.admin.arguments import integer, integers, members, names
 from kafkacore.admin.driver import (
     BY_BROKER_ID,
     LEADERS,
@@ -14,7 +16,8 @@ from kafkacore.admin.driver import (
     raised_first,
     to_broker,
 )
-from kafkacore.admin.responses import as_member, by_topic, error_of
+from kafkacore.admin.responses import by_topic, error_of
+from kafkacore.admin.time_limit import TimeLimit
 from kafkacore.errors import (
     ConcurrentTransactionsError,
     KafkaError,
@@ -157,9 +160,14 @@ class TransactionAdmin:
         timeout_ms: float,
     ) -> dict[int, list[TransactionListing]]:
         """Ask every broker for the transactions that it coordinates."""
-        brokers = self._driver.requester.broker_ids(timeout_ms) if broker_ids is None else list(broker_ids)
-        state_filters = [as_member(TransactionState, each).value for each in states or ()]
-        ids = list(producer_ids or ())
+        state_filters = [each.value for each in members("state_filters", states or (), TransactionState)]
+        ids = integers("producer_id_filters", producer_ids or (), "producer ids")
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
+        brokers = (
+            self._driver.requester.broker_ids(timeout_ms)
+            if broker_ids is None
+            else arguments.broker_ids("broker_ids", broker_ids)
+        )
 
         def build(version: int) -> ListTransactionsRequest:
             if (duration_ms is not None and version < _DURATION_FROM) or (
@@ -191,7 +199,9 @@ class TransactionAdmin:
             )
 
         request = RequestBuilder(ListTransactionsRequest, build)
-        return raised_first(self._driver.run(BY_BROKER_ID, brokers, lambda asked: request, read, timeout_ms))
+        return raised_first(
+            self._driver.run(BY_BROKER_ID, brokers, lambda asked: request, read, limit.left_ms)
+        )
 
     def describe(
         self, transactional_ids: Iterable[str], timeout_ms: float
@@ -227,7 +237,7 @@ class TransactionAdmin:
         return raised_first(
             self._driver.run(
                 lookup,
-                transactional_ids,
+                names("transactional_ids", transactional_ids),
                 lambda ids: DescribeTransactionsRequest(transactional_ids=list(ids)),
                 read,
                 timeout_ms,
@@ -238,11 +248,12 @@ class TransactionAdmin:
         self, broker_ids: Iterable[int] | None, max_transaction_timeout_ms: int, timeout_ms: float
     ) -> list[HangingTransaction]:
         """Find open transactions that are older than any transaction may be."""
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
         listed = self.listings(broker_ids, None, None, None, None, timeout_ms)
-        names = sorted({each.transactional_id for listings in listed.values() for each in listings})
+        ids = sorted({each.transactional_id for listings in listed.values() for each in listings})
         now_ms = self._driver.requester.clock.wall_ms()
         hanging: list[HangingTransaction] = []
-        for name, described in self.describe(names, timeout_ms).items() if names else ():
+        for name, described in self.describe(ids, limit.left_ms).items() if ids else ():
             age_ms = now_ms - described.transaction_start_time_ms
             if described.state not in _OPEN_STATES or described.transaction_start_time_ms < 0:
                 continue
@@ -264,15 +275,18 @@ class TransactionAdmin:
         self, partitions: Iterable[TopicPartition], broker_id: int | None, timeout_ms: float
     ) -> dict[TopicPartition, PartitionProducerState]:
         """Describe the active producers of partitions, on their leaders or on one replica."""
-        lookup = LEADERS if broker_id is None else to_broker(broker_id)
+        lookup = LEADERS if broker_id is None else to_broker(integer("broker_id", broker_id))
+        wanted = arguments.partitions("partitions", partitions)
         return raised_first(
-            self._driver.run(lookup, partitions, _describe_producers, _described_producers, timeout_ms)
+            self._driver.run(lookup, wanted, _describe_producers, _described_producers, timeout_ms)
         )
 
     def abort(self, spec: AbortTransactionSpec, timeout_ms: float) -> None:
         """Write an abort marker for a transaction that hangs on one partition."""
         marker_class = WriteTxnMarkersRequest.WritableTxnMarker
-        tp = TopicPartition(*spec.topic_partition)
+        if not isinstance(spec, AbortTransactionSpec):
+            raise TypeError(f"spec: {spec!r} is not an AbortTransactionSpec")
+        tp = arguments.partition("spec", spec.topic_partition)
         request = WriteTxnMarkersRequest(
             markers=[
                 marker_class(
@@ -295,7 +309,7 @@ class TransactionAdmin:
         return raised_first(
             self._driver.run(
                 TRANSACTION_COORDINATORS,
-                transactional_ids,
+                names("transactional_ids", transactional_ids),
                 _fence,
                 _fenced,
                 timeout_ms,

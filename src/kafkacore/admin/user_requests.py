@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafkacore.admin.arguments import listed, names
 from kafkacore.admin.responses import error_of, error_text, member
 from kafkacore.admin.results import UserScramCredentials
 from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
@@ -24,7 +25,7 @@ def alter(
 ) -> AlterUserScramCredentialsRequest:
     request_class = AlterUserScramCredentialsRequest
     request = request_class(deletions=[], upsertions=[])
-    for each in alterations:
+    for each in listed("alterations", alterations, "credential changes"):
         if isinstance(each, UserScramCredentialDeletion):
             request.deletions.append(
                 request_class.ScramCredentialDeletion(name=each.user, mechanism=each.mechanism)
@@ -58,10 +59,8 @@ def altered(response: AlterUserScramCredentialsResponse, raise_errors: bool) -> 
 
 def describe(users: Iterable[str] | None) -> DescribeUserScramCredentialsRequest:
     request_class = DescribeUserScramCredentialsRequest
-    if isinstance(users, str):
-        raise IllegalArgumentError(f"users must be a list of names, such as [{users!r}]")
     return request_class(
-        users=None if users is None else [request_class.UserName(name=user) for user in users]
+        users=None if users is None else [request_class.UserName(name=user) for user in names("users", users)]
     )
 
 
