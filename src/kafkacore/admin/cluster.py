@@ -183,7 +183,8 @@ class ClusterAdmin:
     ) -> dict[str, str]:
         """Change the finalized levels of features on the controller."""
         updates = mapping("feature_updates", updates, "features to levels")
-        keys = [_feature_update(feature, update) for feature, update in updates.items()]
+        # Checked before the first request is sent.
+        wanted = {feature: _feature_update(feature, update) for feature, update in updates.items()}
 
         def build(version: int) -> UpdateFeaturesRequest:
             if validate_only and version < _VALIDATION_FROM:
@@ -191,7 +192,12 @@ class ClusterAdmin:
                     "the broker cannot validate an update of features; it is too old"
                 )
             return UpdateFeaturesRequest(
-                timeout_ms=int(timeout_ms), feature_updates=keys, validate_only=validate_only
+                timeout_ms=int(timeout_ms),
+                feature_updates=[
+                    _feature_update_key(feature, kind, level, version)
+                    for feature, (kind, level) in wanted.items()
+                ],
+                validate_only=validate_only,
             )
 
         def read(
@@ -334,19 +340,25 @@ def _describe_cluster(version: int) -> DescribeClusterRequest:
     )
 
 
-def _feature_update(feature: str, update: Any) -> UpdateFeaturesRequest.FeatureUpdateKey:
+def _feature_update(feature: str, update: Any) -> tuple[UpdateFeatureType, int]:
+    text("feature_updates", feature)
     if isinstance(update, tuple) and len(update) != 2:
         raise ValueError(
             f"feature_updates[{feature!r}] must be a level, or a pair of an UpdateFeatureType and a level"
         )
     kind, level = update if isinstance(update, tuple) else (UpdateFeatureType.UPGRADE, update)
-    chosen = as_member(UpdateFeatureType, kind)
-    return UpdateFeaturesRequest.FeatureUpdateKey(
-        feature=text("feature_updates", feature),
-        max_version_level=integer(f"feature_updates[{feature!r}]", level),
-        allow_downgrade=chosen in (UpdateFeatureType.SAFE_DOWNGRADE, UpdateFeatureType.UNSAFE_DOWNGRADE),
-        upgrade_type=int(chosen),
-    )
+    return as_member(UpdateFeatureType, kind), integer(f"feature_updates[{feature!r}]", level)
+
+
+def _feature_update_key(
+    feature: str, kind: UpdateFeatureType, level: int, version: int
+) -> UpdateFeaturesRequest.FeatureUpdateKey:
+    key_class = UpdateFeaturesRequest.FeatureUpdateKey
+    if version < _VALIDATION_FROM:
+        # Version 0 has no types of updates.
+        allow = kind in (UpdateFeatureType.SAFE_DOWNGRADE, UpdateFeatureType.UNSAFE_DOWNGRADE)
+        return key_class(feature=feature, max_version_level=level, allow_downgrade=allow)
+    return key_class(feature=feature, max_version_level=level, upgrade_type=int(kind))
 
 
 def _quorum_partition(partition: DescribeQuorumResponse.PartitionData) -> dict[str, Any]:

@@ -273,9 +273,7 @@ class Driver:
             attempt += 1
             if clock.monotonic_ms() + wait_ms >= deadline_ms:
                 for key in pending:
-                    done[key] = last.get(key) or KafkaTimeoutError(
-                        f"{key!r}: no response in {timeout_ms:.0f} ms"
-                    )
+                    done[key] = _at_the_time_limit(key, last.get(key), timeout_ms)
                 break
             logger.debug("retrying %d of %d items", len(pending), len(wanted))
             if lookup.is_fixed and any(isinstance(last.get(key), NotControllerError) for key in pending):
@@ -334,6 +332,15 @@ class Driver:
                     outcomes += _read(read, response, keys)
             groups = singles
         return outcomes
+
+
+def _at_the_time_limit(key: object, last: KafkaError | None, timeout_ms: float) -> KafkaError:
+    """Return the error of an item that has no value at the time limit."""
+    if last is not None and not isinstance(last, KafkaConnectionError):
+        return last
+    reason = "" if last is None else f": {last}"
+    name = repr(partition_name(key) if isinstance(key, TopicPartition) else key)
+    return KafkaTimeoutError(f"{name}: no response within {timeout_ms:.0f} ms{reason}")
 
 
 def _read(

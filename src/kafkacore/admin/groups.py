@@ -350,7 +350,9 @@ class GroupAdmin:
         if not group_specs:
             raise IllegalArgumentError("list_group_offsets needs at least one group")
         wanted = {
-            text("group_specs", group_id): None if given is None else by_topic(partitions(f"partitions of {group_id!r}", given))
+            text("group_specs", group_id): None
+            if given is None
+            else by_topic(partitions(f"partitions of {group_id!r}", given))
             for group_id, given in group_specs.items()
         }
         return raised_first(
@@ -360,7 +362,7 @@ class GroupAdmin:
                 lambda groups: RequestBuilder(
                     OffsetFetchRequest, partial(_fetch_offsets, wanted, groups), _NAMED_FETCH_UNTIL
                 ),
-                _fetched_offsets,
+                partial(_fetched_offsets, wanted),
                 timeout_ms,
             )
         )
@@ -680,10 +682,12 @@ def _topics(kind: Any, partitions: Mapping[str, list[int]] | None) -> list[Any] 
 
 
 def _fetched_offsets(
-    response: OffsetFetchResponse, asked: Sequence[str]
+    wanted: Mapping[str, Mapping[str, list[int]] | None], response: OffsetFetchResponse, asked: Sequence[str]
 ) -> Iterable[tuple[str, dict[TopicPartition, OffsetAndMetadata] | KafkaError]]:
     found: list[tuple[str, Any]] = [(group.group_id, group) for group in response.groups]
     for group_id, group in found or [(asked[0], response)]:
+        if group_id not in wanted:
+            continue
         if group.error_code:
             yield group_id, error_of(group.error_code, None, f"group {group_id!r}")
             continue
@@ -697,6 +701,16 @@ def _fetched_offsets(
                 offsets[tp] = OffsetAndMetadata(
                     each.committed_offset, each.metadata or "", each.committed_leader_epoch
                 )
+        partitions_of = wanted[group_id]
+        if failed is None and partitions_of is not None:
+            offsets = complete(
+                offsets,
+                [
+                    TopicPartition(topic, number)
+                    for topic, numbers in partitions_of.items()
+                    for number in numbers
+                ],
+            )
         yield group_id, failed or offsets
 
 

@@ -1312,7 +1312,9 @@ class KafkaAdminClient:
         dict
             User → error message, or ``None`` if the change succeeded.
         """
-        return user_requests.altered(self._send(user_requests.alter(alterations), timeout_ms), raise_errors)
+        changes = listed("alterations", alterations, "credential changes")
+        response = self._send(user_requests.alter(changes), timeout_ms)
+        return user_requests.altered(changes, response, raise_errors)
 
     def describe_user_scram_credentials(
         self, users: Iterable[str] | None = None, timeout_ms: float | None = None
@@ -1387,5 +1389,6 @@ class KafkaAdminClient:
             ``{"entity": {"user": "alice"}, "error": None or text}`` for each entity, in the order of the
             response.
         """
-        response = self._send(quota_requests.alter(alterations, validate_only), timeout_ms)
-        return quota_requests.altered(response, raise_errors)
+        changes = listed("alterations", alterations, "ClientQuotaAlteration objects")
+        response = self._send(quota_requests.alter(changes, validate_only), timeout_ms)
+        return quota_requests.altered(changes, response, raise_errors)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from kafkacore.admin.arguments import instances, listed, mapping
+from kafkacore.admin.arguments import instances, mapping
 from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent
-from kafkacore.admin.responses import error_of, error_text
+from kafkacore.admin.responses import error_of, error_text, paired
 from kafkacore.admin.results import AlteredClientQuotas, ClientQuotas
 from kafkacore.errors import IllegalArgumentError
 from kafkacore.protocol.generated.alter_client_quotas import (
@@ -42,16 +42,16 @@ def described(response: DescribeClientQuotasResponse) -> list[ClientQuotas]:
 
 def alter(alterations: Iterable[ClientQuotaAlteration], validate_only: bool) -> AlterClientQuotasRequest:
     return AlterClientQuotasRequest(
-        entries=[
-            _alteration(each) for each in listed("alterations", alterations, "ClientQuotaAlteration objects")
-        ],
+        entries=[_alteration(each) for each in alterations],
         validate_only=validate_only,
     )
 
 
-def altered(response: AlterClientQuotasResponse, raise_errors: bool) -> list[AlteredClientQuotas]:
+def altered(
+    alterations: Sequence[ClientQuotaAlteration], response: AlterClientQuotasResponse, raise_errors: bool
+) -> list[AlteredClientQuotas]:
     results: list[AlteredClientQuotas] = []
-    for entry in response.entries:
+    for _, entry in paired(alterations, response.entries):
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         if entry.error_code and raise_errors:
             raise error_of(entry.error_code, entry.error_message, entity)

@@ -372,7 +372,8 @@ def _outcome(response: ClientResponse, is_resent: bool) -> ResponseMessage | Kaf
         logger.debug("%r: no response", response.request)
         if is_resent:
             return None
-        return KafkaConnectionError(f"broker {response.request.node_id} closed the connection")
+        what = "did not answer" if response.timed_out else "closed the connection"
+        return KafkaConnectionError(f"broker {response.request.node_id} {what}")
     if response.version_mismatch is not None:
         return response.version_mismatch
     message: ResponseMessage = response.message

@@ -22,7 +22,7 @@ def checked_timeout_ms(timeout_ms: object) -> float:
 
 
 class TimeLimit:
-    """What is left of the time limit of a call.
+    """The remaining time of a call.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from kafkacore.admin.arguments import broker_ids, integer, listed, mapping, name
 from kafkacore.admin.configs import ConfigEntry, config_source_name
 from kafkacore.admin.driver import TO_CONTROLLER, Driver
 from kafkacore.admin.new_topic import NewTopic
-from kafkacore.admin.responses import operations
+from kafkacore.admin.responses import complete, operations
 from kafkacore.admin.time_limit import TimeLimit
 from kafkacore.errors import (
     KafkaError,
@@ -124,10 +124,19 @@ class TopicAdmin:
 
     def describe(self, topics: Iterable[str | UUID] | None, timeout_ms: float) -> list[TopicDescription]:
         """Describe topics by name or id. A topic that does not exist has an error code."""
-        return [_described(topic) for topic in self._metadata(topics, timeout_ms).topics]
+        if topics is None:
+            return [_described(topic) for topic in self._metadata(None, timeout_ms).topics]
+        wanted = _names(topics)
+        found: dict[str | UUID, TopicDescription] = {}
+        for topic in self._metadata(wanted, timeout_ms).topics:
+            # A topic that was asked for by its id may have its name in the response as well.
+            key = topic.topic_id if topic.topic_id in wanted else topic.name
+            if key in wanted:
+                found[key] = _described(topic)
+        complete(found, wanted)
+        return list(found.values())
 
-    def _metadata(self, topics: Iterable[str | UUID] | None, timeout_ms: float) -> MetadataResponse:
-        wanted = None if topics is None else _names(topics)
+    def _metadata(self, wanted: Sequence[str | UUID] | None, timeout_ms: float) -> MetadataResponse:
         request = RequestBuilder(MetadataRequest, partial(_metadata_request, wanted))
         return self._driver.requester.send(request, timeout_ms)
 

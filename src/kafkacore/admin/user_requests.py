@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from kafkacore.admin.arguments import listed, names
-from kafkacore.admin.responses import error_of, error_text, member
+from kafkacore.admin.arguments import names
+from kafkacore.admin.responses import complete, error_of, error_text, member
 from kafkacore.admin.results import UserScramCredentials
 from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
 from kafkacore.errors import IllegalArgumentError
@@ -25,7 +25,7 @@ def alter(
 ) -> AlterUserScramCredentialsRequest:
     request_class = AlterUserScramCredentialsRequest
     request = request_class(deletions=[], upsertions=[])
-    for each in listed("alterations", alterations, "credential changes"):
+    for each in alterations:
         if isinstance(each, UserScramCredentialDeletion):
             request.deletions.append(
                 request_class.ScramCredentialDeletion(name=each.user, mechanism=each.mechanism)
@@ -48,13 +48,17 @@ def alter(
     return request
 
 
-def altered(response: AlterUserScramCredentialsResponse, raise_errors: bool) -> dict[str, str | None]:
+def altered(
+    alterations: Sequence[UserScramCredentialDeletion | UserScramCredentialUpsertion],
+    response: AlterUserScramCredentialsResponse,
+    raise_errors: bool,
+) -> dict[str, str | None]:
     results: dict[str, str | None] = {}
     for result in response.results:
         if result.error_code and raise_errors:
             raise error_of(result.error_code, result.error_message, f"user {result.user!r}")
         results[result.user] = error_text(result)
-    return results
+    return complete(results, [each.user for each in alterations])
 
 
 def describe(users: Iterable[str] | None) -> DescribeUserScramCredentialsRequest:

@@ -49,6 +49,7 @@ class SecureKafka(ApacheKafka):
         properties["listeners"] += f",CONTROLLER://127.0.0.1:{self._controller_port}"
         properties["listener.security.protocol.map"] += ",CONTROLLER:PLAINTEXT"
         properties["inter.broker.listener.name"] = "PLAINTEXT"
+        properties["delegation.token.secret.key"] = "a secret of the tests"
         self._extra |= properties
 
 
