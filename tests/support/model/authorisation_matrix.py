@@ -22,6 +22,7 @@ from model.authorisation_requests import (
     delete_records,
     describe_acls,
     describe_configs,
+    describe_quorum,
     elect_leaders,
     end_of_epoch,
     fetch,
@@ -30,6 +31,7 @@ from model.authorisation_requests import (
     list_offsets,
     made,
     metadata,
+    move_replica,
     offset_commit,
     offset_delete,
     offset_fetch,
@@ -55,6 +57,7 @@ from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
+from kafkacore.protocol.generated.list_config_resources import ListConfigResourcesRequest
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest
 from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
@@ -66,6 +69,7 @@ DENIALS: Final = frozenset({TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACT
 UNKNOWN_TOPIC, UNKNOWN_MEMBER, UNSUPPORTED_VERSION, MEMBER_ID_REQUIRED, NOT_NEEDED = 3, 25, 35, 79, 84
 
 UNKNOWN_USER: Final = 91
+NO_LOG_DIR: Final = 57
 NO_REASSIGNMENT: Final = 85
 NOT_REGISTERED: Final = 102
 
@@ -80,9 +84,16 @@ DESCRIBE_CONFIGS, ALTER_CONFIGS = ACLOperation.DESCRIBE_CONFIGS, ACLOperation.AL
 #: APIs without an access check, because every client needs them. DescribeCluster shows the brokers'
 #: addresses, as Metadata does, and checks a right only for the field of authorized operations.
 #: ConsumerGroupHeartbeat returns UNSUPPORTED_VERSION to every client, as Apache Kafka does without the
-#: protocol.
+#: protocol. ListTransactions leaves out the transactions that the client may not describe.
 OPEN_TO_ALL: Final = frozenset(
-    {"ApiVersions", "SaslHandshake", "SaslAuthenticate", "DescribeCluster", "ConsumerGroupHeartbeat"}
+    {
+        "ApiVersions",
+        "SaslHandshake",
+        "SaslAuthenticate",
+        "DescribeCluster",
+        "ConsumerGroupHeartbeat",
+        "ListTransactions",
+    }
 )
 
 
@@ -339,6 +350,17 @@ QUESTIONS: Final = (
         "IncrementalAlterConfigs: of a broker",
         lambda n: change_configs(4, str(n.node_id)),
         of_cluster(ALTER_CONFIGS),
+    ),
+    Question("AlterReplicaLogDirs: of a topic", move_replica, of_cluster(ALTER), frozenset({NO_LOG_DIR})),
+    Question("DescribeQuorum: of the metadata", describe_quorum, of_cluster(DESCRIBE)),
+    Question(
+        "ListConfigResources: all", lambda _: ListConfigResourcesRequest(), of_cluster(DESCRIBE_CONFIGS)
+    ),
+    Question(
+        "ListConfigResources: of client metrics",
+        lambda _: ListConfigResourcesRequest(),
+        of_cluster(DESCRIBE_CONFIGS),
+        version=0,
     ),
     Question("DescribeLogDirs: all", lambda _: DescribeLogDirsRequest(topics=None), of_cluster(DESCRIBE)),
     Question(

@@ -12,6 +12,7 @@ from model.broker_harness import batch
 from kafkacore.protocol.generated.alter_client_quotas import AlterClientQuotasRequest
 from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest
 from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kafkacore.protocol.generated.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from kafkacore.protocol.generated.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
@@ -19,6 +20,7 @@ from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest
 from kafkacore.protocol.generated.describe_acls import DescribeAclsRequest
 from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest
+from kafkacore.protocol.generated.describe_quorum import DescribeQuorumRequest
 from kafkacore.protocol.generated.elect_leaders import ElectLeadersRequest
 from kafkacore.protocol.generated.fetch import FetchRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
@@ -220,6 +222,17 @@ def reassign(names: Names) -> Any:
     partitions = [{"partition_index": 0, "replicas": None}]
     topics = [{"name": names.topic, "partitions": partitions}]
     return made(AlterPartitionReassignmentsRequest, timeout_ms=1000, topics=topics)
+
+
+def move_replica(names: Names) -> Any:
+    """Move a replica to a folder that no broker has."""
+    topics = [{"name": names.topic, "partitions": [0]}]
+    return made(AlterReplicaLogDirsRequest, dirs=[{"path": "/no/such/folder", "topics": topics}])
+
+
+def describe_quorum(_: Names) -> Any:
+    topics = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+    return made(DescribeQuorumRequest, topics=topics)
 
 
 def update_features(_: Names) -> Any:

@@ -24,6 +24,7 @@ OFFSETS = TOOLS + "GetOffsetShell"
 TRANSACTIONS = TOOLS + "TransactionsCommand"
 REASSIGN = TOOLS + "reassign.ReassignPartitionsCommand"
 FEATURES = TOOLS + "FeatureCommand"
+QUORUM = TOOLS + "MetadataQuorumCommand"
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +187,6 @@ def test_leader_election_tool_finds_every_partition_led_as_it_should_be(brokers:
 @pytest.mark.parametrize(
     ("tool", "arguments", "words"),
     [
-        (TOOLS + "MetadataQuorumCommand", ("describe", "--status"), "does not support DESCRIBE_QUORUM"),
         (
             CONFIGS,
             ("--describe", "--entity-type", "broker-loggers", "--entity-name", "1"),
@@ -212,6 +212,33 @@ def test_what_is_not_served_fails_with_a_sentence_that_says_so(
     printed = brokers.run(brokers.servers[1], tool, *arguments)
     assert printed.status == 1
     assert words in printed.err
+
+
+def test_quorum_tool_finds_the_one_voter(brokers: BothBrokers) -> None:
+    printed = brokers.both(QUORUM, "describe", "--status")
+    theirs, ours = (
+        {key: value.strip() for key, _, value in (line.partition(":") for line in one.out.splitlines())}
+        for one in printed
+    )
+    assert list(ours) == list(theirs)
+    for name in ("LeaderId", "MaxFollowerLag", "MaxFollowerLagTimeMs", "CurrentObservers"):
+        assert ours[name] == theirs[name], name
+    printed = brokers.both(QUORUM, "describe", "--replication")
+    (head, *theirs_rows), (our_head, *our_rows) = (
+        [row.split() for row in p.out.splitlines()] for p in printed
+    )
+    assert our_head == head
+    # All columns except the end offset and the times.
+    assert [row[:2] + row[3:4] + row[-1:] for row in our_rows] == [
+        row[:2] + row[3:4] + row[-1:] for row in theirs_rows
+    ]
+    assert our_rows[0][-1] == "Leader"
+
+
+def test_transactions_tool_lists_none(brokers: BothBrokers) -> None:
+    for more in ((), ("--duration-filter", "5"), ("--transactional-id-pattern", "pay.*")):
+        (header,) = brokers.same(TRANSACTIONS, "list", *more)
+        assert header.split() == ["TransactionalId", "Coordinator", "ProducerId", "TransactionState"]
 
 
 # ---- Reassignments and features ----------------------------------------------------------------------------

@@ -90,17 +90,13 @@ DIFFERENCES: dict[ApiKey, tuple[Range, Range | None, str]] = {
     ApiKey.WRITE_TXN_MARKERS: ((1, 2), None, _TRANSACTIONS),
     ApiKey.TXN_OFFSET_COMMIT: ((0, 5), None, _TRANSACTIONS),
     ApiKey.DESCRIBE_TRANSACTIONS: ((0, 0), None, _TRANSACTIONS),
-    ApiKey.LIST_TRANSACTIONS: ((0, 2), None, _TRANSACTIONS),
-    ApiKey.ALTER_REPLICA_LOG_DIRS: ((1, 2), None, "a broker has one folder"),
     ApiKey.CREATE_DELEGATION_TOKEN: ((1, 3), None, _TOKENS),
     ApiKey.RENEW_DELEGATION_TOKEN: ((1, 2), None, _TOKENS),
     ApiKey.EXPIRE_DELEGATION_TOKEN: ((1, 2), None, _TOKENS),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: ((1, 3), None, _TOKENS),
-    ApiKey.DESCRIBE_QUORUM: ((0, 2), None, _QUORUM),
     ApiKey.ADD_RAFT_VOTER: ((0, 1), None, _QUORUM),
     ApiKey.REMOVE_RAFT_VOTER: ((0, 0), None, _QUORUM),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ((0, 1), None, "the group protocol of KIP-848 is not served"),
-    ApiKey.LIST_CONFIG_RESOURCES: ((0, 1), None, "telemetry and groups have no configuration of their own"),
     **{
         key: (theirs, None, _SHARE_AND_STREAMS)
         for key, theirs in (

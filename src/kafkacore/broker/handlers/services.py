@@ -45,6 +45,7 @@ __all__ = [
     "ApiHandler",
     "BrokerServices",
     "CloseConnectionError",
+    "ConfigResourceServices",
     "FetchServices",
     "GroupServices",
     "Interceptor",
@@ -52,6 +53,7 @@ __all__ = [
     "OnResponse",
     "ProduceServices",
     "ProducerIdServices",
+    "QuorumServices",
     "Request",
     "RequestContext",
     "TopicServices",
@@ -66,6 +68,26 @@ class MetadataServices(AuthorizationServices, Protocol):
 
     @property
     def metadata(self) -> ClusterMetadata: ...
+
+
+class ConfigResourceServices(MetadataServices, Protocol):
+    """Services for the handlers that list the resources with a configuration."""
+
+    @property
+    def cluster(self) -> ClusterState: ...
+
+    @property
+    def topics(self) -> TopicCatalog: ...
+
+
+class QuorumServices(MetadataServices, Protocol):
+    """Services for the handler of DescribeQuorum."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def cluster(self) -> ClusterState: ...
 
 
 class TopicServices(AuthorizationServices, LongWorkServices, Protocol):

@@ -1,4 +1,4 @@
-"""ACLs, users and quotas in memory, and the changes that are written to the metadata log.
+"""ACLs, users, quotas and configurations in memory, and the changes that are written to the metadata log.
 
 A change is a function that returns records. Changes run one after the other, so that each one sees the result
 of the changes before it. A change is answered when its records are on disk.
@@ -14,12 +14,14 @@ from kafkacore.broker.metadata.acls import AclStore
 from kafkacore.broker.metadata.metadata_log import MetadataLog
 from kafkacore.broker.metadata.quota_entities import OnChanged, QuotaEntities
 from kafkacore.broker.metadata.records import MetadataRecord
+from kafkacore.broker.metadata.resource_configs import ResourceConfigs
 from kafkacore.broker.metadata.scram_users import ScramUsers
 from kafkacore.broker.purgatory.change_queue import Change, ChangeQueue, OnDone
 from kafkacore.clock import Clock
 from kafkacore.errors import InvalidRequestError, KafkaStorageError
 from kafkacore.protocol.generated.metadata_records import (
     AccessControlEntryRecord,
+    ConfigRecord,
     RemoveAccessControlEntryRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -39,7 +41,7 @@ Plan: TypeAlias = Callable[[], tuple[Sequence[MetadataRecord], T]]
 
 
 class ClusterMetadata:
-    """ACLs, SCRAM users and quotas of the cluster. Only the network thread may use it.
+    """ACLs, SCRAM users, quotas and configurations of the cluster. Only the network thread may use it.
 
     Parameters
     ----------
@@ -68,6 +70,12 @@ class ClusterMetadata:
         self.acls = AclStore(clock)
         self.users = ScramUsers(configured_users)
         self.quotas = QuotaEntities(on_quota)
+        self.configs = ResourceConfigs()
+
+    @property
+    def end_offset(self) -> int:
+        """Offset of the next record of the log."""
+        return self._log.end_offset
 
     def load(self, *, was_clean: bool) -> None:
         """Load the log. Call this before any other method.
@@ -119,6 +127,7 @@ class ClusterMetadata:
             *self.acls.records(),
             *self.users.records(),
             *self.quotas.records(),
+            *self.configs.records(),
         ]
         if self._log.record_count <= 2 * len(records) or self._log.failure:
             return
@@ -136,5 +145,7 @@ class ClusterMetadata:
             self.users.add(record)
         elif isinstance(record, RemoveUserScramCredentialRecord):
             self.users.remove(record)
+        elif isinstance(record, ConfigRecord):
+            self.configs.apply(record)
         else:
             self.quotas.apply(record)

@@ -67,6 +67,11 @@ class MetadataLog:
         #: Why no records can be appended until the broker restarts; empty if they can.
         self.failure = ""
 
+    @property
+    def end_offset(self) -> int:
+        """Offset of the next record. Every earlier one is durable, unless :attr:`failure` says otherwise."""
+        return self._next_offset
+
     # ---- Load -----------------------------------------------------------------------------------------
 
     def load(self, *, was_clean: bool) -> Iterator[MetadataRecord]:
@@ -129,8 +134,9 @@ class MetadataLog:
         was_acknowledged = self._next_offset < marked if marked else was_clean
         if was_acknowledged or _has_sound_batch(data, self._end):
             raise KafkaStorageError(
-                f"{where}; restore it from a backup. To continue without later changes of ACLs, users and "
-                f"quotas, truncate the file at that byte and remove {self._checkpoint.path.name}"
+                f"{where}; restore it from a backup. To continue without later changes of ACLs, users, "
+                f"quotas and configurations, truncate the file at that byte and remove "
+                f"{self._checkpoint.path.name}"
             )
         logger.warning("%s: removing the last change, which was not complete when the broker stopped", where)
         fd = self._disk.open(self.path)
@@ -249,7 +255,8 @@ class MetadataLog:
 
     def _fail(self, why: str) -> None:
         self.failure = (
-            f"{self.path.name} {why}; ACLs, users and quotas cannot be changed until the broker is restarted"
+            f"{self.path.name} {why}; ACLs, users, quotas and configurations of groups and client metrics "
+            f"cannot be changed until the broker is restarted"
         )
         logger.error("%s", self.failure)
 

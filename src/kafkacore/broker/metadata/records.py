@@ -12,6 +12,7 @@ from kafkacore.errors import MalformedMessageError
 from kafkacore.protocol.generated.metadata_records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
+    ConfigRecord,
     RemoveAccessControlEntryRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -24,6 +25,7 @@ MetadataRecord = (
     | UserScramCredentialRecord
     | RemoveUserScramCredentialRecord
     | ClientQuotaRecord
+    | ConfigRecord
 )
 Buffer = bytes | bytearray | memoryview
 
@@ -31,6 +33,7 @@ _FRAME_VERSION: Final = 1
 _RECORD_VERSION: Final = 0
 #: Class of each record type, with the numbers of Kafka's ``MetadataRecordType``.
 CLASSES: Final[dict[int, type[MetadataRecord]]] = {
+    4: ConfigRecord,
     11: UserScramCredentialRecord,
     14: ClientQuotaRecord,
     18: AccessControlEntryRecord,

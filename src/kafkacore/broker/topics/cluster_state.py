@@ -84,6 +84,8 @@ class ClusterState:
         self._leaders: dict[TopicPartition, int] = {}
         self._replicas: dict[TopicPartition, list[int]] = {}
         self.controller_id = nodes[0].node_id
+        #: Grows with each change of the controller.
+        self.controller_epoch = 0
         #: Called with a partition after its leader has changed.
         self.on_moved: list[Callable[[TopicPartition], None]] = []
         #: Called with the id of a node that has stopped.
@@ -245,7 +247,7 @@ class ClusterState:
         self._settle_leaders()
         del self._up[node_id]
         if self.controller_id == node_id and self._up:
-            self.controller_id = min(self._up)
+            self._move_controller(min(self._up))
         for topic_partition in [tp for tp, leader in self._leaders.items() if leader == node_id]:
             self._lead(topic_partition, self._elected(topic_partition))
         for stopped in self.on_stopped:
@@ -255,10 +257,14 @@ class ClusterState:
         """Start a node: it becomes the leader of the partitions without one of which it has a replica."""
         self._up[node_id] = self._all[node_id]
         if self.controller_id not in self._up:
-            self.controller_id = node_id
+            self._move_controller(node_id)
         for topic_partition in [tp for tp, leader in self._leaders.items() if leader == NO_LEADER]:
             if node_id in self.replicas(topic_partition):
                 self._lead(topic_partition, node_id)
+
+    def _move_controller(self, node_id: int) -> None:
+        self.controller_id = node_id
+        self.controller_epoch += 1
 
     def _settle_leaders(self) -> None:
         """Elect missing leaders while all replicas are up; a later election would need a new epoch."""

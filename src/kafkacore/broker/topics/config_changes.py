@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 
 class ResourceType(IntEnum):
-    """Supported resource types of configuration requests, with Kafka's numbers."""
+    """Resource types of configuration requests, with Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class Operation(IntEnum):

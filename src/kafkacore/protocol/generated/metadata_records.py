@@ -22,6 +22,63 @@ from kafkacore.protocol.message import (
 from kafkacore.wire import Cursor, Writer
 
 
+class ConfigRecord(Message):
+    """One configuration value of a resource, set or, if it is null, removed."""
+
+    __slots__ = ("resource_type", "resource_name", "name", "value")
+
+    NAME: ClassVar[str] = "ConfigRecord"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+
+    def __init__(
+        self,
+        *,
+        resource_type: int = 0,
+        resource_name: str = "",
+        name: str = "",
+        value: str | None = "",
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.name = name
+        self.value = value
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(ConfigRecord, version)
+        writer.write_int8(self.resource_type)
+        if self.resource_name is None:
+            raise null_not_in_version("ConfigRecord.resource_name", version)
+        writer.write_nullable_string(self.resource_name, True)
+        if self.name is None:
+            raise null_not_in_version("ConfigRecord.name", version)
+        writer.write_nullable_string(self.name, True)
+        writer.write_nullable_string(self.value, True)
+        writer.write_unsigned_varint(0)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(ConfigRecord, version)
+        self = cls.__new__(cls)
+        self.resource_type = cursor.read_int8()
+        resource_name = cursor.read_nullable_string(True)
+        if resource_name is None:
+            raise null_refused("ConfigRecord.resource_name", cursor)
+        self.resource_name = resource_name
+        name = cursor.read_nullable_string(True)
+        if name is None:
+            raise null_refused("ConfigRecord.name", cursor)
+        self.name = name
+        self.value = cursor.read_nullable_string(True)
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            skip_tagged_fields(cursor, tag_count)
+        return self
+
+
 class UserScramCredentialRecord(Message):
     """SCRAM credential of a user."""
 

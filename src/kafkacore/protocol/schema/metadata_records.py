@@ -9,6 +9,18 @@ from kafkacore.protocol.schema.declaration import message
 MODULES = {
     "metadata_records": (
         message(
+            "ConfigRecord",
+            """
+                ResourceType            int8
+                ResourceName            string
+                Name                    string
+                Value                   string?
+            """,
+            versions="0",
+            flexible="0+",
+            about="One configuration value of a resource, set or, if it is null, removed.",
+        ),
+        message(
             "UserScramCredentialRecord",
             """
                 Name                    string

@@ -1,0 +1,68 @@
+"""Configurations of groups and of client metrics that are set by requests.
+
+The behaviour is that of Kafka's ``ConfigurationControlManager`` and ``ConfigurationsImage``. Configurations
+of topics and brokers are stored elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kafkacore.broker.topics.config_changes import ResourceType
+from kafkacore.protocol.generated.metadata_records import ConfigRecord
+
+_STORED: Final = frozenset({ResourceType.CLIENT_METRICS, ResourceType.GROUP})
+
+
+class ResourceConfigs:
+    """All configurations of groups and client metrics. Only the network thread may use it."""
+
+    def __init__(self) -> None:
+        self._configs: dict[tuple[int, str], dict[str, str]] = {}
+
+    def of(self, kind: int, name: str) -> Mapping[str, str]:
+        """Return the values that are set for a resource."""
+        return self._configs.get((kind, name), {})
+
+    def names(self, kind: int) -> list[str]:
+        """Return the names of the resources of a type that have a configuration."""
+        return [name for each, name in self._configs if each == kind]
+
+    def replace(self, kind: int, name: str, configs: Mapping[str, str]) -> list[ConfigRecord]:
+        """Return the records that change the values of a resource to ``configs``."""
+        now = self.of(kind, name)
+        changed = {key: value for key, value in configs.items() if now.get(key) != value}
+        removed = dict.fromkeys(key for key in now if key not in configs)
+        return [_record(kind, name, key, value) for key, value in (changed | removed).items()]
+
+    def apply(self, record: ConfigRecord) -> None:
+        """Apply a record to the values in memory.
+
+        Raises
+        ------
+        ValueError
+            Configurations of resources of this type are not stored in the metadata log.
+        """
+        if record.resource_type not in _STORED:
+            raise ValueError(f"configuration of a resource of type {record.resource_type}")
+        resource = (record.resource_type, record.resource_name)
+        values = self._configs.setdefault(resource, {})
+        if record.value is None:
+            values.pop(record.name, None)
+        else:
+            values[record.name] = record.value
+        if not values:
+            del self._configs[resource]
+
+    def records(self) -> list[ConfigRecord]:
+        """Return the records of all values, for rewriting the log."""
+        return [
+            _record(kind, name, key, value)
+            for (kind, name), values in self._configs.items()
+            for key, value in values.items()
+        ]
+
+
+def _record(kind: int, name: str, key: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
