@@ -351,6 +351,39 @@ QUESTIONS: Final = (
         lambda n: change_configs(4, str(n.node_id)),
         of_cluster(ALTER_CONFIGS),
     ),
+    Question(
+        "DescribeConfigs: of a group",
+        lambda n: describe_configs(32, n.group),
+        (need(GROUP_DENIED, Grant(DESCRIBE_CONFIGS, GROUP)),),
+    ),
+    Question(
+        "DescribeConfigs: of client metrics",
+        lambda n: describe_configs(16, n.group),
+        of_cluster(DESCRIBE_CONFIGS),
+    ),
+    Question(
+        "DescribeConfigs: of loggers",
+        lambda n: describe_configs(8, str(n.node_id)),
+        of_cluster(DESCRIBE_CONFIGS),
+    ),
+    Question(
+        "AlterConfigs: of a group",
+        lambda n: alter_configs(32, n.group),
+        (need(GROUP_DENIED, Grant(ALTER_CONFIGS, GROUP)),),
+    ),
+    Question(
+        "AlterConfigs: of client metrics", lambda n: alter_configs(16, n.group), of_cluster(ALTER_CONFIGS)
+    ),
+    Question(
+        "IncrementalAlterConfigs: of a group",
+        lambda n: change_configs(32, n.group),
+        (need(GROUP_DENIED, Grant(ALTER_CONFIGS, GROUP)),),
+    ),
+    Question(
+        "IncrementalAlterConfigs: of client metrics",
+        lambda n: change_configs(16, n.group),
+        of_cluster(ALTER_CONFIGS),
+    ),
     Question("AlterReplicaLogDirs: of a topic", move_replica, of_cluster(ALTER), frozenset({NO_LOG_DIR})),
     Question("DescribeQuorum: of the metadata", describe_quorum, of_cluster(DESCRIBE)),
     Question(

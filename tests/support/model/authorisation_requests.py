@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from model.broker_harness import batch
@@ -115,15 +115,24 @@ def create_topics(names: Names) -> Any:
     )
 
 
+#: A setting with a valid value for each resource type: topics, brokers, client metrics and groups.
+KEYS: Final = {
+    2: ("retention.ms", "1000000"),
+    4: ("log.retention.ms", "1000000"),
+    16: ("interval.ms", "300000"),
+    32: ("consumer.session.timeout.ms", "50000"),
+}
+
+
 def alter_configs(kind: int, name: str) -> Any:
-    key = ("retention.ms", "1000000") if kind == 2 else ("log.retention.ms", "1000000")
+    key = KEYS[kind]
     configs = [{"name": key[0], "value": key[1]}]
     resources = [{"resource_type": kind, "resource_name": name, "configs": configs}]
     return made(AlterConfigsRequest, resources=resources)
 
 
 def change_configs(kind: int, name: str) -> Any:
-    key = ("retention.ms", "1000000") if kind == 2 else ("log.retention.ms", "1000000")
+    key = KEYS[kind]
     configs = [{"name": key[0], "value": key[1], "config_operation": 0}]
     resources = [{"resource_type": kind, "resource_name": name, "configs": configs}]
     return made(IncrementalAlterConfigsRequest, resources=resources)

@@ -9,7 +9,7 @@ from model.broker_in_hand import BrokerInHand
 
 
 def state_of(broker: BrokerInHand) -> Any:
-    """Return topics, log end offsets, groups, configs, leaders and producer ids.
+    """Return topics, log end offsets, groups, configs, leaders, producer ids, ACLs, users and loggers.
 
     The end offsets include the internal topics, so committed offsets are covered.
     """
@@ -23,6 +23,8 @@ def state_of(broker: BrokerInHand) -> Any:
         {place: services.cluster.leader_epoch(place) for place in broker.logs.logs()},
         services.producer_ids._next,
         (services.metadata.acls.version, services.metadata.users.users()),
+        [(one.resource_name, one.name, one.value) for one in services.metadata.configs.records()],
+        services.loggers.levels(),
     )
 
 

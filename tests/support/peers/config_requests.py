@@ -151,4 +151,4 @@ def config_requests(servers: str) -> Iterator[ConfigRequests]:
     """Yield requests to the broker at ``servers``. The connection is closed at the end of the block."""
     client, metadata = bootstrap_client(resolve({}, {"bootstrap_servers": servers}), SYSTEM_CLOCK)
     with contextlib.closing(client):
-        yield ConfigRequests(Requester(client, metadata, SYSTEM_CLOCK, servers, 30_000))
+        yield ConfigRequests(Requester(client, metadata, SYSTEM_CLOCK, servers, BUDGET_MS))

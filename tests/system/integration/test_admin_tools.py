@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,6 +109,49 @@ def test_configs_tool_alters_and_describes_brokers(brokers: BothBrokers) -> None
     assert all("InvalidRequestException: Cannot update" in each.err for each in printed)
 
 
+def test_configs_tool_alters_and_describes_groups_and_client_metrics(brokers: BothBrokers) -> None:
+    for entity, added in (
+        (("--entity-type", "groups", "--entity-name", "tool-group"), "consumer.session.timeout.ms=50000"),
+        (
+            ("--entity-type", "client-metrics", "--entity-name", "tool-metrics"),
+            "interval.ms=5000,metrics=[a,b]",
+        ),
+    ):
+        brokers.same(CONFIGS, "--alter", *entity, "--add-config", added)
+        described = brokers.both(CONFIGS, "--describe", *entity)
+        theirs, ours = (sorted(one.out.splitlines()) for one in described)
+        assert ours == theirs
+        assert any("=50" in line for line in ours)
+        printed = brokers.both(CONFIGS, "--alter", *entity, "--add-config", "no.such=1")
+        assert [(one.status, "no.such" in one.err) for one in printed] == [(1, True)] * 2
+    command = TOOLS + "ClientMetricsCommand"
+    assert brokers.same(command, "--list") == ["tool-metrics"]
+    changed = ("--alter", "--name", "tool-metrics", "--interval", "7000", "--match", "client_id=a.*")
+    brokers.same(command, *changed)
+    theirs, ours = (
+        sorted(one.out.splitlines()) for one in brokers.both(command, "--describe", "--name", "tool-metrics")
+    )
+    assert ours == theirs
+    brokers.same(command, "--delete", "--name", "tool-metrics")
+    assert brokers.same(command, "--list") == [""]
+
+
+def test_configs_tool_sets_levels_of_loggers(brokers: BothBrokers) -> None:
+    entity = ("--entity-type", "broker-loggers", "--entity-name", "1")
+    ours = brokers.servers[1]
+    name = "kafkacore.broker.process.server"
+    before = logging.getLogger(name).level
+    brokers.run(ours, CONFIGS, "--alter", *entity, "--add-config", f"{name}=DEBUG")
+    described = brokers.run(ours, CONFIGS, "--describe", *entity).out.splitlines()
+    assert f"  {name}=DEBUG sensitive=false synonyms={{}}" in described
+    brokers.run(ours, CONFIGS, "--alter", *entity, "--delete-config", name)
+    assert logging.getLogger(name).level == before == logging.NOTSET
+    printed = brokers.both(CONFIGS, "--alter", *entity, "--add-config", "no.such=DEBUG")
+    assert [(one.status, "Invalid broker logger(s): no.such" in one.err) for one in printed] == [
+        (1, True)
+    ] * 2
+
+
 def test_tools_tell_where_records_are_and_take_them_away(
     brokers: BothBrokers, java_peer: JavaPeer, tmp_path: Path
 ) -> None:
@@ -187,11 +231,6 @@ def test_leader_election_tool_finds_every_partition_led_as_it_should_be(brokers:
 @pytest.mark.parametrize(
     ("tool", "arguments", "words"),
     [
-        (
-            CONFIGS,
-            ("--describe", "--entity-type", "broker-loggers", "--entity-name", "1"),
-            "Unsupported resource type 8: this broker supports topics (2) and brokers (4).",
-        ),
         (
             CONFIGS,
             (

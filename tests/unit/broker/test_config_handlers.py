@@ -146,7 +146,7 @@ def test_validate_only_changes_nothing(broker: BrokerHarness) -> None:
         (legacy(TOPIC, "t", {"retention.ms": None}), InvalidRequestError),
         (legacy(TOPIC, "t", {"retention.ms": "5", "no.such": "1"}), InvalidConfigurationError),
         (legacy(TOPIC, "no", {}), UnknownTopicOrPartitionError),
-        (incremental(LOGGER, "1", ("kafka", SET, "DEBUG")), InvalidRequestError),
+        (legacy(LOGGER, "1", {"root": "DEBUG"}), InvalidRequestError),
         (incremental(0, "1"), InvalidRequestError),
     ],
 )

@@ -59,9 +59,7 @@ def handle(
 def _moved(topic_partition: TopicPartition, folder: str, node_id: int, services: TopicServices) -> int:
     """Return the error code of one move."""
     try:
-        if len(f"{topic_partition.topic}-{topic_partition.partition}") > (
-            _MAX_FOLDER_NAME - _FUTURE_SUFFIX_LENGTH
-        ):
+        if len("-".join(map(str, topic_partition))) > _MAX_FOLDER_NAME - _FUTURE_SUFFIX_LENGTH:
             raise InvalidTopicError(f"{partition_name(topic_partition)}: the name is too long for a move")
         if folder != str(services.config.data_dir):
             raise LogDirNotFoundError(f"the broker has no folder {folder!r}")

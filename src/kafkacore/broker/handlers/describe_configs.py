@@ -1,7 +1,7 @@
 """DescribeConfigs: return settings with their values, sources and documentation.
 
-Versions 1 to 4, for topics and brokers. A broker without a name stands for the dynamic settings of all
-brokers. Values of secret settings are never returned. Loggers, groups and client metrics are not supported.
+Versions 1 to 4, for topics, brokers, groups, client metrics and broker loggers. A broker without a name
+stands for the dynamic settings of all brokers. Values of secret settings are never returned.
 
 A resource that occurs several times gets one result with all requested settings: one result takes kilobytes,
 and a request could repeat a resource 100,000 times.
@@ -13,17 +13,20 @@ from collections.abc import Iterable, Iterator
 
 from kafkacore.broker.config import topic_names
 from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, ConfigHandlerServices, Request
 from kafkacore.broker.requests.authorization import require_configs
+from kafkacore.broker.topics.broker_loggers import check_node
 from kafkacore.broker.topics.config_changes import ResourceType, broker_node
 from kafkacore.broker.topics.config_entries import (
     ConfigEntry,
-    ConfigServices,
     broker_entries,
+    client_metrics_entries,
     default_entries,
+    group_entries,
+    logger_entries,
     topic_entries,
 )
-from kafkacore.errors import UnknownTopicOrPartitionError
+from kafkacore.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kafkacore.structs import ACLOperation
 
@@ -34,7 +37,7 @@ _Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
 def handle(
-    request: Request[DescribeConfigsRequest], services: ConfigServices
+    request: Request[DescribeConfigsRequest], services: ConfigHandlerServices
 ) -> DescribeConfigsResponse | AnsweredLater:
     return DescribeConfigsResponse(
         results=[
@@ -58,7 +61,9 @@ def _by_resource(resources: Iterable[_Resource]) -> dict[tuple[int, str], tuple[
     return found
 
 
-def _describe(requested: _Resource, wanted: set[str], request: Request, services: ConfigServices) -> _Result:
+def _describe(
+    requested: _Resource, wanted: set[str], request: Request, services: ConfigHandlerServices
+) -> _Result:
     describe = ACLOperation.DESCRIBE_CONFIGS
     try:
         require_configs(request, services, describe, requested.resource_type, requested.resource_name)
@@ -82,7 +87,7 @@ def _describe(requested: _Resource, wanted: set[str], request: Request, services
                 read_only=entry.read_only,
                 config_source=int(entry.source),
                 is_sensitive=entry.is_sensitive,
-                config_type=int(entry.type),
+                config_type=int(entry.type or 0),
                 documentation=entry.documentation if message.include_documentation else None,
                 synonyms=[_Synonym(name=n, value=v, source=int(s)) for n, v, s in entry.synonyms]
                 if message.include_synonyms
@@ -94,14 +99,28 @@ def _describe(requested: _Resource, wanted: set[str], request: Request, services
     )
 
 
-def _entries(requested: _Resource, node_id: int, services: ConfigServices) -> Iterator[ConfigEntry]:
+def _entries(requested: _Resource, node_id: int, services: ConfigHandlerServices) -> Iterator[ConfigEntry]:
     if requested.resource_type == ResourceType.TOPIC:
         topic_names.validate(requested.resource_name)
         topic = services.topics.get(requested.resource_name)
         if topic is None:
             raise UnknownTopicOrPartitionError(f"Topic '{requested.resource_name}' does not exist.")
         return topic_entries(topic.configs, services, node_id)
-    node = broker_node(requested.resource_type, requested.resource_name, node_id)
+    name, configs = requested.resource_name, services.metadata.configs
+    if requested.resource_type == ResourceType.GROUP:
+        if not name:
+            raise InvalidRequestError("Group name must not be empty")
+        return group_entries(configs.of(ResourceType.GROUP, name), services, node_id)
+    if requested.resource_type == ResourceType.CLIENT_METRICS:
+        if not name:
+            raise InvalidRequestError("Client metrics subscription name must not be empty")
+        return client_metrics_entries(configs.of(ResourceType.CLIENT_METRICS, name))
+    if requested.resource_type == ResourceType.BROKER_LOGGER:
+        if not name:
+            raise InvalidRequestError("Broker id must not be empty")
+        check_node(name, node_id)
+        return logger_entries(services.loggers.levels())
+    node = broker_node(requested.resource_type, name, node_id)
     return default_entries(services) if node is None else broker_entries(services, node)
 
 

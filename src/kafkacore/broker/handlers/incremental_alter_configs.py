@@ -1,18 +1,24 @@
 """IncrementalAlterConfigs: set, delete, append to and subtract from single settings (KIP-339).
 
-Versions 0 to 1, for topics and brokers. On response, the changes are on disk and in effect. The broker
-settings that DescribeConfigs does not return as read-only can be changed. Settings of a single broker can be
-changed only on the first virtual node. Loggers, groups, client metrics and ``alter.config.policy`` are not
-supported.
+Versions 0 to 1, for topics, brokers, groups, client metrics and broker loggers. On response, the changes are
+on disk and in effect; levels of loggers are in effect until the broker stops. The broker settings that
+DescribeConfigs does not return as read-only can be changed. Settings of a single broker can be changed only
+on the first virtual node. ``alter.config.policy`` is not supported.
 """
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.alter_configs import answers
-from kafkacore.broker.handlers.services import ApiHandler, Request
+from kafkacore.broker.handlers.alter_configs import RecordsOfChange, alter_all
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, ConfigHandlerServices, Request
+from kafkacore.broker.metadata.resource_configs import IN_METADATA_LOG
 from kafkacore.broker.requests.authorization import require_configs
-from kafkacore.broker.topics.config_changes import Change, Operation, change_configs, check_request
-from kafkacore.broker.topics.config_entries import ConfigServices
+from kafkacore.broker.topics.config_changes import (
+    Change,
+    Operation,
+    ResourceType,
+    change_configs,
+    check_request,
+)
 from kafkacore.protocol.generated.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -21,28 +27,40 @@ from kafkacore.structs import ACLOperation
 
 
 def handle(
-    request: Request[IncrementalAlterConfigsRequest], services: ConfigServices
-) -> IncrementalAlterConfigsResponse:
+    request: Request[IncrementalAlterConfigsRequest], services: ConfigHandlerServices
+) -> IncrementalAlterConfigsResponse | AnsweredLater:
     message = request.message
 
-    def alter(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
-        configs = resource.configs
+    def alter(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> RecordsOfChange | None:
+        configs, kind, name = resource.configs, resource.resource_type, resource.resource_name
         missing = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]
         check_request([config.name for config in configs], missing)
-        require_configs(
-            request, services, ACLOperation.ALTER_CONFIGS, resource.resource_type, resource.resource_name
-        )
+        require_configs(request, services, ACLOperation.ALTER_CONFIGS, kind, name)
+        changes = [Change(config.name, config.config_operation, config.value) for config in configs]
+        if kind in IN_METADATA_LOG:
+            return lambda: services.metadata.configs.change(kind, name, changes)
+        if kind == ResourceType.BROKER_LOGGER:
+            services.loggers.alter(name, request.node_id, changes, validate_only=message.validate_only)
+            return None
         change_configs(
-            resource.resource_type,
-            resource.resource_name,
-            [Change(config.name, config.config_operation, config.value) for config in configs],
+            kind,
+            name,
+            changes,
             validate_only=message.validate_only,
             node_id=request.node_id,
             services=services,
         )
+        return None
 
-    result_class = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    return IncrementalAlterConfigsResponse(responses=answers(message.resources, alter, result_class))
+    return alter_all(
+        request,
+        services,
+        message.resources,
+        alter,
+        IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
+        IncrementalAlterConfigsResponse,
+        validate_only=message.validate_only,
+    )
 
 
 HANDLER = ApiHandler(IncrementalAlterConfigsRequest, 0, 1, handle)

@@ -20,6 +20,8 @@ from kafkacore.broker.requests._request import (
 )
 from kafkacore.broker.requests.authorization import AuthorizationServices, Authorizer
 from kafkacore.broker.requests.long_work import LongWorkServices
+from kafkacore.broker.topics.broker_loggers import BrokerLoggers
+from kafkacore.broker.topics.config_entries import ConfigServices
 from kafkacore.clock import Clock
 from kafkacore.protocol.message import RequestMessage
 from kafkacore.wire import Cursor
@@ -45,6 +47,7 @@ __all__ = [
     "ApiHandler",
     "BrokerServices",
     "CloseConnectionError",
+    "ConfigHandlerServices",
     "ConfigResourceServices",
     "FetchServices",
     "GroupServices",
@@ -78,6 +81,13 @@ class ConfigResourceServices(MetadataServices, Protocol):
 
     @property
     def topics(self) -> TopicCatalog: ...
+
+
+class ConfigHandlerServices(ConfigServices, MetadataServices, Protocol):
+    """Services for the handlers of configurations."""
+
+    @property
+    def loggers(self) -> BrokerLoggers: ...
 
 
 class QuorumServices(MetadataServices, Protocol):
@@ -204,6 +214,7 @@ class BrokerServices:
     authorizer: Authorizer | None = None
     #: Runs work on another thread that would block the network thread for too long.
     long_work: ChangeQueue = field(default_factory=ChangeQueue)
+    loggers: BrokerLoggers = field(default_factory=BrokerLoggers)
 
     @property
     def config(self) -> BrokerConfig:

@@ -6,13 +6,16 @@ of topics and brokers are stored elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kafkacore.broker.topics.config_changes import ResourceType
+from kafkacore.broker.config.client_metrics_config import checked_client_metrics
+from kafkacore.broker.config.group_config import checked_group_configs
+from kafkacore.broker.topics.config_changes import Change, ResourceType, apply_change
 from kafkacore.protocol.generated.metadata_records import ConfigRecord
 
-_STORED: Final = frozenset({ResourceType.CLIENT_METRICS, ResourceType.GROUP})
+#: Types of the resources whose configuration is stored in the metadata log.
+IN_METADATA_LOG: Final = frozenset({ResourceType.CLIENT_METRICS, ResourceType.GROUP})
 
 
 class ResourceConfigs:
@@ -30,11 +33,25 @@ class ResourceConfigs:
         return [name for each, name in self._configs if each == kind]
 
     def replace(self, kind: int, name: str, configs: Mapping[str, str]) -> list[ConfigRecord]:
-        """Return the records that change the values of a resource to ``configs``."""
-        now = self.of(kind, name)
-        changed = {key: value for key, value in configs.items() if now.get(key) != value}
+        """Return the records that change the values of a resource to ``configs``.
+
+        Raises
+        ------
+        InvalidRequestError, InvalidConfigurationError
+            The name of the resource or a setting is invalid, as in Kafka.
+        """
+        check = checked_group_configs if kind == ResourceType.GROUP else checked_client_metrics
+        checked, now = check(name, configs), self.of(kind, name)
+        changed = {key: value for key, value in checked.items() if now.get(key) != value}
         removed = dict.fromkeys(key for key in now if key not in configs)
         return [_record(kind, name, key, value) for key, value in (changed | removed).items()]
+
+    def change(self, kind: int, name: str, changes: Sequence[Change]) -> list[ConfigRecord]:
+        """Return the records that change single values of a resource, like :meth:`replace`."""
+        configs = dict(self.of(kind, name))
+        for change in changes:
+            apply_change(change, configs, kind)
+        return self.replace(kind, name, configs)
 
     def apply(self, record: ConfigRecord) -> None:
         """Apply a record to the values in memory.
@@ -44,7 +61,7 @@ class ResourceConfigs:
         ValueError
             Configurations of resources of this type are not stored in the metadata log.
         """
-        if record.resource_type not in _STORED:
+        if record.resource_type not in IN_METADATA_LOG:
             raise ValueError(f"configuration of a resource of type {record.resource_type}")
         resource = (record.resource_type, record.resource_name)
         values = self._configs.setdefault(resource, {})

@@ -403,6 +403,8 @@ class KafkaBroker:
 
     def _close_log(self) -> None:
         # Stopped before the logs, so that nothing is appended to closed logs.
+        if self.services is not None:
+            self.services.loggers.close()
         long_work, self._long_work = self._long_work, None
         if long_work is not None:
             long_work.close()

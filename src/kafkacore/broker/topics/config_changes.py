@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkacore.broker.config import topic_names
 from kafkacore.broker.config.kept_keys import KEPT_KEYS
 from kafkacore.broker.config.topic_config import (
     BROKER_SYNONYMS,
     TOPIC_CONFIG,
+    TopicSetting,
     checked_topic_configs,
 )
 from kafkacore.errors import InvalidConfigurationError, InvalidRequestError, UnknownTopicOrPartitionError
@@ -42,6 +43,13 @@ class Operation(IntEnum):
     DELETE = 1
     APPEND = 2
     SUBTRACT = 3
+
+
+#: Keys of each resource type that can be lists. Kafka does not append to those of client metrics.
+_KEYS: Final[Mapping[int, Mapping[str, TopicSetting]]] = {
+    ResourceType.TOPIC: TOPIC_CONFIG,
+    ResourceType.BROKER: BROKER_SYNONYMS | KEPT_KEYS,
+}
 
 
 class Change(NamedTuple):
@@ -132,11 +140,18 @@ def change_configs(
     else:
         configs = dict(services.dynamic_configs.of(broker_node(kind, name, node_id)))
     for change in changes:
-        _apply(change, configs, kind)
+        apply_change(change, configs, kind)
     replace_configs(kind, name, configs, validate_only=validate_only, node_id=node_id, services=services)
 
 
-def _apply(change: Change, configs: dict[str, str], kind: int) -> None:
+def apply_change(change: Change, configs: dict[str, str], kind: int) -> None:
+    """Apply a change to the values of a resource of the type ``kind``.
+
+    Raises
+    ------
+    InvalidRequestError, InvalidConfigurationError
+        The operation is unknown, or cannot be applied to this key.
+    """
     if change.operation == Operation.SET:
         assert change.value is not None, "check_request() has passed"
         configs[change.name] = change.value
@@ -144,8 +159,7 @@ def _apply(change: Change, configs: dict[str, str], kind: int) -> None:
         configs.pop(change.name, None)
     elif change.operation in (Operation.APPEND, Operation.SUBTRACT):
         assert change.value is not None, "check_request() has passed"
-        is_topic = kind == ResourceType.TOPIC
-        key = (TOPIC_CONFIG if is_topic else BROKER_SYNONYMS | KEPT_KEYS).get(change.name)
+        key = _KEYS.get(kind, {}).get(change.name)
         if key is None or key.type is not SettingType.LIST:
             verb = Operation(change.operation).name
             raise InvalidConfigurationError(f"Can't {verb} to key {change.name}, which is not a list.")
@@ -166,13 +180,10 @@ def broker_node(kind: int, name: str, node_id: int) -> int | None:
     Raises
     ------
     InvalidRequestError
-        The resource type is not supported, or the resource is not the node that received the request.
+        The resource type is unknown, or the resource is not the node that received the request.
     """
     if kind != ResourceType.BROKER:
-        raise InvalidRequestError(
-            f"Unsupported resource type {kind}: this broker supports topics ({ResourceType.TOPIC:d}) and "
-            f"brokers ({ResourceType.BROKER:d})."
-        )
+        raise InvalidRequestError(f"Unknown resource type {kind}")
     if not name:
         return None
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from kafkacore.broker.config.client_metrics_config import CLIENT_METRICS_CONFIG
 from kafkacore.broker.config.config_keys import BROKER_KEYS
 from kafkacore.broker.config.dynamic_config import ConfigSource, Synonym, is_dynamic, property_values
+from kafkacore.broker.config.group_config import GROUP_CONFIG
 from kafkacore.broker.config.kept_keys import kept_key, why_kept
 from kafkacore.broker.config.listener_keys import LISTENER_KEYS, USER_PREFIX
 from kafkacore.broker.config.listeners import Endpoint, is_secret, listener_key
@@ -49,7 +51,8 @@ class ConfigEntry(NamedTuple):
     name: str
     value: str | None
     source: ConfigSource
-    type: SettingType
+    #: Type of the value, or ``None`` if it has none of Kafka's types.
+    type: SettingType | None
     read_only: bool
     #: All values that are set for the key, in order of precedence.
     synonyms: tuple[Synonym, ...]
@@ -71,6 +74,38 @@ def topic_entries(
             given += services.dynamic_configs.synonyms(key.broker_name, node_id)
         value, source = (given[0].value, given[0].source) if given else (key.default, ConfigSource.DEFAULT)
         yield ConfigEntry(key.name, value, source, key.type, False, tuple(given), key.documentation)
+
+
+def group_entries(
+    configs: Mapping[str, str], services: ConfigServices, node_id: int
+) -> Iterator[ConfigEntry]:
+    """Return the entries of all keys of a group with its own values ``configs``."""
+    for key in GROUP_CONFIG.values():
+        given = []
+        if key.name in configs:
+            given.append(Synonym(key.name, configs[key.name], ConfigSource.GROUP))
+        if key.broker_name:
+            given += services.dynamic_configs.synonyms(key.broker_name, node_id)
+        given.append(Synonym(key.broker_name or key.name, key.default, ConfigSource.DEFAULT))
+        value, source = given[0].value, given[0].source
+        yield ConfigEntry(key.name, value, source, key.type, False, tuple(given), key.documentation)
+
+
+def client_metrics_entries(configs: Mapping[str, str]) -> Iterator[ConfigEntry]:
+    """Return the entries of all keys of a subscription of client metrics with the values ``configs``."""
+    for key in CLIENT_METRICS_CONFIG.values():
+        value, source = key.default, ConfigSource.DEFAULT
+        given: tuple[Synonym, ...] = ()
+        if key.name in configs:
+            value, source = configs[key.name], ConfigSource.CLIENT_METRICS
+            given = (Synonym(key.name, value, source),)
+        yield ConfigEntry(key.name, value, source, key.type, False, given, key.documentation)
+
+
+def logger_entries(levels: Mapping[str, str]) -> Iterator[ConfigEntry]:
+    """Return the entries of loggers, with the level that applies to each."""
+    for name, level in levels.items():
+        yield ConfigEntry(name, level, ConfigSource.BROKER_LOGGER, None, False, (), None)
 
 
 def broker_entries(services: ConfigServices, node_id: int) -> Iterator[ConfigEntry]:

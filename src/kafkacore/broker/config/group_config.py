@@ -1,0 +1,183 @@
+"""The settings of a group, with Kafka's names, types, defaults and limits, and the check of their values.
+
+The table follows Kafka's ``GroupConfig``. All settings belong to group protocols that this broker does not
+serve: it checks, stores and shows them, so that tools written for Apache Kafka work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafkacore.broker.config.topic_config import checked_value
+from kafkacore.errors import InvalidConfigurationError, InvalidRequestError
+from kafkacore.settings import SettingType, table
+from kafkacore.settings.setting import Setting
+from kafkacore.structs import INT32_MAX
+
+_AUTO_OFFSET_RESET: Final = "share.auto.offset.reset"
+_BY_DURATION: Final = re.compile(
+    r"by_duration:P(?=\d|T)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d{0,9})?S)?)?", re.ASCII | re.IGNORECASE
+)
+_WHY: Final = {
+    "consumer": "the group protocol of KIP-848 is not served",
+    "share": "share groups are not served",
+    "streams": "streams groups are not served",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSetting(Setting):
+    """A setting of a group. Its default is Kafka's, as text.
+
+    Parameters
+    ----------
+    broker_name:
+        Kafka's broker setting for the default of all groups; empty if only a group can set it.
+    least, most:
+        Limits of the value that Kafka's broker settings set by default; ``None`` for no limit.
+    least_name, most_name:
+        Names of those broker settings, for error messages.
+    """
+
+    default: str = ""
+    broker_name: str = ""
+    least: int | None = None
+    most: int | None = None
+    least_name: str = ""
+    most_name: str = ""
+
+
+def _number(
+    name: str,
+    default: int,
+    least: int | None,
+    most: int | None,
+    about: str,
+    *,
+    most_name: str = "",
+    low: int = 0,
+) -> GroupSetting:
+    protocol, _, rest = name.partition(".")
+    return GroupSetting(
+        name,
+        SettingType.INT,
+        str(default),
+        _documentation(protocol, about),
+        low,
+        INT32_MAX,
+        broker_name=f"group.{name}",
+        least=least,
+        most=most,
+        least_name=f"group.{protocol}.min.{rest}",
+        most_name=most_name or f"group.{protocol}.max.{rest}",
+    )
+
+
+def _choice(
+    name: str, kind: SettingType, default: str, about: str, choices: tuple[str, ...] = ()
+) -> GroupSetting:
+    return GroupSetting(name, kind, default, _documentation(name.partition(".")[0], about), choices=choices)
+
+
+def _documentation(protocol: str, about: str) -> str:
+    return f"{about} Accepted and stored, but has no effect on this broker: {_WHY[protocol]}."
+
+
+def _timing(protocol: str) -> tuple[GroupSetting, ...]:
+    """Return the settings that every group protocol with heartbeats has."""
+    return (
+        _number(
+            f"{protocol}.assignment.interval.ms", 1000, 0, 15_000,
+            "Minimum time in milliseconds between two assignments of the group.",
+        ),
+        _number(
+            f"{protocol}.heartbeat.interval.ms", 5000, 5000, 15_000,
+            "Time in milliseconds between two heartbeats of a member.", low=1,
+        ),
+        _number(
+            f"{protocol}.session.timeout.ms", 45_000, 45_000, 60_000,
+            "Time in milliseconds without a heartbeat after which a member has failed.", low=1,
+        ),
+    )  # fmt: skip
+
+
+# fmt: off
+#: Settings of groups by name. Kafka's rule that the session timeout is longer than the heartbeat interval
+#: follows from their limits.
+GROUP_CONFIG: Final = table(
+    *_timing("consumer"),
+    *_timing("share"),
+    _choice(
+        _AUTO_OFFSET_RESET, SettingType.STRING, "latest",
+        "Where a share group starts: `earliest`, `latest`, or `by_duration:` and an ISO 8601 duration.",
+    ),
+    _number(
+        "share.delivery.count.limit", 5, 2, 10, "Maximum number of times that a record is delivered.", low=1
+    ),
+    _choice(
+        "share.isolation.level", SettingType.STRING, "read_uncommitted",
+        "Whether records of aborted transactions are delivered.", ("read_committed", "read_uncommitted"),
+    ),
+    _number(
+        "share.partition.max.record.locks", 2000, 100, 4000,
+        "Maximum number of records of a partition that are locked at the same time.", low=1,
+    ),
+    _number(
+        "share.record.lock.duration.ms", 30_000, 15_000, 60_000,
+        "Time in milliseconds for which a record is locked for a member.", low=1,
+    ),
+    _choice(
+        "share.renew.acknowledge.enable", SettingType.BOOLEAN, "true",
+        "Whether a member may renew the lock of a record.",
+    ),
+    *_timing("streams"),
+    _number(
+        "streams.initial.rebalance.delay.ms", 3000, None, None,
+        "Time in milliseconds that a new group waits for more members.",
+    ),
+    _number(
+        "streams.num.standby.replicas", 0, None, 2, "Number of standby replicas of each task.",
+        most_name="group.streams.max.standby.replicas",
+    ),
+)
+# fmt: on
+
+
+def checked_group_configs(name: str, configs: Mapping[str, str]) -> dict[str, str]:
+    """Check the settings given for a group and return them in Kafka's notation.
+
+    Raises
+    ------
+    InvalidRequestError
+        The group has no name.
+    InvalidConfigurationError
+        A setting is unknown or its value is invalid. The message names the first such setting.
+    """
+    if not name:
+        raise InvalidRequestError("Default group resources are not allowed.")
+    for key in configs:
+        if key not in GROUP_CONFIG:
+            raise InvalidConfigurationError(f"Unknown group config name: {key}")
+    return {key: _checked(GROUP_CONFIG[key], text) for key, text in configs.items()}
+
+
+def _checked(key: GroupSetting, text: str) -> str:
+    value = checked_value(key, text)
+    if key.name == _AUTO_OFFSET_RESET:
+        if value not in ("earliest", "latest") and _BY_DURATION.fullmatch(value) is None:
+            raise InvalidConfigurationError(
+                f"Invalid value {value} for configuration {key.name}: must be earliest, latest, or "
+                f"by_duration: and an ISO 8601 duration such as PT1H"
+            )
+    elif key.least is not None and int(value) < key.least:
+        raise InvalidConfigurationError(
+            f"{key.name} must be greater than or equal to {key.least_name} ({key.least})"
+        )
+    elif key.most is not None and int(value) > key.most:
+        raise InvalidConfigurationError(
+            f"{key.name} must be less than or equal to {key.most_name} ({key.most})"
+        )
+    return value
