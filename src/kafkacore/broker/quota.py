@@ -1,8 +1,9 @@
-"""Client quotas: limits on bytes produced, bytes fetched and request time, and the resulting throttle times.
+"""Quotas: limits on bytes produced, bytes fetched, request time and new connections, and throttle times.
 
 A request over its quota is not rejected. Its response is sent at once and contains the throttle time, and the
 broker does not read from the connection for that long (KIP-219). The behaviour is that of Kafka's
-``ClientQuotaManager``, ``ClientRequestQuotaManager`` and ``Rate``. Only the network thread uses this module.
+``ClientQuotaManager``, ``ClientRequestQuotaManager``, ``ConnectionQuotas`` and ``Rate``. Only the network
+thread uses this module.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from kafkacore.broker.config.quota_overrides import parse_overrides
 from kafkacore.clock import Clock
@@ -21,23 +23,32 @@ if TYPE_CHECKING:
 
 PRODUCE_API_KEY = 0
 
+K = TypeVar("K")
+
 
 class QuotaKind(IntEnum):
-    """Quota types: bytes of Produce requests, bytes of fetched records, percent of the network thread."""
+    """Quota types, with the unit of their limits."""
 
+    #: Bytes of Produce requests per second.
     PRODUCE = 0
+    #: Bytes of fetched records per second.
     FETCH = 1
+    #: Percent of the network thread.
     REQUEST = 2
+    #: New connections per second.
+    CONNECTION = 3
 
 
 class QuotaEntity(NamedTuple):
-    """User and client id that share a quota.
+    """User and client id, or IP address, that share a quota.
 
-    An empty name is the default for all users or client ids, and ``None`` means that any value matches.
+    An empty name is the default for all users, client ids or addresses, and ``None`` means that any value
+    matches.
     """
 
     user: str | None
     client_id: str | None
+    ip: str | None = None
 
 
 class WindowedRate:
@@ -79,6 +90,41 @@ class WindowedRate:
         return sum(amount for _, amount in samples) / window_ms * 1000, window_ms
 
 
+class _RecentRates(Generic[K]):
+    """A rate for each key, without those of keys that have been inactive for a whole window."""
+
+    def __init__(self, sample_count: int, sample_ms: float) -> None:
+        self._sample_count = sample_count
+        self._sample_ms = sample_ms
+        # Least recently used first.
+        self._rates: OrderedDict[K, WindowedRate] = OrderedDict()
+
+    def keys(self) -> list[K]:
+        """Return the keys with a rate, least recently used first."""
+        return list(self._rates)
+
+    def get(self, key: K) -> WindowedRate | None:
+        """Return the rate of a key, or ``None`` if it is inactive."""
+        return self._rates.get(key)
+
+    def of(self, key: K, now_ms: float) -> WindowedRate:
+        """Return the rate of a key, which is about to be recorded into, and remove inactive ones."""
+        rate = self._rates.get(key)
+        if rate is None:
+            rate = self._rates[key] = WindowedRate(self._sample_count, self._sample_ms)
+        self._rates.move_to_end(key)
+        while now_ms - (oldest := next(iter(self._rates.items())))[1].used_ms > self._inactive_ms:
+            if oldest[1] is rate:
+                break
+            del self._rates[oldest[0]]
+        return rate
+
+    @property
+    def _inactive_ms(self) -> float:
+        """Milliseconds after which the rate of an inactive key is 0."""
+        return self._sample_count * self._sample_ms
+
+
 _ANY_CLIENT = QuotaEntity(None, "")
 
 
@@ -117,11 +163,8 @@ class ClientQuota:
         self._sample_count = sample_count
         self._sample_ms = sample_ms
         self._max_throttle_ms = max_throttle_ms
-        #: Milliseconds after which the rate of an inactive client is 0, so that it can be removed.
-        self._inactive_ms = sample_count * sample_ms
         self._entities: dict[QuotaEntity, float] = {}
-        # Least recently used first.
-        self._rates: OrderedDict[QuotaEntity, WindowedRate] = OrderedDict()
+        self._rates: _RecentRates[QuotaEntity] = _RecentRates(sample_count, sample_ms)
 
     @property
     def is_enabled(self) -> bool:
@@ -183,7 +226,7 @@ class ClientQuota:
         limit, shared = self._obeyed(client_id, user)
         if limit is None:
             return 0.0
-        rate = self._rate(shared, now_ms)
+        rate = self._rates.of(shared, now_ms)
         rate.record(amount, now_ms)
         observed, window_ms = rate.measure(now_ms)
         if observed <= limit:
@@ -195,23 +238,72 @@ class ClientQuota:
         """Record ``amount``, which may be negative. It affects the throttle time of the next request."""
         limit, shared = self._obeyed(client_id, user)
         if limit is not None:
-            self._rate(shared, now_ms).record(amount, now_ms)
+            self._rates.of(shared, now_ms).record(amount, now_ms)
 
     def rate(self, client_id: str, now_ms: float, user: str = "") -> float:
         """Return the current rate per second of a client and of those that share its limit."""
         rate = self._rates.get(self._obeyed(client_id, user)[1])
         return 0.0 if rate is None else rate.measure(now_ms)[0]
 
-    def _rate(self, shared: QuotaEntity, now_ms: float) -> WindowedRate:
-        rate = self._rates.get(shared)
-        if rate is None:
-            rate = self._rates[shared] = WindowedRate(self._sample_count, self._sample_ms)
-        self._rates.move_to_end(shared)
-        while now_ms - (oldest := next(iter(self._rates.items())))[1].used_ms > self._inactive_ms:
-            if oldest[1] is rate:
-                break
-            del self._rates[oldest[0]]
-        return rate
+
+class IpConnectionQuota:
+    """Limits of new connections per second by IP address (KIP-612).
+
+    Parameters
+    ----------
+    sample_count:
+        Number of samples (``quota.window.num``).
+    sample_ms:
+        Length of a sample in milliseconds (``quota.window.size.seconds``), and the maximum throttle time.
+    """
+
+    def __init__(self, sample_count: int, sample_ms: float) -> None:
+        self._max_throttle_ms = sample_ms
+        self._limits: dict[str, float] = {}
+        self._rates: _RecentRates[str] = _RecentRates(sample_count, sample_ms)
+
+    def set_limit(self, ip: str, limit: float | None) -> None:
+        """Set the limit of an address, or with an empty ``ip`` that of all others; ``None`` removes it."""
+        if limit is None:
+            self._limits.pop(ip, None)
+        else:
+            self._limits[ip] = limit
+
+    def limit(self, ip: str) -> float | None:
+        """Return the limit per second of an address, or ``None`` for no limit."""
+        return self._limits.get(ip, self._limits.get(""))
+
+    def count_and_get_throttle_ms(self, host: str, now_ms: float) -> float:
+        """Count a connection, or return for how many milliseconds to throttle one that exceeds the limit.
+
+        As in Kafka, a connection that exceeds the limit does not count.
+        """
+        if not self._limits:
+            return 0.0
+        ip = canonical_ip(host)
+        limit = self.limit(ip)
+        if limit is None:
+            return 0.0
+        rate = self._rates.of(ip, now_ms)
+        rate.record(1, now_ms)
+        observed, window_ms = rate.measure(now_ms)
+        if observed <= limit:
+            return 0.0
+        rate.record(-1, now_ms)
+        return min(float(round((observed - limit) / limit * window_ms)) or 1.0, self._max_throttle_ms)
+
+
+def canonical_ip(text: str) -> str:
+    """Return an IP address in its shortest form, and an IPv4 address in IPv6 notation as IPv4.
+
+    Raises
+    ------
+    ValueError
+        The text is not an IP address.
+    """
+    address = ip_address(text)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
 
 
 class Quotas:
@@ -247,6 +339,8 @@ class Quotas:
                 (QuotaKind.REQUEST, "request", config.quota_request_default, config.quota_request_overrides),
             )
         }
+        #: Limits of new connections.
+        self.connections = IpConnectionQuota(config.quota_window_num, sample_ms)
         #: Number of responses with a throttle time.
         self.throttled_count = 0
         #: Whether there is a limit of any type for any client.
@@ -262,6 +356,10 @@ class Quotas:
 
     def set_entity(self, kind: QuotaKind, entity: QuotaEntity, limit: float | None) -> None:
         """Set a limit, effective from the next request on. See :meth:`ClientQuota.set_entity`."""
+        if kind is QuotaKind.CONNECTION:
+            assert entity.ip is not None, "connections are limited by address"
+            self.connections.set_limit(entity.ip, limit)
+            return
         self._kinds[kind].set_entity(entity, limit)
         self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
 

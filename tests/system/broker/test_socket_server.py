@@ -21,6 +21,7 @@ from kafkacore.broker.listeners.access import ListenerAccess
 from kafkacore.broker.listeners.connection_limits import ConnectionLimits
 from kafkacore.broker.purgatory.delayed_operation import DelayedFetch
 from kafkacore.broker.purgatory.timer import Timer
+from kafkacore.broker.quota import IpConnectionQuota
 from kafkacore.broker.replica.replica_manager import ReplicaManager
 from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.broker.server.node_listeners import OpenListener
@@ -84,6 +85,7 @@ class Harness:
         max_connections_per_ip: int = 100,
         memory: int | None = None,
         rate: int = 1000,
+        ip_quota: IpConnectionQuota | None = None,
         **settings: str,
     ) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
@@ -117,6 +119,7 @@ class Harness:
             timer,
             clock=SYSTEM_CLOCK,
             limits=ConnectionLimits(max_connections, max_connections_per_ip),
+            ip_quota=ip_quota,
         )
         self.clients: list[socket.socket] = []
 
@@ -438,6 +441,32 @@ def test_listener_has_a_limit_of_its_own() -> None:
         for client in harness.clients:
             client.close()
         harness.server.close()
+
+
+def test_address_that_connects_too_often_is_disconnected_after_a_while() -> None:
+    # Two samples of a second: two connections are one per second.
+    quota = IpConnectionQuota(3, 1000.0)
+    quota.set_limit("127.0.0.1", 1)
+    harness = Harness(ip_quota=quota)
+    try:
+        first = harness.connect()
+        harness.connect()
+        throttled = socket.create_connection(harness.address, timeout=BUDGET_S)
+        harness.clients.append(throttled)
+        harness.until(lambda: harness.server.refused_count == 1)
+        assert len(harness.server._throttled) == 1
+        assert harness.is_hung_up(throttled)
+        assert harness.server._throttled == set()
+        first.sendall(frame(b"hello"))
+        assert harness.replies(first, 1) == [b"hello"]
+        harness.clients.append(socket.create_connection(harness.address, timeout=BUDGET_S))
+        quota.set_limit("127.0.0.1", None)
+        harness.connect()
+    finally:
+        harness.server.close()
+        for client in harness.clients:
+            client.close()
+    assert harness.server._throttled == set()
 
 
 def test_listener_that_has_accepted_too_many_rests_and_goes_on() -> None:

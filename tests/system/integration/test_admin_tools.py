@@ -136,6 +136,19 @@ def test_configs_tool_alters_and_describes_groups_and_client_metrics(brokers: Bo
     assert brokers.same(command, "--list") == [""]
 
 
+def test_configs_tool_alters_and_describes_rates_of_addresses(brokers: BothBrokers) -> None:
+    one = ("--entity-type", "ips", "--entity-name", "10.9.8.7")
+    every = ("--entity-type", "ips", "--entity-default")
+    rate = ("--add-config", "connection_creation_rate=1000")
+    for entity in (one, every):
+        brokers.same(CONFIGS, "--alter", *entity, *rate)
+        assert "connection_creation_rate=1000.0" in brokers.same(CONFIGS, "--describe", *entity)[0]
+    assert len(brokers.same(CONFIGS, "--describe", "--entity-type", "ips")) == 2
+    for entity in (one, every):
+        brokers.same(CONFIGS, "--alter", *entity, "--delete-config", "connection_creation_rate")
+    assert brokers.same(CONFIGS, "--describe", "--entity-type", "ips") == []
+
+
 def test_configs_tool_sets_levels_of_loggers(brokers: BothBrokers) -> None:
     entity = ("--entity-type", "broker-loggers", "--entity-name", "1")
     ours = brokers.servers[1]

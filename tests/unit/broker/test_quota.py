@@ -15,9 +15,11 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.quota_overrides import parse_overrides
 from kafkacore.broker.quota import (
     ClientQuota,
+    IpConnectionQuota,
     QuotaEntity,
     QuotaKind,
     WindowedRate,
+    canonical_ip,
 )
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.protocol.generated.metadata import MetadataRequest
@@ -115,9 +117,9 @@ def test_clients_whose_last_sample_is_over_are_forgotten() -> None:
     for number in range(100):
         quota.record(f"old-{number}", 1, number)
     quota.record("new", 1, window_ms + 50.5)
-    assert len(quota._rates) == 50
+    assert len(quota._rates.keys()) == 50
     quota.record("new", 1, 3 * window_ms)
-    assert list(quota._rates) == [QuotaEntity(None, "new")]
+    assert quota._rates.keys() == [QuotaEntity(None, "new")]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 1000)), max_size=40))
@@ -270,3 +272,47 @@ def test_broker_without_quotas_counts_nothing(tmp_path: Path) -> None:
     assert produce(broker, 1000).message.throttle_time_ms > 0
     broker.quotas.set_limit(QuotaKind.PRODUCE, "test", None)
     assert produce(broker, 100_000).message.throttle_time_ms == 0
+
+
+# ---- Connections of an IP address --------------------------------------------------------------------------
+
+
+def accepted(quota: IpConnectionQuota, host: str, count: int, now_ms: float) -> int:
+    """Return how many of ``count`` connections the quota accepts."""
+    return sum(quota.count_and_get_throttle_ms(host, now_ms) == 0 for _ in range(count))
+
+
+def test_connections_of_an_address_have_its_limit_or_the_default() -> None:
+    quota = IpConnectionQuota(11, 1000.0)
+    assert accepted(quota, "10.0.0.1", 1000, 0) == 1000
+    quota.set_limit("10.0.0.1", 5)
+    # Ten complete windows of a second precede the first connection.
+    assert accepted(quota, "10.0.0.1", 1000, 20_000) == 50
+    assert accepted(quota, "10.0.0.2", 1000, 20_000) == 1000
+    quota.set_limit("", 2)
+    assert accepted(quota, "10.0.0.2", 1000, 40_000) == 20
+    assert accepted(quota, "10.0.0.3", 1000, 40_000) == 20
+    assert accepted(quota, "10.0.0.1", 1000, 40_000) == 50
+    quota.set_limit("10.0.0.1", None)
+    assert accepted(quota, "10.0.0.1", 1000, 60_000) == 20
+    quota.set_limit("", None)
+    assert accepted(quota, "10.0.0.1", 1000, 60_000) == 1000
+
+
+def test_connection_over_the_limit_is_throttled_and_does_not_count() -> None:
+    quota = IpConnectionQuota(11, 1000.0)
+    quota.set_limit("::1", 1)
+    assert accepted(quota, "::1", 100, 0) == 10
+    # One connection too many of ten in ten seconds, and at most the length of a sample.
+    assert quota.count_and_get_throttle_ms("::1", 0) == 1000
+    assert accepted(quota, "0:0:0:0:0:0:0:1", 100, 5_000) == 0
+    assert accepted(quota, "::1", 100, 11_000) == 10
+
+
+def test_ipv4_address_in_ipv6_notation_is_the_same_address() -> None:
+    quota = IpConnectionQuota(11, 1000.0)
+    quota.set_limit("10.0.0.1", 1)
+    assert accepted(quota, "::ffff:10.0.0.1", 100, 0) == 10
+    assert canonical_ip("FE80::0001%eth0") == "fe80::1%eth0"
+    with pytest.raises(ValueError, match="localhost"):
+        canonical_ip("localhost")

@@ -1,7 +1,7 @@
-"""AlterClientQuotas: set and remove quotas of users and client IDs (KIP-546).
+"""AlterClientQuotas: set and remove quotas of users, client IDs and IP addresses (KIP-546, KIP-612).
 
-Versions 0 to 1. On response, the changes are on disk and in effect. Quotas of IP addresses and
-``controller_mutation_rate`` are not supported and rejected.
+Versions 0 to 1. On response, the changes are on disk and in effect. ``controller_mutation_rate`` and host
+names instead of IP addresses are not supported and rejected.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""DescribeClientQuotas: return the quotas of users and client IDs that match a filter (KIP-546).
+"""DescribeClientQuotas: return the quotas of users, client IDs and IP addresses that match a filter.
 
-Versions 0 to 1. Quotas in the broker's configuration are not returned. Quotas of IP addresses are not
-supported.
+Versions 0 to 1 (KIP-546, KIP-612). Quotas in the broker's configuration are not returned.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Client quotas of users and client ids that are set by requests (KIP-546).
+"""Quotas of users, client ids and IP addresses that are set by requests (KIP-546, KIP-612).
 
 The behaviour is that of Kafka's ``ClientQuotaControlManager`` and ``ClientQuotasImage``.
 """
@@ -9,22 +9,44 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kafkacore.broker.quota import QuotaEntity, QuotaKind
+from kafkacore.broker.quota import QuotaEntity, QuotaKind, canonical_ip
 from kafkacore.errors import BrokerResponseError, InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.metadata_records import ClientQuotaRecord
-from kafkacore.structs import INT64_MAX
+from kafkacore.structs import INT32_MAX, INT64_MAX
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
-#: Quota type of each key, and whether its value must be an integer. The order is that of Kafka's responses,
-#: which is the iteration order of its hash map.
+
+
+class QuotaKey(NamedTuple):
+    """A key of a quota.
+
+    Parameters
+    ----------
+    kind:
+        Type of the quota.
+    maximum:
+        Maximum of a whole number; ``None`` for a number with a fraction.
+    is_of_ip:
+        Whether it limits IP addresses, and not users and client ids.
+    """
+
+    kind: QuotaKind
+    maximum: int | None
+    is_of_ip: bool = False
+
+
+#: All keys by name. The order is that of Kafka's responses, which is the iteration order of its hash map.
 KEYS: Final = {
-    "consumer_byte_rate": (QuotaKind.FETCH, True),
-    "request_percentage": (QuotaKind.REQUEST, False),
-    "producer_byte_rate": (QuotaKind.PRODUCE, True),
+    "consumer_byte_rate": QuotaKey(QuotaKind.FETCH, INT64_MAX),
+    "request_percentage": QuotaKey(QuotaKind.REQUEST, None),
+    "producer_byte_rate": QuotaKey(QuotaKind.PRODUCE, INT64_MAX),
+    "connection_creation_rate": QuotaKey(QuotaKind.CONNECTION, INT32_MAX, is_of_ip=True),
 }
-_NOT_HERE: Final = ("controller_mutation_rate", "connection_creation_rate")
+_NOT_HERE: Final = "controller_mutation_rate"
+#: Kafka's names of the types of whole numbers, by their maximum.
+_TYPES: Final = {INT32_MAX: "an INT", INT64_MAX: "a LONG"}
 
 #: Pairs of entity type and name, sorted by type. A name of ``None`` is the default of that type.
 Entity = tuple[tuple[str, str | None], ...]
@@ -118,14 +140,15 @@ class QuotaEntities:
                 if key in now:
                     yield _record(entity, key, 0.0, remove=True)
                 continue
-            _check_value(key, value)
+            _check_value(key, value, is_of_ip=IP in dict(entity))
             if now.get(key) != value:
                 yield _record(entity, key, value)
 
     def apply(self, record: ClientQuotaRecord) -> None:
-        entity = entity_of({part.entity_type: part.entity_name for part in record.entity})
+        parts = {part.entity_type: part.entity_name for part in record.entity}
+        entity = entity_of(parts)
         if not record.remove:
-            _check_value(record.key, record.value)
+            _check_value(record.key, record.value, is_of_ip=IP in parts)
         limits = self._limits.setdefault(entity, {})
         if record.remove:
             limits.pop(record.key, None)
@@ -133,10 +156,10 @@ class QuotaEntities:
             limits[record.key] = record.value
         if not limits:
             del self._limits[entity]
-        kind, _ = KEYS[record.key]
-        parts = dict(entity)
         names = QuotaEntity(*((parts[each] or "") if each in parts else None for each in (USER, CLIENT_ID)))
-        self._on_changed(kind, names, limits.get(record.key))
+        if IP in parts:
+            names = names._replace(ip=canonical_ip(parts[IP]) if parts[IP] else "")
+        self._on_changed(KEYS[record.key].kind, names, limits.get(record.key))
 
     def records(self) -> list[ClientQuotaRecord]:
         """Return the records of all limits, for rewriting the log."""
@@ -180,23 +203,36 @@ def _check_entity(parts: Mapping[str, str | None]) -> None:
             raise InvalidRequestError(f"Unhandled client quota entity type: {kind}")
         if name == "":
             raise InvalidRequestError(f"Empty {kind} not supported")
-    if IP in parts:
+    if IP not in parts:
+        return
+    if len(parts) > 1:
         raise InvalidRequestError(
-            "This broker does not support quotas of IP addresses. Set max.connections.per.ip or "
-            "max.connection.creation.rate in its configuration."
+            "Invalid quota entity combination, IP entity should not be combined with User or ClientId"
         )
+    ip = parts[IP]
+    try:
+        if ip is not None:
+            canonical_ip(ip)
+    except ValueError:
+        # Kafka resolves host names. A lookup would block the network thread, and its result can change.
+        raise InvalidRequestError(
+            f"{ip} is not an IP address. This broker does not resolve host names: use the address"
+        ) from None
 
 
-def _check_value(key: str, value: float) -> None:
-    if key in _NOT_HERE:
+def _check_value(key: str, value: float, *, is_of_ip: bool) -> None:
+    if key == _NOT_HERE and not is_of_ip:
         raise InvalidRequestError(f"This broker does not support quota {key}. Supported: {', '.join(KEYS)}")
-    if key not in KEYS:
+    if key not in KEYS or KEYS[key].is_of_ip is not is_of_ip:
         raise InvalidRequestError(f"Invalid configuration key {key}")
+    maximum = KEYS[key].maximum
     if not math.isfinite(value) or value <= 0:
         raise InvalidRequestError(f"Quota {key} must be greater than 0")
-    if KEYS[key][1] and value > INT64_MAX:
-        raise InvalidRequestError(f"Proposed value for {key} is too large for a LONG.")
-    if KEYS[key][1] and value % 1.0 > 1e-6:
+    if maximum is None:
+        return
+    if value > maximum:
+        raise InvalidRequestError(f"Proposed value for {key} is too large for {_TYPES[maximum]}.")
+    if value % 1.0 > 1e-6:
         raise InvalidRequestError(f"{key} cannot be a fractional value.")
 
 

@@ -240,6 +240,7 @@ class KafkaBroker:
             timer,
             clock=clock,
             limits=_connection_limits(config),
+            ip_quota=quotas.connections,
         )
         dynamic_configs.on_check = lambda config: self._check_listeners(config, access)
         dynamic_configs.on_changed = lambda config: self._reconfigure(config, topics, server)

@@ -23,6 +23,7 @@ from kafkacore.broker.handlers.services import RequestContext
 from kafkacore.broker.listeners.access import ListenerAccess
 from kafkacore.broker.listeners.connection_limits import ConnectionLimits
 from kafkacore.broker.purgatory.timer import Timer, TimerTask
+from kafkacore.broker.quota import IpConnectionQuota
 from kafkacore.broker.replica.replica_manager import ReplicaManager
 from kafkacore.broker.requests.long_work import LongOperation
 from kafkacore.broker.server._request_pump import Connection, RequestPump
@@ -44,6 +45,8 @@ T = TypeVar("T")
 _FILE_ERRORS = (errno.ENODATA, errno.EIO)
 #: Maximum time of one wait, so that a lost resume-up delays a response by at most a second.
 MAX_WAIT_MS = 1000.0
+#: Maximum throttled connections that are open at the same time. Further ones are closed at once.
+MAX_THROTTLED = 100
 
 
 class _Pause(TimerTask):
@@ -73,6 +76,25 @@ class _AcceptPause(TimerTask):
 
     def run(self) -> None:
         self._resume(self._opened)
+
+
+class _ThrottledConnection(TimerTask):
+    """A connection that exceeds the rate of its IP address. It is closed, unread, when its time is over."""
+
+    __slots__ = ("_held", "_socket")
+
+    def __init__(self, accepted: socket.socket, held: set[_ThrottledConnection]) -> None:
+        super().__init__()
+        self._socket = accepted
+        self._held = held
+        held.add(self)
+
+    def run(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._held.discard(self)
+        self._socket.close()
 
 
 class _Call(Generic[T]):
@@ -126,6 +148,7 @@ class SocketServer:
         *,
         clock: Clock,
         limits: ConnectionLimits,
+        ip_quota: IpConnectionQuota | None = None,
     ) -> None:
         self._listeners: dict[str, OpenListener] = {}
         self._access = access
@@ -137,6 +160,8 @@ class SocketServer:
         self._timer = timer
         self._clock = clock
         self.limits = limits
+        self._ip_quota = ip_quota
+        self._throttled: set[_ThrottledConnection] = set()
         self.accepted_count = 0
         self.refused_count = 0
         self.failed_authentication_count = 0
@@ -205,6 +230,9 @@ class SocketServer:
         """Close all connections and listeners. Call it after :meth:`run` has returned."""
         for connection in list(self._connections.values()):
             self.forget(connection)
+        for throttled in list(self._throttled):
+            throttled.cancel()
+            throttled.close()
         self._selector.close_all()
         close_listeners(self._listeners.values())
         for access in self._access.values():
@@ -238,6 +266,8 @@ class SocketServer:
     def _on_accepted(self, opened: OpenListener, accepted: socket.socket, address: object) -> None:
         host, port = address[:2] if isinstance(address, tuple) else (str(address), 0)
         access = self._access[opened.listener.name]
+        if self._is_throttled(accepted, host, port):
+            return
         self._pause_if_too_fast(opened, access)
         refusal = self.limits.admit(host, access.limit)
         if refusal is not None:
@@ -268,6 +298,30 @@ class SocketServer:
             accepted.close()
             return
         self._connections[connection_id] = Connection(context, self._requests, builder is None)
+
+    def _is_throttled(self, accepted: socket.socket, host: str, port: int) -> bool:
+        """Whether a connection exceeds the rate of its IP address. If so, it is closed after a while.
+
+        As in Kafka, the delay keeps a client that reconnects at once from connecting even faster.
+        """
+        now_ms = self._clock.monotonic_ms()
+        throttle_ms = 0.0
+        if self._ip_quota is not None:
+            throttle_ms = self._ip_quota.count_and_get_throttle_ms(host, now_ms)
+        if throttle_ms <= 0:
+            return False
+        self.refused_count += 1
+        logger.warning(
+            "refused %s:%d: its IP address exceeds its limit of connections per second "
+            "(connection_creation_rate)",
+            host,
+            port,
+        )
+        if len(self._throttled) < MAX_THROTTLED:
+            self._timer.add(now_ms + throttle_ms, _ThrottledConnection(accepted, self._throttled))
+        else:
+            accepted.close()
+        return True
 
     def _pause_if_too_fast(self, opened: OpenListener, access: ListenerAccess) -> None:
         """Pause a listener that exceeds its connection rate."""

@@ -324,7 +324,15 @@ def test_quotas_are_set_found_and_removed_by_kafka_s_rules(tmp_path: Path) -> No
         ({}, {"producer_byte_rate": 1.0}),
         ({"user": ""}, {"producer_byte_rate": 1.0}),
         ({"group": "g"}, {"producer_byte_rate": 1.0}),
-        ({"ip": "10.0.0.1"}, {"connection_creation_rate": 1.0}),
+        ({"ip": "10.0.0.1"}, {"connection_creation_rate": 0.0}),
+        ({"ip": "10.0.0.1"}, {"connection_creation_rate": 0.5}),
+        ({"ip": "10.0.0.1"}, {"connection_creation_rate": 3e9}),
+        ({"ip": "10.0.0.1"}, {"producer_byte_rate": 1.0}),
+        ({"ip": "10.0.0.1"}, {"controller_mutation_rate": 1.0}),
+        ({"ip": "10.0.0.1", "user": "u"}, {"connection_creation_rate": 1.0}),
+        ({"ip": "localhost"}, {"connection_creation_rate": 1.0}),
+        ({"ip": ""}, {"connection_creation_rate": 1.0}),
+        ({"user": "u"}, {"connection_creation_rate": 1.0}),
         ({"user": "u"}, {"controller_mutation_rate": 1.0}),
         ({"user": "u"}, {"bytes": 1.0}),
         ({"user": "u"}, {"producer_byte_rate": 0.0}),
@@ -354,6 +362,22 @@ def test_quota_that_cannot_be_is_refused(tmp_path: Path, parts: Any, limits: Any
 def test_filter_of_quotas_that_means_nothing_is_refused(tmp_path: Path, components: Any, error: Any) -> None:
     with broker_in_hand(tmp_path) as broker:
         assert quotas(broker, *components) == error.errno
+
+
+def test_rates_of_addresses_are_durable_and_in_effect(tmp_path: Path) -> None:
+    with broker_in_hand(tmp_path) as broker:
+        for ip, rate in (("10.0.0.1", 5.0), (None, 7.0), ("0::1", 9.0), ("10.0.0.2", 3.0)):
+            assert alter_quota(broker, {"ip": ip}, connection_creation_rate=rate) == 0
+        assert alter_quota(broker, {"ip": "10.0.0.2"}, connection_creation_rate=None) == 0
+        assert alter_quota(broker, {"user": "u"}, producer_byte_rate=1.0) == 0
+    with broker_in_hand(tmp_path) as broker:
+        expected = [({"ip": "10.0.0.1"}, 5.0), ({"ip": None}, 7.0), ({"ip": "0::1"}, 9.0)]
+        assert quotas(broker, ("ip", 2, None), strict=True) == expected
+        assert quotas(broker, ("ip", 1, None)) == [({"ip": None}, 7.0)]
+        limits = broker.services.quotas.connections
+        assert [limits.limit(ip) for ip in ("10.0.0.1", "::1", "10.0.0.2")] == [5.0, 9.0, 7.0]
+        assert alter_quota(broker, {"ip": None}, connection_creation_rate=None) == 0
+        assert limits.limit("10.0.0.2") is None
 
 
 def test_most_precise_limit_is_obeyed_and_shared_by_whom_it_is_for(tmp_path: Path) -> None:
