@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafkacore.cli.common import CommandParser, Commands, add_command
 from kafkacore.cli.connection import add_bootstrap
-from kafkacore.cli.report import print_columns
+from kafkacore.cli.tables import print_columns
 from kafkacore.cli.topics import admin_client
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType

@@ -31,6 +31,7 @@ COMMANDS = (
     "consume",
     "acls",
     "users",
+    "admin.groups",
     "pipeline",
     "dump_log",
     "bench",

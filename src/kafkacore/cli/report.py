@@ -126,12 +126,5 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], has_sum: b
     print()
 
 
-def print_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns of text, the same on a terminal and in a pipe."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
 def _has_rich() -> bool:
     return importlib.util.find_spec("rich") is not None

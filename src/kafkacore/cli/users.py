@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap, ask_password
-from kafkacore.cli.report import print_columns
+from kafkacore.cli.tables import print_columns
 from kafkacore.cli.topics import admin_client
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.references import read_secret

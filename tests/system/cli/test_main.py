@@ -16,6 +16,7 @@ COMMANDS = [
     "consume",
     "acls",
     "users",
+    "groups",
     "pipeline",
     "dump-log",
     "bench",

@@ -1,0 +1,1 @@
+"""Commands of an operator: groups, configurations, offsets, transactions, quotas, brokers and replicas."""

@@ -1,0 +1,88 @@
+"""A cluster in memory that has the methods of the admin client which the commands call."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from kafkacore.structs import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
+
+
+class FakeAdmin:
+    """Topics with logs, and groups with members and committed offsets."""
+
+    def __init__(self) -> None:
+        #: First and end offset of each partition.
+        self.logs: dict[TopicPartition, tuple[int, int]] = {}
+        #: Partition → timestamp → offset of the first record at or after it.
+        self.times: dict[TopicPartition, dict[int, int]] = {}
+        self.groups: dict[str, dict[str, Any]] = {}
+        self.committed: dict[str, dict[TopicPartition, int]] = {}
+        self.replicas: dict[TopicPartition, list[int]] = {}
+
+    def add_topic(self, topic: str, *logs: tuple[int, int]) -> None:
+        for number, log in enumerate(logs):
+            self.logs[TopicPartition(topic, number)] = log
+
+    def add_group(self, group: str, committed: Mapping[tuple[str, int], int], *members: Any) -> None:
+        self.committed[group] = {TopicPartition(*tp): offset for tp, offset in committed.items()}
+        self.groups[group] = {
+            "error": None,
+            "group_id": group,
+            "group_state": "Stable" if members else "Empty",
+            "group_type": "classic",
+            "protocol_data": "range" if members else "",
+            "members": list(members),
+        }
+
+    def describe_topics(self, topics: Iterable[str] | None = None) -> list[dict[str, Any]]:
+        names = sorted({tp.topic for tp in self.logs}) if topics is None else list(topics)
+        return [
+            {
+                "name": name,
+                "error_code": 0 if any(tp.topic == name for tp in self.logs) else 3,
+                "partitions": [
+                    {"partition_index": tp.partition, "replica_nodes": self.replicas.get(tp, [1])}
+                    for tp in sorted(self.logs)
+                    if tp.topic == name
+                ],
+            }
+            for name in names
+        ]
+
+    def describe_groups(self, group_ids: Iterable[str]) -> dict[str, Any]:
+        missing = {"error": "GROUP_ID_NOT_FOUND", "group_state": "Dead"}
+        return {group: self.groups.get(group, missing) for group in group_ids}
+
+    def list_group_offsets(self, specs: Iterable[str]) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        return {
+            group: {tp: OffsetAndMetadata(offset) for tp, offset in self.committed.get(group, {}).items()}
+            for group in specs
+        }
+
+    def list_partition_offsets(
+        self, specs: Mapping[TopicPartition, OffsetSpec | int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        found = {}
+        for tp, spec in specs.items():
+            first, end = self.logs[tp]
+            if isinstance(spec, OffsetSpec):
+                offset = first if spec is OffsetSpec.EARLIEST else end
+            else:
+                later = [offset for time, offset in self.times.get(tp, {}).items() if time >= spec]
+                offset = min(later, default=-1)
+            found[tp] = OffsetAndTimestamp(offset, -1)
+        return found
+
+
+@pytest.fixture
+def admin() -> Any:
+    return FakeAdmin()
+
+
+@pytest.fixture
+def arguments() -> argparse.Namespace:
+    return argparse.Namespace(bootstrap="localhost:9092")
