@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kafkacore.cli.admin_client import admin_client
 from kafkacore.cli.common import CommandParser, Commands, add_command
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import print_columns
-from kafkacore.cli.topics import admin_client
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 

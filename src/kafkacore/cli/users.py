@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 
+from kafkacore.cli.admin_client import admin_client
 from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap, ask_password
 from kafkacore.cli.tables import print_columns
-from kafkacore.cli.topics import admin_client
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.references import read_secret
 

@@ -18,12 +18,12 @@ from kafkacore.cli.admin.offset_plan import (
     plan_from_file,
     read_offsets,
 )
+from kafkacore.cli.admin_client import admin_client
 from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_note, print_rows, raise_failures
 from kafkacore.cli.times import duration_ms, timestamp_ms
 from kafkacore.cli.topic_partitions import METAVAR, TopicArgument, partitions_of, topic_argument
-from kafkacore.cli.topics import admin_client
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition, partition_name, printable

@@ -53,6 +53,9 @@ class FakeAdmin:
             for name in names
         ]
 
+    def describe_cluster(self) -> dict[str, Any]:
+        return {"brokers": [{"broker_id": number} for number in (1, 2, 3)]}
+
     def describe_groups(self, group_ids: Iterable[str]) -> dict[str, Any]:
         missing = {"error": "GROUP_ID_NOT_FOUND", "group_state": "Dead"}
         return {group: self.groups.get(group, missing) for group in group_ids}
