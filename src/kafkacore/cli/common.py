@@ -8,7 +8,7 @@ import json
 import logging
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -66,6 +66,10 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
+        if args is not None and not args and any(action.required for action in self._actions):
+            # A command without its arguments, such as `kafkacore consume`.
+            self.print_help(sys.stderr)
+            self.exit(2)
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(self._refusal(unknown[0].partition("=")[0]))
@@ -137,8 +141,9 @@ def require_listener(bootstrap: str, clock: Clock = SYSTEM_CLOCK) -> None:
         if not all(_refuses(server) for server in servers):
             return
     raise CommandError(
-        f"no broker listens on {bootstrap}: connection refused. Start one (`kafkacore broker`), give another "
-        f"address (--bootstrap), or wait for this one (--timeout)"
+        f"no broker listens on {bootstrap}: connection refused. Check the address (--bootstrap) and the "
+        f"broker's listener for this security_protocol (its port), or start a broker (`kafkacore broker`). "
+        f"--timeout waits for one"
     )
 
 
@@ -153,11 +158,12 @@ def _refuses(server: tuple[str, int]) -> bool:
     return False
 
 
-def no_topic(arguments: argparse.Namespace, *topics: str) -> CommandError:
-    """Return the error for topics that do not exist."""
+def no_topic(arguments: argparse.Namespace, *topics: str, known: Collection[str] = ()) -> CommandError:
+    """Return the error for topics that do not exist; ``known`` topics are suggestions for the first one."""
     names = ", ".join(map(repr, topics))
     some = f"topic {names} does" if len(topics) == 1 else f"topics {names} do"
-    return CommandError(f"{some} not exist on {arguments.bootstrap}: see `kafkacore topics list`")
+    hint = did_you_mean(topics[0], known, "see `kafkacore topics list`", show=repr)
+    return CommandError(f"{some} not exist on {arguments.bootstrap}: {hint}")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kafkacore.broker.config.properties_file import read_properties
 from kafkacore.cli.common import DEFAULT_BOOTSTRAP, add_timeout, require_listener, time_limits
+from kafkacore.cli.profiles import CONFIG_VARIABLE, PROFILE_VARIABLE, read_profile
 from kafkacore.client.config import CLIENT_SETTINGS
 from kafkacore.client.text_settings import typed
 from kafkacore.errors import KafkaConfigurationError
@@ -27,6 +28,8 @@ from kafkacore.security.references import (
 from kafkacore.security.settings import SECRET_SETTINGS
 from kafkacore.settings import SECURITY_PROTOCOLS, Config
 
+#: The environment variable with the brokers to use if neither the arguments nor a file name any.
+BOOTSTRAP_VARIABLE = "KAFKACORE_BOOTSTRAP"
 #: The environment variable with the password.
 PASSWORD_VARIABLE = "KAFKACORE_PASSWORD"  # noqa: S105 - the name of a variable
 #: The mechanism of ``--username`` without ``--sasl-mechanism``.
@@ -36,11 +39,19 @@ SECURE_ARGUMENTS = ("security_protocol", "sasl_mechanism", "username", "password
 
 
 def add_bootstrap(parser: argparse.ArgumentParser) -> None:
-    """Add ``--bootstrap``, ``--timeout`` and the arguments of a secure connection."""
+    """Add ``--bootstrap``, ``--profile``, ``--timeout`` and the arguments of a secure connection."""
     parser.add_argument(
+        "-b",
         "--bootstrap",
         metavar="HOST:PORT",
-        help=f"brokers, comma-separated (default: those of --command-config, or {DEFAULT_BOOTSTRAP})",
+        help="brokers, comma-separated (default: those of --profile or --command-config, "
+        f"${BOOTSTRAP_VARIABLE}, or {DEFAULT_BOOTSTRAP})",
+    )
+    parser.add_argument(
+        "--profile",
+        metavar="NAME",
+        help=f"use the settings in this section of ~/.config/kafkacore/profiles.toml or ${CONFIG_VARIABLE} "
+        f"(default: ${PROFILE_VARIABLE}, or none)",
     )
     add_timeout(parser)
     add_security(parser)
@@ -94,7 +105,7 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> Config:
     given = properties_of(arguments)
     arguments.bootstrap = given.pop("bootstrap.servers")
     settings: Config = {"bootstrap_servers": arguments.bootstrap}
-    password = _password(arguments)
+    password = _password(arguments, given)
     secure = {name: text for name, text in given.items() if name.startswith(PREFIXES)}
     translated = security_arguments(secure, resolved)[0]
     for name, text in given.items():
@@ -123,16 +134,31 @@ def properties_of(arguments: argparse.Namespace) -> dict[str, str]:
 
     The password of ``--username`` is not included, see :func:`password_reference`.
     """
-    config = getattr(arguments, "command_config", None)
-    given = {} if config is None else read_properties(Path(config))
+    given = _given_by_file(arguments)
     if arguments.bootstrap is not None:
         given["bootstrap.servers"] = arguments.bootstrap
-    given.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
+    given.setdefault("bootstrap.servers", os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP)
     if any(getattr(arguments, name, None) for name in SECURE_ARGUMENTS):
         given |= _security_properties(arguments, given)
         if arguments.username:
             given.pop("sasl.password", None)
     return given
+
+
+def _given_by_file(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the properties of ``--command-config`` or of the profile.
+
+    Only commands with the argument ``--profile`` read ``$KAFKACORE_PROFILE``.
+    """
+    config = getattr(arguments, "command_config", None)
+    if config is not None:
+        if getattr(arguments, "profile", None) is not None:
+            raise KafkaConfigurationError("give either --profile or --command-config")
+        return read_properties(Path(config))
+    if not hasattr(arguments, "profile"):
+        return {}
+    arguments.profile = arguments.profile or os.environ.get(PROFILE_VARIABLE)
+    return read_profile(arguments.profile) if arguments.profile else {}
 
 
 def _security_properties(arguments: argparse.Namespace, given: Mapping[str, str]) -> dict[str, str]:
@@ -145,7 +171,7 @@ def _security_properties(arguments: argparse.Namespace, given: Mapping[str, str]
         properties["sasl.mechanism"] = (
             arguments.sasl_mechanism or given.get("sasl.mechanism") or DEFAULT_MECHANISM
         )
-    elif arguments.password_file:
+    elif arguments.password_file and "sasl.username" not in given:
         raise KafkaConfigurationError("--password-file needs --username")
     elif arguments.sasl_mechanism:
         properties["sasl.mechanism"] = arguments.sasl_mechanism
@@ -162,13 +188,16 @@ def _security_properties(arguments: argparse.Namespace, given: Mapping[str, str]
     return properties
 
 
-def _password(arguments: argparse.Namespace) -> str | None:
-    """Return the password of ``--username``, or ``None`` without a user."""
-    if not arguments.username:
-        return None
+def _password(arguments: argparse.Namespace, given: Mapping[str, str]) -> str | None:
+    """Return the password of ``--username``, or ``None`` without a user or if the file has the password."""
     if arguments.password_file:
         return read_secret(Path(arguments.password_file), "--password-file")
-    have_password(arguments.username)
+    user = arguments.username
+    if user is None and getattr(arguments, "profile", None) and "sasl.password" not in given:
+        user = given.get("sasl.username")
+    if not user:
+        return None
+    have_password(user)
     return os.environ[PASSWORD_VARIABLE]
 
 

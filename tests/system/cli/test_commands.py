@@ -179,7 +179,7 @@ def test_refused_connection_fails_before_any_client_is_made(command, capfd, monk
     assert main([*command, "--bootstrap", "127.0.0.1:1,[::1]:1"]) == 1
     said = capfd.readouterr().err
     assert said.startswith(
-        "kafkacore: no broker listens on 127.0.0.1:1,[::1]:1: connection refused. Start one"
+        "kafkacore: no broker listens on 127.0.0.1:1,[::1]:1: connection refused. Check the address"
     )
     assert said.count("\n") == 1
 

@@ -8,6 +8,7 @@ import pytest
 from kafkacore.cli import connection
 from kafkacore.cli.connection import add_bootstrap, allow_password, client_settings, password_reference
 from kafkacore.cli.main import main
+from kafkacore.cli.profiles import CONFIG_VARIABLE, PROFILE_VARIABLE
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.references import ALLOWED_PATHS, ALLOWED_VARIABLES, resolved
 
@@ -19,6 +20,8 @@ def _no_password(monkeypatch):
     """Unset the password variable, and restore it after the test in case the command sets it."""
     monkeypatch.setenv(connection.PASSWORD_VARIABLE, "")
     monkeypatch.delenv(connection.PASSWORD_VARIABLE)
+    for variable in (connection.BOOTSTRAP_VARIABLE, PROFILE_VARIABLE, CONFIG_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.fixture
@@ -44,6 +47,13 @@ def parsed(*words):
 
 def test_nothing_said_is_plaintext_on_this_machine(settings):
     assert settings() == {"bootstrap_servers": "localhost:9092"}
+
+
+def test_brokers_come_from_the_environment_if_nothing_names_them(settings, monkeypatch):
+    monkeypatch.setenv(connection.BOOTSTRAP_VARIABLE, "env:1")
+    assert settings() == {"bootstrap_servers": "env:1"}
+    assert settings("-b", "b:1") == {"bootstrap_servers": "b:1"}
+    assert settings(file="bootstrap.servers=file:1\n") == {"bootstrap_servers": "file:1"}
 
 
 def test_user_alone_is_scram_inside_tls(settings):

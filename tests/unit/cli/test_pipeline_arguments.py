@@ -13,9 +13,10 @@ from hypothesis import given, strategies
 from kafkacore.cli.main import build_parser, main
 from kafkacore.cli.pipeline import EXAMPLES, Settings, config_of
 from kafkacore.security.references import ALLOWED_PATHS, ALLOWED_VARIABLES
+from kafkacore.settings.toml_file import MAX_FILE_BYTES
 from kafkacore.spark.pipeline import Aggregate, ConsoleSink, DeltaSink, KafkaSink, ParquetSink
 from kafkacore.spark.pipeline.config import DELTA_BATCH_OFFSETS
-from kafkacore.spark.pipeline.file import MAX_FILE_BYTES, read_settings, settings_as_toml
+from kafkacore.spark.pipeline.file import read_settings, settings_as_toml
 from kafkacore.spark.secrets import referred
 
 TOPIC = ["--bootstrap", "localhost:9092", "--topic", "t"]

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.settings.toml_file import read_toml
 from kafkacore.text import did_you_mean
 
 #: Value of a setting that is written to a file.
 TomlValue: TypeAlias = str | bool | Sequence[str] | Mapping[str, str]
-#: Maximum size of a file. A larger file is not a job.
-MAX_FILE_BYTES = 1024 * 1024
 _BARE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -51,7 +49,7 @@ def read_settings(
         **dict.fromkeys(flags, "true or false"),
     }
     settings = {}
-    for name, value in _parsed(path).items():
+    for name, value in read_toml(path, "job file").items():
         if name not in forms:
             hint = did_you_mean(name, forms, f"the settings are {', '.join(sorted(forms))}")
             raise KafkaConfigurationError(f"{path}: unknown setting {name!r}: {hint}")
@@ -89,26 +87,6 @@ def _toml_name(name: str) -> str:
 def _toml_text(text: str) -> str:
     # A JSON string is a TOML string, except that TOML requires the character DEL to be escaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _parsed(path: Path) -> Mapping[str, object]:
-    try:
-        with path.open("rb") as file:
-            held = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise KafkaConfigurationError(f"{path}: {error.strerror}") from None
-    if len(held) > MAX_FILE_BYTES:
-        raise KafkaConfigurationError(f"{path} is not a job file: it has more than {MAX_FILE_BYTES} bytes")
-    try:
-        return tomllib.loads(held.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        # The message contains only the position, because the line may contain a secret.
-        raise KafkaConfigurationError(f"{path} is not valid TOML: {_place(error)}") from None
-
-
-def _place(error: Exception) -> str:
-    _, at, position = str(error).rpartition("(at ")
-    return f"error at {position.rstrip(')')}" if at else "it is not UTF-8 text"
 
 
 def _text(value: object) -> str:
