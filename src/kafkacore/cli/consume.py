@@ -1,12 +1,14 @@
-"""``kafkacore consume``: print the records of a topic."""
+"""``kafkacore consume``: print the records of topics."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafkacore.cli.common import (
@@ -20,6 +22,8 @@ from kafkacore.cli.common import (
     put_bytes,
 )
 from kafkacore.cli.connection import add_bootstrap, client_settings
+from kafkacore.cli.record_format import FIELDS, RecordFormat
+from kafkacore.cli.record_position import FORMS, RecordPosition, record_position
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition, partition_name
@@ -31,9 +35,15 @@ if TYPE_CHECKING:
 POLL_MS = 500
 COMMIT_MS = 1000
 #: The output for a record without a value (a tombstone), as in Kafka's console consumer.
-NULL = b"null"
-EXAMPLES = """  kafkacore consume greetings                       # new records, until Ctrl-C
-  kafkacore consume greetings --from-beginning --exit-at-end
+NULL = "null"
+#: The output of ``-Z``, as in kcat.
+KCAT_NULL = "NULL"
+EXAMPLES = r"""  kafkacore consume greetings                       # new records, until Ctrl-C
+  kafkacore consume greetings --from-beginning --exit
+  kafkacore consume greetings --last 10 --exit --print-key --print-headers
+  kafkacore consume orders payments --format '%T %t-%p@%o %k: %s\n'
+  kafkacore consume --regex 'orders\..*' --from 15m --until end --json
+  kafkacore consume orders --from 2026-01-31T12:00 --until 2026-01-31T13:00
   kafkacore consume greetings --group readers       # share partitions, continue at committed offsets
   kafkacore consume flights --partition 3 --offset 1000 --max-records 10 --json | jq .value
 """
@@ -44,76 +54,201 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(
         commands,
         "consume",
-        "print the records of a topic",
+        "print the records of topics",
         EXAMPLES,
         run,
-        description="Print the value of each record on a line, or with --json the whole record. A record "
-        "without a value (a tombstone) is printed as null, and an empty value as an empty line. Only --json "
-        "distinguishes a tombstone from the text null.",
+        description="Print the value of each record on a line, or with --json or --format other parts of "
+        "it. A record without a value (a tombstone) is printed as null, and an empty value as an empty line. "
+        "To tell a tombstone from the text null, use --json, another --null, or %S, whose size is then -1.",
     )
-    parser.add_argument("topic", help="topic to read")
+    parser.add_argument("topic", nargs="+", help="topic, or several")
     add_bootstrap(parser)
-    start = parser.add_mutually_exclusive_group()
-    start.add_argument(
-        "--from-beginning",
+    parser.add_argument(
+        "--regex",
         action="store_true",
-        help="start at the first record (default: read only new records)",
+        help="take each TOPIC as a regular expression that matches whole names; names that begin with __ "
+        "match only an expression that does, too",
     )
-    start.add_argument("--offset", type=natural, help="start at this offset; needs --partition")
+    _add_positions(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--partition", type=natural, help="read only this partition")
+    which.add_argument(
+        "-p",
+        "--partition",
+        type=natural,
+        action="append",
+        metavar="N",
+        help="read only this partition of each topic; repeat the option for several",
+    )
     which.add_argument(
         "--group",
         metavar="NAME",
         help="read as a member of this consumer group, and commit the offsets of printed records",
     )
-    parser.add_argument("--max-records", type=natural, metavar="N", help="exit after N records")
-    parser.add_argument(
-        "--exit-at-end",
-        action="store_true",
-        help="exit at the end offsets that the topic has when the command starts",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object per line: topic, partition, offset, ..."
-    )
+    _add_output(parser)
     parser.add_argument(
         "--read-committed", action="store_true", help="skip the records of aborted transactions"
     )
+
+
+def _add_positions(parser: argparse.ArgumentParser) -> None:
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
+        "--from-beginning", action="store_true", help="start at the first record (default: only new ones)"
+    )
+    start.add_argument(
+        "-o",
+        "--offset",
+        type=_offset,
+        metavar="N",
+        help="start at this offset, which needs --partition; -N starts N offsets before the end of each "
+        "partition",
+    )
+    start.add_argument(
+        "--last",
+        type=natural,
+        metavar="N",
+        help="start with the last N records of all partitions together, in the order of their timestamps",
+    )
+    start.add_argument(
+        "--from", dest="start", type=record_position, metavar="WHERE", help=f"start here: {FORMS}"
+    )
+    parser.add_argument(
+        "--until",
+        type=record_position,
+        metavar="WHERE",
+        help="exit before this offset or time, which has the same forms as in --from",
+    )
+    parser.add_argument("-c", "--max-records", type=natural, metavar="N", help="exit after N records")
+    parser.add_argument(
+        "-e",
+        "--exit-at-end",
+        "--exit",
+        action="store_true",
+        help="exit at the end offsets that the topics have when the command starts",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    fields = ", ".join(f"%%{letter} {meaning}" for letter, (meaning, _) in FIELDS.items())
+    parser.add_argument(
+        "-J",
+        "--json",
+        action="store_true",
+        help="print one JSON object per line: topic, partition, offset, ...",
+    )
+    parser.add_argument(
+        "-f",
+        "--format",
+        metavar="TEXT",
+        help=f"print each record in this format, without a line break of its own: {fields}, %%%% a percent "
+        f"sign, and the escapes \\n, \\t, \\r, \\0 and \\xNN",
+    )
+    parser.add_argument("--print-key", action="store_true", help="print the key and a tab before the value")
+    parser.add_argument(
+        "--print-headers", action="store_true", help="print the headers and a tab before the key and value"
+    )
+    parser.add_argument(
+        "-K",
+        "--key-delimiter",
+        metavar="TEXT",
+        help="print the key and this text before the value, as `produce --key-delimiter` reads it",
+    )
+    null = parser.add_mutually_exclusive_group()
+    null.add_argument("--null", default=NULL, metavar="TEXT", help=f"print this for a null (default: {NULL})")
+    null.add_argument(
+        "-Z", dest="null", action="store_const", const=KCAT_NULL, help=f"the same as --null {KCAT_NULL}"
+    )
+
+
+def _offset(text: str) -> int:
+    """Parse an offset, or a negative distance from the end, for argparse."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an offset: give a whole number, or a time to --from"
+        ) from None
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print records until the end that the arguments define."""
     from kafkacore import KafkaConsumer
 
-    if arguments.offset is not None and arguments.partition is None:
-        raise KafkaConfigurationError(
-            "--offset needs --partition, because each partition has its own offsets"
-        )
+    _check(arguments)
+    output = _Output(_line(arguments))
     if arguments.group is not None:
-        if arguments.exit_at_end:
-            raise KafkaConfigurationError(
-                "--exit-at-end does not work with --group, because other members may have some partitions"
-            )
-        return _run_as_member(arguments)
+        return _run_as_member(arguments, output)
     with KafkaConsumer(
         **client_settings(arguments, "request_timeout_ms"),
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
     ) as consumer:
         partitions = _partitions(consumer, arguments)
         consumer.assign(partitions)
-        if arguments.from_beginning:
-            consumer.seek_to_beginning(*partitions)
-        elif arguments.offset is not None:
-            _require_offset(consumer, partitions[0], arguments.offset)
-            consumer.seek(partitions[0], arguments.offset)
+        if arguments.last is None:
+            stops = _seek(consumer, partitions, arguments)
+            with lost_brokers_reported():
+                _print_records(consumer, output, stops, arguments.max_records)
         else:
-            consumer.seek_to_end(*partitions)
-        with lost_brokers_reported():
-            _print_records(consumer, partitions, arguments)
+            with lost_brokers_reported():
+                _print_last(consumer, output, partitions, arguments)
     return 0
 
 
-def _run_as_member(arguments: argparse.Namespace) -> int:
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse arguments that do not work together."""
+    by_options = arguments.print_key or arguments.print_headers or arguments.key_delimiter is not None
+    if sum((arguments.json, arguments.format is not None, by_options)) > 1:
+        raise KafkaConfigurationError(
+            "give one of --json, --format, and the options --print-key, --print-headers and --key-delimiter"
+        )
+    if arguments.offset is not None and arguments.offset >= 0 and arguments.partition is None:
+        raise KafkaConfigurationError(
+            "--offset needs --partition, because each partition has its own offsets"
+        )
+    if arguments.last is not None:
+        if not arguments.last:
+            raise KafkaConfigurationError("--last must be at least 1")
+        if arguments.max_records is not None or arguments.until is not None:
+            raise KafkaConfigurationError("--last works neither with --max-records nor with --until")
+    if arguments.until is not None and (arguments.until.time(now := SYSTEM_CLOCK.wall_ms()) or 0) > now:
+        raise KafkaConfigurationError(
+            f"--until {arguments.until.text} is in the future: give a time that has passed, or --max-records"
+        )
+    if arguments.group is None:
+        return
+    if arguments.exit_at_end:
+        raise KafkaConfigurationError(
+            "--exit-at-end does not work with --group, because other members may have some partitions"
+        )
+    for name, value in (
+        ("--offset", arguments.offset),
+        ("--last", arguments.last),
+        ("--from", arguments.start),
+        ("--until", arguments.until),
+    ):
+        if value is not None:
+            raise KafkaConfigurationError(
+                f"{name} does not work with --group, which continues at the committed offsets"
+            )
+
+
+def _line(arguments: argparse.Namespace) -> Callable[[ConsumerRecord], bytes]:
+    """Return the function that formats a record for the output."""
+    if arguments.json:
+        return _as_json
+    null = os.fsencode(arguments.null)
+    if arguments.format is not None:
+        return RecordFormat(arguments.format, null)
+    delimiter = arguments.key_delimiter
+    text = "%h\t" if arguments.print_headers else ""
+    if delimiter is not None:
+        text += "%k" + delimiter.replace("%", "%%")
+    elif arguments.print_key:
+        text += "%k\t"
+    return RecordFormat(text + "%s\n", null)
+
+
+def _run_as_member(arguments: argparse.Namespace, output: _Output) -> int:
     from kafkacore import KafkaConsumer
     from kafkacore.cli.offset_committer import OffsetCommitter
 
@@ -123,22 +258,27 @@ def _run_as_member(arguments: argparse.Namespace) -> int:
         enable_auto_commit=False,
         auto_offset_reset="earliest" if arguments.from_beginning else "latest",
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
+        # The expression decides about internal topics.
+        exclude_internal_topics=False,
     ) as consumer:
-        _partitions(consumer, arguments)
         committer = OffsetCommitter(consumer)
-        consumer.subscribe([arguments.topic], listener=committer)
+        if arguments.regex:
+            consumer.subscribe(pattern=_pattern(arguments.topic), listener=committer)
+        else:
+            _partitions(consumer, arguments)
+            consumer.subscribe(arguments.topic, listener=committer)
         with lost_brokers_reported():
-            _print_as_member(consumer, committer, arguments)
+            _print_as_member(consumer, committer, output, arguments.max_records)
     return 0
 
 
 def _print_as_member(
-    consumer: KafkaConsumer, committer: OffsetCommitter, arguments: argparse.Namespace
+    consumer: KafkaConsumer, committer: OffsetCommitter, output: _Output, left: int | None
 ) -> None:
     """Print records, and commit the offsets of printed records regularly and at the end."""
     committed_ms = SYSTEM_CLOCK.monotonic_ms()
     try:
-        for found in _print_polls(consumer, arguments.max_records, arguments.json):
+        for found in _print_polls(consumer, output, left, {}):
             committer.add(found)
             now_ms = SYSTEM_CLOCK.monotonic_ms()
             if committer.offsets and now_ms - committed_ms >= COMMIT_MS:
@@ -148,67 +288,156 @@ def _print_as_member(
         committer.commit(set(committer.offsets))
 
 
+def _pattern(expressions: Sequence[str]) -> re.Pattern[str]:
+    """Return one expression that matches the whole names of topics."""
+    parts = []
+    for expression in expressions:
+        try:
+            re.compile(expression)
+        except re.error as error:
+            raise KafkaConfigurationError(
+                f"{expression!r} is not a valid regular expression: {error}"
+            ) from None
+        parts.append(f"{'' if expression.startswith('__') else '(?!__)'}(?:{expression})")
+    return re.compile(rf"(?:{'|'.join(parts)})\Z")
+
+
 def _partitions(consumer: KafkaConsumer, arguments: argparse.Namespace) -> list[TopicPartition]:
-    numbers = consumer.partitions_for_topic(arguments.topic)
-    if not numbers:
-        raise no_topic(arguments, arguments.topic)
-    if arguments.partition is None:
-        return [TopicPartition(arguments.topic, number) for number in sorted(numbers)]
-    if arguments.partition not in numbers:
+    """Return the partitions to read, after a check that they exist."""
+    if arguments.regex:
+        pattern = _pattern(arguments.topic)
+        known = consumer.partitions_by_topic()
+        topics = {topic: numbers for topic, numbers in known.items() if pattern.match(topic)}
+        if not topics:
+            raise CommandError(
+                f"no topic on {arguments.bootstrap} matches {pattern.pattern!r}: see `kafkacore topics list`"
+            )
+    else:
+        topics = consumer.partitions_by_topic(arguments.topic)
+        if missing := [topic for topic in arguments.topic if not topics.get(topic)]:
+            raise no_topic(arguments, *missing, known=consumer.topics())
+    return [
+        TopicPartition(topic, number)
+        for topic, numbers in sorted(topics.items())
+        for number in _chosen(topic, numbers, arguments.partition)
+    ]
+
+
+def _chosen(topic: str, numbers: set[int], chosen: list[int] | None) -> list[int]:
+    """Return the partition numbers of a topic to read."""
+    if chosen is None:
+        return sorted(numbers)
+    if missing := sorted(set(chosen) - numbers):
         raise CommandError(
-            f"topic {arguments.topic!r} has {len(numbers)} partitions, 0 to {len(numbers) - 1}; "
-            f"partition {arguments.partition} does not exist"
+            f"topic {topic!r} has {len(numbers)} partitions, 0 to {len(numbers) - 1}; "
+            f"partition {missing[0]} does not exist"
         )
-    return [TopicPartition(arguments.topic, arguments.partition)]
+    return sorted(set(chosen))
 
 
-def _require_offset(consumer: KafkaConsumer, partition: TopicPartition, offset: int) -> None:
+def _seek(
+    consumer: KafkaConsumer, partitions: list[TopicPartition], arguments: argparse.Namespace
+) -> dict[TopicPartition, int]:
+    """Seek to the start in each partition, and return the offsets to stop at."""
+    start = arguments.start
+    if arguments.offset is not None:
+        start = RecordPosition(str(arguments.offset), offset=arguments.offset)
+    if arguments.from_beginning:
+        consumer.seek_to_beginning(*partitions)
+    elif start is None:
+        consumer.seek_to_end(*partitions)
+    if start is None and arguments.until is None:
+        return consumer.end_offsets(partitions) if arguments.exit_at_end else {}
+    first, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+    now_ms = SYSTEM_CLOCK.wall_ms()
+    if arguments.offset is not None and arguments.offset >= 0:
+        _require_offset(first, ends, arguments.offset)
+    if start is not None:
+        for tp, offset in start.offsets(consumer, partitions, ends, now_ms).items():
+            consumer.seek(tp, min(max(offset, first[tp]), ends[tp]))
+    if arguments.until is None:
+        return ends if arguments.exit_at_end else {}
+    stops: dict[TopicPartition, int] = arguments.until.offsets(consumer, partitions, ends, now_ms)
+    return {tp: min(stop, ends[tp]) for tp, stop in stops.items()} if arguments.exit_at_end else stops
+
+
+def _print_last(
+    consumer: KafkaConsumer,
+    output: _Output,
+    partitions: list[TopicPartition],
+    arguments: argparse.Namespace,
+) -> None:
+    """Print the last records, and new records unless the command exits at the end."""
+    from kafkacore.cli.last_records import last_records
+
+    output.write(last_records(consumer, partitions, arguments.last, POLL_MS))
+    output.flush()
+    if not arguments.exit_at_end:
+        _print_records(consumer, output, {}, None)
+
+
+def _require_offset(
+    first: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], offset: int
+) -> None:
     """Check an offset. For an invalid one, the consumer would silently start at the end."""
-    first, end = (
-        offsets[partition]
-        for offsets in (consumer.beginning_offsets([partition]), consumer.end_offsets([partition]))
-    )
-    if not first <= offset <= end:
-        raise CommandError(
-            f"offset {offset} is out of range: {partition_name(partition)} has offsets from {first} "
-            f"to its end, {end}"
-        )
+    for tp in first:
+        if not first[tp] <= offset <= ends[tp]:
+            raise CommandError(
+                f"offset {offset} is out of range: {partition_name(tp)} has offsets from {first[tp]} "
+                f"to its end, {ends[tp]}"
+            )
 
 
 def _print_records(
-    consumer: KafkaConsumer, partitions: list[TopicPartition], arguments: argparse.Namespace
+    consumer: KafkaConsumer, output: _Output, stops: dict[TopicPartition, int], left: int | None
 ) -> None:
-    ends = consumer.end_offsets(partitions) if arguments.exit_at_end else {}
+    """Print records until each partition has reached its offset in ``stops``, without one for ever."""
+    reading = dict(stops)
 
     def is_at_end() -> bool:
-        return bool(ends) and all(consumer.position(tp) >= end for tp, end in ends.items())
+        # A paused partition leaves its share of the fetches to the others.
+        for tp in [tp for tp, stop in reading.items() if consumer.position(tp) >= stop]:
+            consumer.pause(tp)
+            del reading[tp]
+        return bool(stops) and not reading
 
     if not is_at_end():
-        for _ in _print_polls(consumer, arguments.max_records, arguments.json):
+        for _ in _print_polls(consumer, output, left, stops):
             if is_at_end():
                 return
 
 
 def _print_polls(
-    consumer: KafkaConsumer, left: int | None, as_json: bool
+    consumer: KafkaConsumer, output: _Output, left: int | None, stops: Mapping[TopicPartition, int]
 ) -> Iterator[dict[TopicPartition, list[ConsumerRecord]]]:
     """Print ``left`` records, or all, and yield the records of each poll after they are printed."""
-    out = sys.stdout.buffer
-    reader = select.poll()
-    reader.register(out, 0)
     while left is None or left > 0:
         found = consumer.poll(timeout_ms=POLL_MS, max_records=left)
-        for records in found.values():
-            for record in records:
-                out.write(
-                    (_as_json(record) if as_json else NULL if record.value is None else record.value) + b"\n"
-                )
+        for tp, records in found.items():
+            if (stop := stops.get(tp)) is not None and records[-1].offset >= stop:
+                records = [record for record in records if record.offset < stop]
+            output.write(records)
             left = None if left is None else left - len(records)
-        out.flush()
-        if reader.poll(0):
-            # The reader of the output has exited. Without another record, no write would fail.
-            raise BrokenPipeError
+        output.flush()
         yield found
+
+
+class _Output:
+    """Standard output. It notices when the reader of a pipe exits, even if there is nothing to write."""
+
+    def __init__(self, line: Callable[[ConsumerRecord], bytes]) -> None:
+        self._line = line
+        self._out = sys.stdout.buffer
+        self._reader = select.poll()
+        self._reader.register(self._out, 0)
+
+    def write(self, records: Iterable[ConsumerRecord]) -> None:
+        self._out.writelines(map(self._line, records))
+
+    def flush(self) -> None:
+        self._out.flush()
+        if self._reader.poll(0):
+            raise BrokenPipeError
 
 
 def _as_json(record: ConsumerRecord) -> bytes:
@@ -226,4 +455,4 @@ def _as_json(record: ConsumerRecord) -> bytes:
             header: dict[str, object] = {"key": name}
             put_bytes(header, "value", value)
             headers.append(header)
-    return json.dumps(fields, ensure_ascii=False).encode()
+    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"

@@ -1,0 +1,120 @@
+"""Format strings for records, with the fields and escapes of kcat."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.structs import printable
+
+if TYPE_CHECKING:
+    from kafkacore import ConsumerRecord
+
+#: Function of a record and the text for null.
+Field = Callable[["ConsumerRecord", bytes], bytes]
+
+_ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0"}
+_ESCAPE = re.compile(rb"\\(x[0-9A-Fa-f]{1,2}|.)", re.DOTALL)
+_FIELD = re.compile(r"%(.?)", re.DOTALL)
+
+
+def _headers(record: ConsumerRecord, null: bytes) -> bytes:
+    return b",".join(
+        printable(name).encode() + b"=" + (null if value is None else value) for name, value in record.headers
+    )
+
+
+#: Letter → meaning and function of a field. A size is -1 if the key or value is null.
+FIELDS: dict[str, tuple[str, Field]] = {
+    "t": ("topic", lambda record, _: printable(record.topic).encode()),
+    "p": ("partition", lambda record, _: b"%d" % record.partition),
+    "o": ("offset", lambda record, _: b"%d" % record.offset),
+    "T": ("timestamp in milliseconds", lambda record, _: b"%d" % record.timestamp),
+    "k": ("key", lambda record, null: null if record.key is None else record.key),
+    "K": ("size of the key in bytes", lambda record, _: b"%d" % record.serialized_key_size),
+    "s": ("value", lambda record, null: null if record.value is None else record.value),
+    "S": ("size of the value in bytes", lambda record, _: b"%d" % record.serialized_value_size),
+    "R": (
+        "size of the value as 4 bytes, big-endian",
+        lambda record, _: struct.pack(">i", record.serialized_value_size),
+    ),
+    "h": ("headers as name=value,name=value", _headers),
+}
+
+
+class RecordFormat:
+    r"""Formats records by a format string, such as ``%t-%p %o: %s\n``.
+
+    Keys, values and values of headers are copied byte for byte. The names of topics and headers have their
+    control characters escaped.
+
+    Parameters
+    ----------
+    text:
+        Fields (:data:`FIELDS`), ``%%``, and escapes (see :func:`unescaped`). No line break is added.
+    null:
+        Stands for a key, a value or the value of a header that is null.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The text has an unknown field or escape.
+    """
+
+    def __init__(self, text: str, null: bytes) -> None:
+        self._null = null
+        self._parts = list(_parts(text))
+
+    def __call__(self, record: ConsumerRecord) -> bytes:
+        """Return the formatted record."""
+        null = self._null
+        return b"".join(part if isinstance(part, bytes) else part(record, null) for part in self._parts)
+
+
+def unescaped(text: str) -> bytes:
+    r"""Return a text of the command line with ``\n``, ``\t``, ``\r``, ``\0``, ``\\`` and ``\xNN`` replaced.
+
+    A backslash before a punctuation character stands for that character, and one at the end for itself.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The text has another escape.
+    """
+
+    def character(match: re.Match[bytes]) -> bytes:
+        escape: bytes = match[1]
+        if len(escape) > 1:
+            return bytes([int(escape[1:], 16)])
+        if escape.isalnum() and escape not in _ESCAPES:
+            raise KafkaConfigurationError(
+                f"unknown escape \\{escape.decode()} in {text!r}: use \\n, \\t, \\r, \\0, \\xNN or \\\\"
+            )
+        return _ESCAPES.get(escape, escape)
+
+    return _ESCAPE.sub(character, os.fsencode(text))
+
+
+def _parts(text: str) -> Iterator[bytes | Field]:
+    """Yield the parts of a format string: literal bytes and fields."""
+    end = 0
+    for match in _FIELD.finditer(text):
+        if match.start() > end:
+            yield unescaped(text[end : match.start()])
+        end = match.end()
+        if match[1] == "%":
+            yield b"%"
+        elif match[1] in FIELDS:
+            yield FIELDS[match[1]][1]
+        else:
+            known = ", ".join(f"%{letter}" for letter in FIELDS)
+            raise KafkaConfigurationError(
+                f"unknown field %{match[1]} in the format {text!r}: use one of {known}, or %% for a percent "
+                f"sign"
+            )
+    if end < len(text):
+        yield unescaped(text[end:])
