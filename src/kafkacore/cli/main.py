@@ -43,6 +43,7 @@ COMMANDS = (
     "pipeline",
     "dump_log",
     "bench",
+    "completion",
 )
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 

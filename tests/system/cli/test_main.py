@@ -28,6 +28,7 @@ COMMANDS = [
     "pipeline",
     "dump-log",
     "bench",
+    "completion",
 ]
 
 
@@ -107,6 +108,17 @@ def test_missing_command_prints_help_with_examples(words, capsys):
     assert shown.out == ""
     assert shown.err.startswith("usage: kafkacore")
     assert "examples:\n  kafkacore" in shown.err
+
+
+@pytest.mark.parametrize("command", ["consume", "produce", "users create", "dump-log", "completion"])
+def test_command_without_its_arguments_prints_help(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(command.split())
+    assert ended.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"usage: kafkacore {command} ")
+    assert "examples:\n" in shown.err
 
 
 @pytest.mark.parametrize(
