@@ -214,6 +214,11 @@ def _check(arguments: argparse.Namespace) -> None:
         raise KafkaConfigurationError(
             f"--until {arguments.until.text} is in the future: give a time that has passed, or --max-records"
         )
+    has_start = arguments.from_beginning or arguments.start is not None or arguments.offset is not None
+    if arguments.until is not None and not has_start:
+        raise KafkaConfigurationError(
+            "--until needs a start, because the default is the end: add --from-beginning or --from"
+        )
     if arguments.group is None:
         return
     if arguments.exit_at_end:

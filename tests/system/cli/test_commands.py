@@ -171,7 +171,9 @@ def test_no_broker_is_one_sentence_after_the_timeout(command, capfd):
 @pytest.mark.parametrize(
     "command",
     [["topics", "list"], ["acls", "list"], ["users", "list"], ["consume", "t"],
-     ["consume", "t", "--group", "g"], ["produce", "t"], ["bench", "produce", "--peers", "none"]],
+     ["consume", "t", "--group", "g"], ["produce", "t"], ["consume", "t", "--last", "2"],
+     ["consume", "t.*", "--regex", "--from", "1h"], ["produce", "t", "-k", "k", "--tombstone"],
+     ["bench", "produce", "--peers", "none"]],
 )  # fmt: skip
 def test_refused_connection_fails_before_any_client_is_made(command, capfd, monkeypatch):
     monkeypatch.setattr(common, "REFUSAL_PAUSE_MS", 0.0)

@@ -105,6 +105,7 @@ def test_topics_are_given_by_names_or_expressions(run, our_broker, topic):
     [
         (["consume", "t", "--json", "-f", "%s"], "give one of --json, --format"),
         (["consume", "t", "-f", "%x"], "unknown field %x"),
+        (["consume", "t", "--until", "1h"], "--until needs a start"),
         (["consume", "t", "--until", "2999-01-01"], "--until 2999-01-01 is in the future"),
         (["consume", "t", "--last", "0"], "--last must be at least 1"),
         (["consume", "t", "--last", "1", "-c", "1"], "--last works neither with --max-records"),

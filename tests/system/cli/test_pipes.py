@@ -1,0 +1,67 @@
+"""``produce`` and ``consume`` in a shell's pipe, and on a terminal."""
+
+import os
+import pty
+import shlex
+import subprocess
+import sys
+
+from eventually import BUDGET_S
+
+KAFKACORE = f"{shlex.quote(sys.executable)} -m kafkacore"
+
+
+def shell(script, servers):
+    """Run a script of bash, in which a pipe fails with its first command that fails."""
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script.replace("kafkacore ", f"{KAFKACORE} ")],
+        capture_output=True,
+        timeout=BUDGET_S,
+        env={**os.environ, "KAFKACORE_BOOTSTRAP": servers},
+    )
+
+
+def test_records_go_through_pipes(our_broker):
+    done = shell(
+        r"""
+        printf 'a:1\nb:\nc:NULL\n' | kafkacore produce pipe-a -K : --null NULL -H from=pipe
+        kafkacore consume pipe-a --from-beginning --exit --json | kafkacore produce pipe-b --json
+        kafkacore consume pipe-b --from-beginning --exit -f '%k=%s,%S,%h\0'
+        kafkacore consume pipe-b --from-beginning --exit -f '%k=%s\n' | head -n 1
+        """,
+        our_broker.bootstrap_servers,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"a=1,1,from=pipe\0b=,0,from=pipe\0c=null,-1,from=pipe\0a=1\n"
+
+
+def test_records_are_printed_on_a_terminal(our_broker, make_topic):
+    topic = make_topic([b"one", b"two"])
+    ours, terminal = pty.openpty()
+    command = [sys.executable, "-m", "kafkacore", "consume", topic, "--last", "2", "--exit"]
+    done = subprocess.run(
+        [*command, "-b", our_broker.bootstrap_servers],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=subprocess.PIPE,
+        timeout=BUDGET_S,
+    )
+    os.close(terminal)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert os.read(ours, 1000) == b"one\r\ntwo\r\n"
+    os.close(ours)
+
+
+def test_script_of_bash_completes_words(our_broker):
+    done = shell(
+        r"""
+        source <(kafkacore completion bash)
+        for words in "con" "topics cre" "consume t --form" "produce t --compression l"; do
+            COMP_WORDS=(kafkacore $words) COMP_CWORD=$(wc -w <<< "$words") COMPREPLY=()
+            _shtab_kafkacore
+            echo "${COMPREPLY[@]}"
+        done
+        """.replace("(kafkacore $words)", "('kafkacore' $words)"),
+        our_broker.bootstrap_servers,
+    )
+    assert done.stdout.decode().splitlines() == ["consume", "create", "--format", "lz4"], done.stderr
