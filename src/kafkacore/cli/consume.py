@@ -179,7 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.group is not None:
         return _run_as_member(arguments, output)
     with KafkaConsumer(
-        **client_settings(arguments, "request_timeout_ms"),
+        **client_settings(arguments, "request_timeout_ms", "bootstrap_timeout_ms"),
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
     ) as consumer:
         partitions = _partitions(consumer, arguments)
@@ -258,7 +258,7 @@ def _run_as_member(arguments: argparse.Namespace, output: _Output) -> int:
     from kafkacore.cli.offset_committer import OffsetCommitter
 
     with KafkaConsumer(
-        **client_settings(arguments, "request_timeout_ms"),
+        **client_settings(arguments, "request_timeout_ms", "bootstrap_timeout_ms"),
         group_id=arguments.group,
         enable_auto_commit=False,
         auto_offset_reset="earliest" if arguments.from_beginning else "latest",

@@ -191,8 +191,9 @@ CLIENT_SETTINGS: Final = table(
             "How long all known brokers may be out of reach, in milliseconds, before the client connects to "
             "`bootstrap_servers` again (KIP-1102)."),
     setting("bootstrap_timeout_ms", 30_000, at_least(0),
-            "How long the client tries to reach a first broker, in milliseconds, before it raises "
-            "`NoBrokersAvailable`."),
+            "How long the constructor tries to reach a first broker, in milliseconds, before it raises "
+            "`NoBrokersAvailable`. With 0, and with `api_version`, a consumer's or a producer's "
+            "constructor does not wait."),
     setting("receive_message_max_bytes", 100_000_000, at_least(1),
             "Maximum size of a response, in bytes. The client closes the connection if a response is "
             "larger."),

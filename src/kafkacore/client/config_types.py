@@ -74,8 +74,9 @@ class ClientConfig(TypedDict, total=False):
     `bootstrap_servers` again (KIP-1102)."""
 
     bootstrap_timeout_ms: float
-    """How long the client tries to reach a first broker, in milliseconds, before it raises
-    `NoBrokersAvailable`."""
+    """How long the constructor tries to reach a first broker, in milliseconds, before it raises
+    `NoBrokersAvailable`. With 0, and with `api_version`, a consumer's or a producer's constructor does not
+    wait."""
 
     receive_message_max_bytes: float
     """Maximum size of a response, in bytes. The client closes the connection if a response is larger."""

@@ -33,7 +33,7 @@ from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.offset_fetcher import UNKNOWN_OFFSET
 from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy
 from kafkacore.consumer.timer import Timer
-from kafkacore.errors import IllegalStateError, KafkaTimeoutError
+from kafkacore.errors import IllegalStateError, NoBrokersAvailable
 from kafkacore.record import ColumnBuilder, RecordColumns
 from kafkacore.structs import (
     ConsumerGroupMetadata,
@@ -75,13 +75,18 @@ class KafkaConsumer:
     ------
     KafkaConfigurationError
         A setting is unknown or has an invalid value.
+    NoBrokersAvailable
+        None of ``bootstrap_servers`` responded within ``bootstrap_timeout_ms``.
+    AuthenticationFailedError
+        The broker rejected the client's credentials, or its own certificate is not valid.
     TypeError
         Settings were given as a dict instead of keyword arguments.
 
     Notes
     -----
-    The constructor does not connect. The first :meth:`poll`, iteration, or method that needs a broker does.
-    Such a method waits up to its ``timeout_ms``, or up to the setting ``request_timeout_ms`` without one.
+    The constructor waits for a broker, up to ``bootstrap_timeout_ms``. With ``api_version`` or
+    ``bootstrap_timeout_ms=0`` it does not connect; the first method that needs a broker does. A method that
+    needs a broker waits up to its ``timeout_ms``, or up to the setting ``request_timeout_ms`` without one.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
@@ -105,12 +110,15 @@ class KafkaConsumer:
         self._heartbeat_thread = self._new_heartbeat_thread(clock)
         self._iteration = self._engine.iteration
         self._closed = False
-        if topics:
-            try:
+        try:
+            # With api_version given, the constructor does not wait for a broker, as in kafka-python.
+            if self.config["api_version"] is None and self.config["bootstrap_timeout_ms"] > 0:
+                self.bootstrap()
+            if topics:
                 self.subscribe(topics)
-            except BaseException:
-                self.close()
-                raise
+        except BaseException:
+            self.close(autocommit=False, timeout_ms=0)
+            raise
 
     def _new_heartbeat_thread(self, clock: Clock) -> HeartbeatThread | None:
         """Return the heartbeat thread of a group member.
@@ -827,18 +835,19 @@ class KafkaConsumer:
 
         Raises
         ------
-        KafkaTimeoutError
-            If no broker responded in time.
+        NoBrokersAvailable
+            If no broker responded in time. This is a :class:`KafkaTimeoutError`.
         """
+        limit = "bootstrap_timeout_ms" if timeout_ms is None else "timeout_ms"
         with self._guard:
             self._check_open()
             if not refresh and self.bootstrap_connected():
                 return
-            timer = self._timer(self.config["bootstrap_timeout_ms"] if timeout_ms is None else timeout_ms)
+            timer = self._timer(self.config[limit] if timeout_ms is None else timeout_ms)
             if not self._engine.client.await_metadata_update(timer):
-                raise KafkaTimeoutError(
-                    f"no broker answered within {timer.timeout_ms:.0f} ms "
-                    f"(bootstrap_servers={self._engine.bootstrap_servers})"
+                raise NoBrokersAvailable(
+                    f"none of bootstrap_servers={self._engine.bootstrap_servers!r} answered within "
+                    f"{limit}={timer.timeout_ms:.0f}: is the broker running, and reachable from here?"
                     f"{self._engine.client.client.connection_errors.as_cause()}"
                 )
 

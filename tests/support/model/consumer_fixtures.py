@@ -15,6 +15,8 @@ from kafkacore.consumer.offset_reset import OffsetResetStrategy
 from kafkacore.consumer.subscription_state import FetchPosition, SubscriptionState
 from kafkacore.testing import VirtualClock
 
+DEFAULTS = {"auto_offset_reset": "earliest", "bootstrap_timeout_ms": 0}
+
 
 @pytest.fixture
 def clock():
@@ -41,16 +43,21 @@ def make_network_client(clock):
 
 @pytest.fixture
 def make_consumer(clock, monkeypatch):
-    """Return ``make_consumer(logs, *topics, **configs)``; the consumer's ``.model`` is its cluster."""
+    """Return ``make_consumer(logs, *topics, **configs)``; the consumer's ``.model`` is its cluster.
+
+    The constructor does not wait for a broker unless ``bootstrap_timeout_ms`` is given. The brokers ``down``
+    do not respond.
+    """
     made = []
 
-    def make(logs, *topics, node_count=1, **configs):
+    def make(logs, *topics, node_count=1, down=(), **configs):
         cluster = ModelCluster(clock, logs, node_count=node_count)
+        cluster.down.update(down)
         cluster.coordinator = ModelCoordinator(cluster)
         metadata = ModelMetadata(cluster)
         network = ModelNetwork(cluster, metadata)
         monkeypatch.setattr(kafka_consumer, "bootstrap_client", lambda config, clock: (network, metadata))
-        consumer = KafkaConsumer(*topics, clock=clock, **{"auto_offset_reset": "earliest"} | configs)
+        consumer = KafkaConsumer(*topics, clock=clock, **DEFAULTS | configs)
         consumer.model, consumer.network, consumer.known = cluster, network, metadata
         made.append(consumer)
         return consumer

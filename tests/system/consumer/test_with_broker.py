@@ -18,7 +18,13 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.handlers import registry
 from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.clock import SYSTEM_CLOCK
-from kafkacore.errors import IllegalStateError, KafkaTimeoutError, UnsupportedVersionError, WakeupError
+from kafkacore.errors import (
+    IllegalStateError,
+    KafkaTimeoutError,
+    NoBrokersAvailable,
+    UnsupportedVersionError,
+    WakeupError,
+)
 from kafkacore.protocol.generated.join_group import JoinGroupRequest
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
@@ -144,10 +150,11 @@ def test_offsets_and_topics_are_told(our_broker, filled):
         assert "no-such-topic" not in consumer.topics(), "asking for its partitions has created it"
 
 
-def test_one_broker_costs_one_socket_and_none_before_it_is_needed(our_broker, filled):
+@pytest.mark.parametrize(("waiting", "count"), [({"bootstrap_timeout_ms": 0}, 0), ({}, 1)])
+def test_one_broker_costs_one_socket_and_none_before_it_is_needed(our_broker, filled, waiting, count):
     before = socket_count()
-    with consumer_of(our_broker, filled.topic) as consumer:
-        assert socket_count() == before
+    with consumer_of(our_broker, filled.topic, **waiting) as consumer:
+        assert socket_count() == before + count
         read(consumer, COUNT)
         assert socket_count() == before + 1
     assert socket_count() == before
@@ -157,7 +164,7 @@ def test_broker_that_is_down_at_the_start_is_waited_for(topic):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         servers = f"127.0.0.1:{unused.getsockname()[1]}"
-    with KafkaConsumer(topic, bootstrap_servers=servers) as consumer:
+    with KafkaConsumer(topic, bootstrap_servers=servers, bootstrap_timeout_ms=0) as consumer:
         started = SYSTEM_CLOCK.monotonic_ms()
         assert consumer.poll(300) == {}
         assert SYSTEM_CLOCK.monotonic_ms() - started >= 290
@@ -166,6 +173,19 @@ def test_broker_that_is_down_at_the_start_is_waited_for(topic):
         with pytest.raises(KafkaTimeoutError, match=servers):
             consumer.topics(timeout_ms=300)
         assert not consumer.bootstrap_connected()
+
+
+def test_program_that_retries_until_kafka_is_up_reads_then(topic):
+    with EmbeddedBroker(log_retention_ms=-1) as broker:
+        produce(broker, topic, 10)
+        broker.kill()
+        before, threads = socket_count(), threading.active_count()
+        with pytest.raises(NoBrokersAvailable, match=r"bootstrap_timeout_ms=200: .*Connection refused"):
+            consumer_of(broker, topic, group_id="g", bootstrap_timeout_ms=200)
+        assert (socket_count(), threading.active_count()) == (before, threads)
+        broker.restart()
+        with consumer_of(broker, topic, group_id="g", consumer_timeout_ms=BUDGET_MS) as consumer:
+            assert next(consumer).value == b"v0"
 
 
 def test_killed_and_restarted_broker_is_read_on_from(topic):

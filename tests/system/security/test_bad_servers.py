@@ -29,7 +29,8 @@ def servers(files: TlsFiles) -> dict[str, BadServer]:
 
 def authentication_error_of(settings: dict[str, Any], times: int = 1) -> AuthenticationFailedError:
     """Ask for the topics ``times`` times, and return the last authentication error."""
-    with contextlib.closing(KafkaConsumer(**settings, reconnect_backoff_ms=1)) as consumer:
+    waiting = {"reconnect_backoff_ms": 1, "bootstrap_timeout_ms": 0}
+    with contextlib.closing(KafkaConsumer(**settings, **waiting)) as consumer:
         for _ in range(times):
             with pytest.raises(AuthenticationFailedError) as raised:
                 consumer.topics()

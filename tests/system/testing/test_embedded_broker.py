@@ -167,7 +167,7 @@ def test_client_without_login_is_told_that_one_may_be_wanted(
             admin.list_topics()
         caplog.clear()
         said: list[str] = []
-        with KafkaConsumer("anything", **settings) as consumer:
+        with KafkaConsumer("anything", **settings, bootstrap_timeout_ms=0) as consumer:
             # Poll until the warning is logged, and then a few more times.
             for _ in range(20):
                 assert consumer.poll(timeout_ms=0 if said else 1_000) == {}

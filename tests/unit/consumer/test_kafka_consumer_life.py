@@ -47,7 +47,7 @@ def test_broker_that_is_down_gives_empty_polls_and_named_time_outs(make_consumer
         lambda: consumer.partitions_for_topic("a", timeout_ms=500),
         lambda: consumer.bootstrap(timeout_ms=500),
     ):
-        with pytest.raises(KafkaTimeoutError, match="bootstrap_servers=down:9092,away:9093"):
+        with pytest.raises(KafkaTimeoutError, match=r"bootstrap_servers=.?down:9092,away:9093"):
             call()
 
 

@@ -250,7 +250,7 @@ def test_nothing_is_assigned_paused_or_subscribed_at_first(make_consumer):
     assert consumer.assignment() == consumer.paused() == set()
     assert consumer.subscription() is None
     assert not consumer.bootstrap_connected()
-    consumer.bootstrap()
+    consumer.bootstrap(timeout_ms=1000)
     consumer.topics()
     assert consumer.bootstrap_connected()
 
@@ -265,18 +265,30 @@ def test_tables_that_are_given_out_are_the_callers_own(make_consumer):
 
 
 def test_bootstrap_that_nobody_answers_ends_after_bootstrap_timeout_ms(make_consumer, clock):
-    consumer = make_consumer({A0: FetchLog()}, bootstrap_timeout_ms=700)
+    consumer = make_consumer({A0: FetchLog()}, api_version=(4, 0), bootstrap_timeout_ms=700)
     consumer.model.down.add(0)
+    for limit, timeout in (("bootstrap_timeout_ms", ()), ("timeout_ms", (700,))):
+        began_ms = clock.monotonic_ms()
+        with pytest.raises(kafkacore.errors.NoBrokersAvailable, match=f"within {limit}=700:"):
+            consumer.bootstrap(*timeout)
+        assert 700 <= clock.monotonic_ms() - began_ms < 1400
+
+
+def test_constructor_waits_for_a_broker_and_raises_without_one(make_consumer, clock):
+    consumer = make_consumer({A0: FetchLog()}, "a", bootstrap_timeout_ms=700)
+    assert not consumer.known.fetch().is_bootstrap
     began_ms = clock.monotonic_ms()
-    with pytest.raises(kafkacore.errors.KafkaTimeoutError, match="700 ms"):
-        consumer.bootstrap()
+    with pytest.raises(kafkacore.errors.NoBrokersAvailable, match="within bootstrap_timeout_ms=700:"):
+        make_consumer({A0: FetchLog()}, "a", down=[0], group_id="g", bootstrap_timeout_ms=700)
     assert 700 <= clock.monotonic_ms() - began_ms < 1400
 
 
-def test_nothing_is_looked_up_or_connected_to_by_making_a_consumer(monkeypatch):
+@pytest.mark.parametrize("not_waiting", [{"api_version": (4, 0)}, {"bootstrap_timeout_ms": 0}])
+def test_constructor_that_does_not_wait_contacts_no_broker(monkeypatch, not_waiting):
     def refuse(*arguments, **more):
         raise AssertionError("the constructor must not contact a broker")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    consumer = KafkaConsumer("topic", bootstrap_servers="no.such.host.invalid:1", clock=VirtualClock())
+    servers = "no.such.host.invalid:1"
+    consumer = KafkaConsumer("topic", bootstrap_servers=servers, clock=VirtualClock(), **not_waiting)
     consumer.close(timeout_ms=0)

@@ -37,6 +37,7 @@ class Reader:
         with mock.patch.object(kafka_consumer, "bootstrap_client", return_value=parts):
             self.consumer = KafkaConsumer(
                 clock=clock,
+                bootstrap_timeout_ms=0,
                 isolation_level="read_committed" if is_committed else "read_uncommitted",
                 consumer_timeout_ms=20,
                 fetch_max_wait_ms=10,

@@ -40,7 +40,12 @@ def consumer_configs(client_configs: Mapping[str, str], for_fetching: bool = Fal
     KafkaConfigurationError
         The text of a number cannot be parsed, or a referenced secret does not exist.
     """
-    ours = {"auto_offset_reset": "none", **(FETCHING if for_fetching else {})}
+    # The first call that needs a broker waits for it, so that its error names what could not be done.
+    ours = {
+        "auto_offset_reset": "none",
+        "bootstrap_timeout_ms": 0,
+        **(FETCHING if for_fetching else {}),
+    }
     return ours | typed_arguments(client_configs, all_settings(CONSUMER_SETTINGS))
 
 

@@ -224,6 +224,8 @@ def _abort(producer: KafkaProducer, one: TaskTransaction) -> None:
 def read_marker(options: SinkOptions, group: str) -> Marker | None:
     """Read the progress of a query, after pending commits have completed; ``None`` before the first batch."""
     shared = {name: value for name, value in options.producer_configs.items() if name in CLIENT_SETTINGS}
+    # committed() waits for a broker, so that its error names what could not be read.
+    shared = {"bootstrap_timeout_ms": 0} | shared
     with KafkaConsumer(**shared, group_id=group, enable_auto_commit=False) as consumer:
         stored = consumer.committed(TopicPartition(options.marker_topic, MARKER_PARTITION), metadata=True)
         if isinstance(stored, OffsetAndMetadata):
