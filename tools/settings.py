@@ -21,6 +21,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 #: The import statement of each name that annotations use.
 _IMPORTS = {
     "Callable": "from collections.abc import Callable, Sequence",
+    "IsolationLevel": "from kafkacore.structs import IsolationLevel",
     "Literal": "from typing import Literal",
     "Secret": "from kafkacore.security import Secret",
     "SupportsDeserialize": "from kafkacore.settings.protocols import SupportsDeserialize",

@@ -165,6 +165,22 @@ cdef class ConsumerRecord:
     def _asdict(self):
         return {name: getattr(self, name) for name in _FIELDS}
 
+    def _replace(self, **changes):
+        """Return a copy with other values for the named fields, as of a named tuple."""
+        fields = self._asdict()
+        unknown = [name for name in changes if name not in fields]
+        if unknown:
+            raise ValueError(f"a ConsumerRecord has no field {', '.join(map(repr, unknown))}")
+        return ConsumerRecord(**(fields | changes))
+
+    @classmethod
+    def _make(cls, fields):
+        """Return a record with these 13 values, in the order of ``_fields``."""
+        values = tuple(fields)
+        if len(values) != len(_FIELDS):
+            raise TypeError(f"a ConsumerRecord has {len(_FIELDS)} fields, not {len(values)}")
+        return cls(*values)
+
     def __iter__(self):
         return iter([getattr(self, name) for name in _FIELDS])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Final
 
 from kafkacore.client.config import defaults
@@ -33,7 +34,7 @@ from kafkacore.settings.checks import (
     setting,
     text_or_none,
 )
-from kafkacore.structs import INT32_MAX, MAX_TOPIC_NAME_LENGTH
+from kafkacore.structs import INT32_MAX, MAX_TOPIC_NAME_LENGTH, IsolationLevel
 
 _STRATEGY = (RangePartitionAssignor, RoundRobinPartitionAssignor)
 _OLD_RESETS = {"smallest": "earliest", "largest": "latest"}
@@ -115,7 +116,17 @@ def _group_protocol(name: str, value: object) -> str:
     return one_of("classic")(name, value.lower() if isinstance(value, str) else value)
 
 
-_ISOLATION: Final = one_of("read_uncommitted", "read_committed")
+_ISOLATION_NAMES: Final = one_of(*(level.name.lower() for level in IsolationLevel))
+
+
+@checks(f"IsolationLevel | {_ISOLATION_NAMES.annotation}")
+def _isolation(name: str, value: object) -> str:
+    # kafka-python's own IsolationLevel is another class. Both are enumerations of integers.
+    if isinstance(value, IntEnum) and value in tuple(IsolationLevel):
+        return IsolationLevel(value).name.lower()
+    return _ISOLATION_NAMES(name, value)
+
+
 _INTERCEPTORS: Final = objects_with("on_consume", "on_commit", "close")
 _DESERIALIZER: Final = anything("SupportsDeserialize | Callable[..., object] | None")
 
@@ -142,7 +153,7 @@ CONSUMER_SETTINGS: Final = table(
             "deleted from the log: `earliest` is the first record, `latest` is the end, "
             "`by_duration:PT1H` is one hour ago, and `none` raises an error. It has no effect "
             "where a valid offset is committed."),
-    setting("isolation_level", "read_uncommitted", _ISOLATION,
+    setting("isolation_level", "read_uncommitted", _isolation,
             "Whether to return records of transactions that are open or aborted. `read_committed` "
             "returns only records of committed transactions and records outside of transactions, "
             "and reads up to the first open transaction."),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kafkacore.settings.protocols import SupportsDeserialize
+    from kafkacore.structs import IsolationLevel
 
 
 class ConsumerConfig(ClientConfig, total=False):
@@ -38,7 +39,7 @@ class ConsumerConfig(ClientConfig, total=False):
     log: `earliest` is the first record, `latest` is the end, `by_duration:PT1H` is one hour ago, and `none`
     raises an error. It has no effect where a valid offset is committed."""
 
-    isolation_level: Literal["read_uncommitted", "read_committed"]
+    isolation_level: IsolationLevel | Literal["read_uncommitted", "read_committed"]
     """Whether to return records of transactions that are open or aborted. `read_committed` returns only
     records of committed transactions and records outside of transactions, and reads up to the first open
     transaction."""

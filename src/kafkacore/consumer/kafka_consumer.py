@@ -19,7 +19,7 @@ from kafkacore.client.config import refuse_positional, servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer._iteration import next_record
 from kafkacore.consumer._record import ConsumerRecord
-from kafkacore.consumer._request_future import RequestFuture
+from kafkacore.consumer.commit_future import CommitFuture
 from kafkacore.consumer.config import DEFAULTS, resolve
 from kafkacore.consumer.config_types import ConsumerConfig
 from kafkacore.consumer.deserializers import close_deserializer
@@ -685,7 +685,7 @@ class KafkaConsumer:
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         callback: CommitCallback | None = None,
-    ) -> RequestFuture[None]:
+    ) -> CommitFuture:
         """Send a commit without waiting for the result.
 
         Failed commits are not retried, because a retry could overwrite a later commit.
@@ -702,8 +702,8 @@ class KafkaConsumer:
 
         Returns
         -------
-        RequestFuture
-            Completed when the result is known. Later calls of :meth:`poll` process the response.
+        CommitFuture
+            Done when the result is known. Later calls of :meth:`poll` process the response.
 
         Raises
         ------
@@ -716,7 +716,7 @@ class KafkaConsumer:
         with self._guard:
             commits = self._in_group(self._engine.commits)
             chosen = self._engine.consumed_offsets() if given is None else given
-            return commits.commit_async(chosen, callback)
+            return CommitFuture(commits.commit_async(chosen, callback))
 
     @overload
     def committed(

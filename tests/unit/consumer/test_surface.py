@@ -4,13 +4,13 @@ import inspect
 import math
 import socket
 
-import kafka
+import kafka.consumer.fetcher
 import pytest
 from model.consumer_cluster import read
 from model.fetch_log import FetchLog, simple_batch
 
 import kafkacore
-from kafkacore import KafkaConsumer
+from kafkacore import ConsumerRecord, IsolationLevel, KafkaConsumer, OffsetSpec
 from kafkacore.client.config import RETIRED_SETTINGS
 from kafkacore.consumer.config import resolve
 from kafkacore.errors import IllegalStateError, KafkaConfigurationError
@@ -138,6 +138,15 @@ def test_unknown_argument_is_refused_with_the_nearest_name(wrong, near):
 def test_impossible_value_is_refused_with_name_and_value(name, value):
     with pytest.raises(KafkaConfigurationError, match=name):
         KafkaConsumer(**{name: value})
+
+
+@pytest.mark.parametrize("levels", [kafka.IsolationLevel, IsolationLevel])
+def test_isolation_level_is_a_member_or_its_name(levels):
+    for level in levels:
+        for value in (level, level.name.lower()):
+            assert resolve({"isolation_level": value})["isolation_level"] == level.name.lower()
+    with pytest.raises(KafkaConfigurationError, match="isolation_level"):
+        resolve({"isolation_level": OffsetSpec.LATEST})
 
 
 def test_whole_numbers_may_be_written_as_floats():
@@ -292,3 +301,19 @@ def test_constructor_that_does_not_wait_contacts_no_broker(monkeypatch, not_wait
     servers = "no.such.host.invalid:1"
     consumer = KafkaConsumer("topic", bootstrap_servers=servers, clock=VirtualClock(), **not_waiting)
     consumer.close(timeout_ms=0)
+
+
+# ---- Records -----------------------------------------------------------------------------------------------
+def test_records_are_copied_and_made_like_the_named_tuple(make_consumer):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 1))}, "a")
+    (record,) = next(iter(consumer.poll(1000).values()))
+    theirs = kafka.consumer.fetcher.ConsumerRecord(*record)
+    changed = record._replace(value=b"other", offset=7)
+    assert (changed.value, changed.offset, changed.key) == (b"other", 7, record.key)
+    assert record.offset == 0
+    assert record._replace() == record == ConsumerRecord._make(record) == ConsumerRecord._make(iter(record))
+    assert tuple(changed) == tuple(theirs._replace(value=b"other", offset=7))
+    with pytest.raises(ValueError, match="no field 'valu'"):
+        record._replace(valu=1)
+    with pytest.raises(TypeError, match="13 fields, not 2"):
+        ConsumerRecord._make([1, 2])
