@@ -7,28 +7,33 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.settings import SECURITY_PROTOCOLS
 from kafkacore.structs import Node
 
 DEFAULT_PORT = 9092
 #: Maximum length of a DNS name, in characters. Messages truncate longer names.
 MAX_HOST_NAME = 253
+_PREFIXES = ", ".join(f"{protocol}://" for protocol in SECURITY_PROTOCOLS)
 #: Function that resolves a host and port to IP addresses, in the order in which to try them. It raises
 #: OSError if the host cannot be resolved.
 Resolver = Callable[[str, int], list[str]]
 
 
-def parse_bootstrap_servers(servers: Any) -> list[tuple[str, int]]:
+def parse_bootstrap_servers(servers: Any, security_protocol: str | None = None) -> list[tuple[str, int]]:
     """Return the hosts and ports of ``bootstrap_servers`` without duplicates.
 
     Parameters
     ----------
     servers:
-        ``"host:port,host:port"``, or a list of ``"host:port"``. The default port is 9092. An IPv6 address
-        with a port is in brackets.
+        ``"host:port,host:port"``, or a list, tuple or set of ``"host:port"``. The default port is 9092. An
+        IPv6 address with a port is in brackets. An entry may begin with a security protocol, as in
+        ``"SSL://host:port"``.
+    security_protocol:
+        The setting ``security_protocol``, which an entry must not contradict; ``None`` for no check.
 
     Raises
     ------
@@ -37,14 +42,35 @@ def parse_bootstrap_servers(servers: Any) -> list[tuple[str, int]]:
     """
     if isinstance(servers, str):
         servers = servers.split(",")
-    if not isinstance(servers, Sequence) or not all(isinstance(server, str) for server in servers):
+    if not isinstance(servers, Collection) or not all(isinstance(server, str) for server in servers):
         raise KafkaConfigurationError(
             f"bootstrap_servers={servers!r}: it must be 'host:port', a comma-separated string, or a list"
         )
-    found = [_parse(server.strip()) for server in servers if server.strip()]
+    if isinstance(servers, set | frozenset):
+        # The order of a set changes from process to process.
+        servers = sorted(servers)
+    found = [
+        _parse(_without_protocol(server.strip(), security_protocol)) for server in servers if server.strip()
+    ]
     if not found:
         raise KafkaConfigurationError("bootstrap_servers is empty: give at least one broker as 'host:port'")
     return list(dict.fromkeys(found))
+
+
+def _without_protocol(server: str, security_protocol: str | None) -> str:
+    """Remove a security protocol such as ``PLAINTEXT://``, as it is written in listeners of a broker."""
+    protocol, separator, address = server.partition("://")
+    if not separator:
+        return server
+    if protocol.upper() not in SECURITY_PROTOCOLS:
+        raise _refuse(server, f"it must be host:port, with or without one of {_PREFIXES} before it")
+    if security_protocol is not None and protocol.upper() != security_protocol:
+        raise _refuse(
+            server,
+            f"it contradicts security_protocol={security_protocol!r}; set security_protocol="
+            f"{protocol.upper()!r}, or remove '{protocol}://'",
+        )
+    return address
 
 
 def _parse(server: str) -> tuple[str, int]:

@@ -102,7 +102,7 @@ def _selector(config: Config, clock: Clock) -> Selector:
 
 
 def _servers(config: Config) -> list[tuple[str, int]]:
-    servers = parse_bootstrap_servers(config["bootstrap_servers"])
+    servers = parse_bootstrap_servers(config["bootstrap_servers"], config["security_protocol"])
     if config["client_dns_lookup"] == "resolve_canonical_bootstrap_servers_only":
         try:
             servers = canonical_hosts(servers)

@@ -139,15 +139,16 @@ OLDEST_BROKER = (0, 11)
 
 _LOOKUPS: Final = one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 _RECOVERIES: Final = one_of("rebootstrap", "none")
-_SERVERS: Final = anything("str | Sequence[str]", SettingType.LIST)
+_SERVERS: Final = anything("str | Sequence[str] | set[str] | frozenset[str]", SettingType.LIST)
 
 # fmt: off
 #: Settings of every client. Times are in milliseconds, sizes in bytes.
 CLIENT_SETTINGS: Final = table(
     setting("bootstrap_servers", "localhost", _SERVERS,
-            "Brokers to connect to first, as `host:port`: a list, or one text with commas. The "
-            "client learns all other brokers from them, so two or three are enough. The port is "
-            "9092 if it is not given."),
+            "Brokers to connect to first, as `host:port`: a list, tuple or set, or one text with "
+            "commas. The client learns all other brokers from them, so two or three are enough. The "
+            "port is 9092 if it is not given. The security protocol may precede the host, as in "
+            "`SSL://host:port`, and must equal `security_protocol`."),
     setting("client_id", "kafkacore", text_or_none,
             "Name of the client in the logs, metrics and quotas of the brokers."),
     setting("client_dns_lookup", "use_all_dns_ips", _LOOKUPS,
@@ -334,6 +335,8 @@ def _unknown(names: list[str], known: Mapping[str, Setting]) -> str:
 def servers_text(config: Mapping[str, object]) -> str:
     """Return ``bootstrap_servers`` as one text, for messages."""
     servers = config["bootstrap_servers"]
+    if isinstance(servers, set | frozenset):
+        servers = sorted(servers)
     return ",".join(map(str, servers)) if isinstance(servers, list | tuple) else str(servers)
 
 

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 class ClientConfig(TypedDict, total=False):
     """Keyword arguments of the client; the reference has their defaults."""
 
-    bootstrap_servers: str | Sequence[str]
-    """Brokers to connect to first, as `host:port`: a list, or one text with commas. The client learns all
-    other brokers from them, so two or three are enough. The port is 9092 if it is not given."""
+    bootstrap_servers: str | Sequence[str] | set[str] | frozenset[str]
+    """Brokers to connect to first, as `host:port`: a list, tuple or set, or one text with commas. The
+    client learns all other brokers from them, so two or three are enough. The port is 9092 if it is not
+    given. The security protocol may precede the host, as in `SSL://host:port`, and must equal
+    `security_protocol`."""
 
     client_id: str | None
     """Name of the client in the logs, metrics and quotas of the brokers."""

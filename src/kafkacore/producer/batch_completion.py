@@ -177,7 +177,7 @@ class BatchCompletion:
         """Fail the batch for good."""
         self._metrics.failed(batch)
         if self._idempotence is not None:
-            self._idempotence.failed(batch, error)
+            error = self._idempotence.failed(batch, error)
         if not batch.in_flight:
             self._accumulator.release(batch)
         for record_error in (record_errors or {}).values():

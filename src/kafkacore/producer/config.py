@@ -150,6 +150,27 @@ def _settle_idempotence(config: Config, given: Mapping[str, object]) -> None:
         config["enable_idempotence"] = False
 
 
+def _settle_delivery_timeout(config: Config, given: Mapping[str, object]) -> None:
+    """Refuse a ``delivery_timeout_ms`` in which not even one request can time out, as Kafka's Java producer.
+
+    The default grows with the other two settings instead.
+    """
+    least_ms = config["linger_ms"] + config["request_timeout_ms"]
+    if config["delivery_timeout_ms"] >= least_ms:
+        return
+    if "delivery_timeout_ms" in given:
+        raise KafkaConfigurationError(
+            f"delivery_timeout_ms={config['delivery_timeout_ms']!r}: it must be at least linger_ms + "
+            f"request_timeout_ms = {config['linger_ms']} + {config['request_timeout_ms']} = {least_ms}"
+        )
+    logger.warning(
+        "delivery_timeout_ms is raised to linger_ms + request_timeout_ms = %s; set delivery_timeout_ms to at "
+        "least this value",
+        least_ms,
+    )
+    config["delivery_timeout_ms"] = least_ms
+
+
 _INTERCEPTORS: Final = objects_with("on_send", "on_acknowledgement", "close")
 
 # fmt: off
@@ -188,7 +209,8 @@ PRODUCER_SETTINGS: Final = table(
             "default)."),
     setting("delivery_timeout_ms", 120_000, at_least(0),
             "Time after `send()`, in milliseconds, within which a record is acknowledged or "
-            "fails. It covers the wait in the batch, all retries and the wait for responses. A "
+            "fails. It covers the wait in the batch, all retries and the wait for responses, and must "
+            "be at least `linger_ms` plus `request_timeout_ms`. A "
             "record that has failed by this limit may be in the log nevertheless: see "
             "`possibly_persisted`."),
     setting("retries", math.inf, at_least(0),
@@ -260,6 +282,7 @@ def resolve_producer(given: Mapping[str, object]) -> Config:
         config = resolve(PRODUCER_SETTINGS, given)
         _check_level(config["compression_type"], config["compression_level"])
         _settle_idempotence(config, given)
+        _settle_delivery_timeout(config, given)
         return config
     except KafkaConfigurationError as error:
         raise ProducerConfigurationError(str(error)) from None

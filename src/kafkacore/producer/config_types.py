@@ -49,8 +49,9 @@ class ProducerConfig(ClientConfig, total=False):
 
     delivery_timeout_ms: float
     """Time after `send()`, in milliseconds, within which a record is acknowledged or fails. It covers the
-    wait in the batch, all retries and the wait for responses. A record that has failed by this limit may be
-    in the log nevertheless: see `possibly_persisted`."""
+    wait in the batch, all retries and the wait for responses, and must be at least `linger_ms` plus
+    `request_timeout_ms`. A record that has failed by this limit may be in the log nevertheless: see
+    `possibly_persisted`."""
 
     retries: float
     """How often a batch is retried after a retriable error. By default `delivery_timeout_ms` is the only

@@ -128,11 +128,12 @@ class IdempotenceManager:
             return True
         return error.retriable
 
-    def failed(self, batch: ProducerBatch, error: KafkaError) -> None:
+    def failed(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
         if isinstance(error, FATAL):
             self.fail(error)
         if self.id_state.give_up(batch):
             self._wants_turn = True
+        return error
 
     def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
         self.id_state.split(batch, halves)

@@ -77,8 +77,14 @@ class ProducerManager(Protocol):
             First offset of the partition; -1 if the response does not have it.
         """
 
-    def failed(self, batch: ProducerBatch, error: KafkaError) -> None:
-        """Handle a batch that has failed: it was rejected, has expired, or has no retries left."""
+    def failed(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
+        """Handle a batch that has failed: it was rejected, has expired, or has no retries left.
+
+        Returns
+        -------
+        KafkaError
+            The error of its records, which may be more specific than the broker's.
+        """
 
     def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
         """Replace ``batch`` by ``halves``, which have its sequence numbers."""

@@ -19,6 +19,7 @@ from kafkacore.clock import Clock
 from kafkacore.errors import (
     ClusterAuthorizationFailedError,
     IllegalStateError,
+    InvalidProducerEpochError,
     InvalidProducerIdMappingError,
     InvalidTxnStateError,
     KafkaError,
@@ -467,12 +468,19 @@ class TransactionManager:
             return False
         return error.retriable
 
-    def failed(self, batch: ProducerBatch, error: KafkaError) -> None:
+    def failed(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
         with self.lock:
-            self._fail_by_record(error)
+            if isinstance(error, InvalidProducerEpochError):
+                # Not fatal: if the transaction only took too long, the producer can continue after an abort.
+                cause, error = error, self.fenced_error()
+                error.__cause__ = cause
+                self._fail_transaction(error)
+            else:
+                self._fail_by_record(error)
             # Without epoch bumps (Kafka before 2.5) the next batch has to reuse unsent sequence numbers.
             if (self._has_epochs or not self._take_back(batch, error)) and self.id_state.give_up(batch):
                 self._wants_turn = True
+            return error
 
     def _take_back(self, batch: ProducerBatch, error: KafkaError) -> bool:
         """Remove a failed batch so that its sequence numbers can be reused. Return whether that succeeded."""
@@ -494,6 +502,9 @@ class TransactionManager:
             exhausted = TransactionAbortableError(f"a record of the transaction failed: {error}")
             exhausted.__cause__ = error
             error = exhausted
+        self._fail_transaction(error)
+
+    def _fail_transaction(self, error: KafkaError) -> None:
         if self._bumps_from_here:
             self._epoch_bump_required = True
         self.fail_abortably(error)

@@ -24,6 +24,10 @@ from kafkacore.structs import Node
         ("[::1]", [("::1", 9092)]),
         ("fe80::1", [("fe80::1", 9092)]),
         ("a:1,", [("a", 1)]),
+        ({"b:2", "a:1"}, [("a", 1), ("b", 2)]),
+        (frozenset(["a"]), [("a", 9092)]),
+        ("PLAINTEXT://a:1,SSL://b", [("a", 1), ("b", 9092)]),
+        (["sasl_ssl://[::1]:9093"], [("::1", 9093)]),
     ],
 )
 def test_bootstrap_servers_are_read_as_kafka_python_reads_them(servers: Any, expected: Any) -> None:
@@ -48,11 +52,25 @@ def test_bootstrap_servers_are_read_as_kafka_python_reads_them(servers: Any, exp
         "http://a:1",
         "a b:1",
         "a\0:1",
+        "INTERNAL://a:1",
+        "PLAINTEXT://",
+        "PLAINTEXT://SSL://a:1",
+        {b"a:1"},
     ],
 )
 def test_a_wrong_bootstrap_server_is_refused_with_what_to_change(servers: Any) -> None:
     with pytest.raises(KafkaConfigurationError, match="bootstrap_servers"):
         parse_bootstrap_servers(servers)
+
+
+def test_protocol_of_a_server_must_be_the_security_protocol() -> None:
+    assert parse_bootstrap_servers("SSL://a:1", "SSL") == [("a", 1)]
+    with pytest.raises(
+        KafkaConfigurationError,
+        match=r"'SSL://a:1': it contradicts security_protocol='PLAINTEXT'; set security_protocol='SSL', or "
+        "remove 'SSL://'",
+    ):
+        parse_bootstrap_servers("SSL://a:1", "PLAINTEXT")
 
 
 def test_all_addresses_of_a_name_are_found_once_and_by_family(monkeypatch: pytest.MonkeyPatch) -> None:

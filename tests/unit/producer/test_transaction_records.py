@@ -60,8 +60,9 @@ def refused(version: int, code: int) -> TransactionHarness:
 def test_a_record_that_failed_fails_its_transaction_with_the_first_failure(version: int, code: int) -> None:
     harness = refused(version, code)
     assert harness.state is State.ABORTABLE_ERROR
+    error = errors.ProducerFencedError if code == STALE_EPOCH else errors.for_code(code)
     for call in (harness.send, harness.send_offsets, harness.manager.begin_commit):
-        with pytest.raises(errors.for_code(code), match="abort_transaction"):
+        with pytest.raises(error, match="abort_transaction"):
             call()
     result = harness.manager.begin_abort()
     assert not harness.expect(EndTxnRequest).committed
@@ -73,6 +74,19 @@ def test_a_record_that_failed_fails_its_transaction_with_the_first_failure(versi
     harness.serve()
     harness.acknowledge(base_offset=9)
     assert outcome(again) == 9
+
+
+@VERSIONS
+def test_fenced_send_raises_producer_fenced_error(version: int) -> None:
+    harness = written(version)
+    future = harness.send(b"refused")
+    harness.run()
+    harness.client.respond(STALE_EPOCH)
+    harness.run(2)
+    assert outcome(future) is errors.ProducerFencedError
+    assert future.exception is not None
+    assert isinstance(future.exception.__cause__, errors.InvalidProducerEpochError)
+    assert not possibly_persisted(future)
 
 
 @pytest.mark.behaviour("TransactionManager", "fatal errors make the producer unusable")
