@@ -14,6 +14,10 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from kafkacore.consumer.listener import (
+    AsyncConsumerRebalanceListener as AsyncConsumerRebalanceListener,
+)
+from kafkacore.consumer.listener import ConsumerRebalanceListener as ConsumerRebalanceListener
 from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.offset_reset import OffsetResetStrategy as OffsetResetStrategy
 from kafkacore.errors import IllegalStateError, NoOffsetForPartitionError

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any, Protocol, TypeAlias
 
-from kafkacore.client.cluster import Cluster
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.producer._murmur2 import murmur2
 from kafkacore.structs import printable
@@ -118,20 +117,3 @@ class FunctionPartitioner(Partitioner):
         every = sorted(cluster.partitions_for_topic(topic) or ())
         available = sorted(cluster.available_partitions_for_topic(topic) or ())
         return self._function(serialized_key, every, available)
-
-
-class ClusterForPartitioner:
-    """The client's metadata with the method names that kafka-python's partitioners use."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def topics(self) -> set[str]:
-        return set(self._cluster.topics)
-
-    def partitions_for_topic(self, topic: str, /) -> set[int] | None:
-        partitions = self._cluster.partitions_for_topic(topic)
-        return None if partitions is None else set(partitions)
-
-    def available_partitions_for_topic(self, topic: str, /) -> set[int] | None:
-        return set(self._cluster.available_partitions(topic))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafkacore.client import Metadata
+from kafkacore.client.cluster_metadata import ClusterMetadata
 from kafkacore.clock import Clock
 from kafkacore.errors import BrokerResponseError, KafkaError
 from kafkacore.producer._batch_future import BatchFuture
@@ -17,7 +18,7 @@ from kafkacore.producer._column_appender import partition_range
 from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
 from kafkacore.producer.interceptors import ProducerInterceptors, ProducerRecord
 from kafkacore.producer.metadata_wait import MetadataWait
-from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
+from kafkacore.producer.partitioner import DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.transaction_manager import TransactionManager
@@ -176,7 +177,7 @@ class RecordPreparer:
         deadline_ms = self._topics.deadline_ms()
         if self._accumulator.topic_state(topic) is None:
             self._topics.await_topic(topic, None, deadline_ms)
-        cluster = ClusterForPartitioner(self._metadata.fetch())
+        cluster = ClusterMetadata(self._metadata.fetch())
         assert self._partitioner is not None
         chosen = self._partitioner.partition(topic, key, serialized_key, value, serialized_value, cluster)
         if not isinstance(chosen, int):

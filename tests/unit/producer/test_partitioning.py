@@ -11,9 +11,9 @@ from kafka.partitioner import DefaultPartitioner as DefaultPartitionerOfKafkaPyt
 from model.producer_cluster import TableCluster
 from model.producer_harness import make_accumulator
 
+from kafkacore.client.cluster_metadata import ClusterMetadata
 from kafkacore.errors import IllegalStateError
 from kafkacore.partitioner import DefaultPartitioner, StickyPartitioner
-from kafkacore.producer.partitioner import ClusterForPartitioner
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.testing import VirtualClock
 
@@ -24,6 +24,10 @@ class SnapshotCluster(TableCluster):
     @property
     def topics(self) -> frozenset[str]:  # type: ignore[override]  # the client's, not the table's
         return frozenset(self.leaders)
+
+    @property
+    def internal_topics(self) -> frozenset[str]:
+        return frozenset()
 
 
 def accumulator_for(cluster: TableCluster, seed: int = 0) -> RecordAccumulator:
@@ -42,7 +46,7 @@ def place(accumulator: RecordAccumulator, key: bytes | bytearray | memoryview) -
 @given(st.binary(max_size=40), st.integers(1, 100))
 def test_keyed_record_goes_where_kafka_python_puts_it(key: bytes, count: int) -> None:
     cluster = SnapshotCluster({"t": [1] * count})
-    view = ClusterForPartitioner(cluster)
+    view = ClusterMetadata(cluster)
     by_kafka_python = DefaultPartitionerOfKafkaPython().partition("t", key, key, None, None, view)
     assert DefaultPartitioner().partition("t", key, key, None, None, view) == by_kafka_python
     for form in (key, bytearray(key), memoryview(key)):
@@ -124,7 +128,7 @@ def test_unknown_topic_is_not_appended_to_and_a_closed_accumulator_says_so_first
 
 
 def test_sticky_partitioner_by_its_class_stays_until_the_batch_is_full() -> None:
-    view = ClusterForPartitioner(SnapshotCluster({"t": [1, 1, None, 1]}))
+    view = ClusterMetadata(SnapshotCluster({"t": [1, 1, None, 1]}))
     partitioner = StickyPartitioner()
     first = partitioner.partition("t", None, None, b"v", b"v", view)
     assert {partitioner.partition("t", None, None, b"v", b"v", view) for _ in range(20)} == {first}
@@ -138,5 +142,5 @@ def test_sticky_partitioner_by_its_class_stays_until_the_batch_is_full() -> None
 def test_partitioner_by_its_class_refuses_an_unknown_topic() -> None:
     with pytest.raises(ValueError, match="unknown"):
         DefaultPartitioner().partition(
-            "unknown", b"k", b"k", None, None, ClusterForPartitioner(SnapshotCluster({}))
+            "unknown", b"k", b"k", None, None, ClusterMetadata(SnapshotCluster({}))
         )

@@ -1,0 +1,128 @@
+"""A value that another thread delivers, as kafka-python's ``kafka.future``."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from abc import ABC
+from collections.abc import Callable
+from typing import Any, Self
+
+from kafkacore.errors import RetriableError
+
+logger = logging.getLogger(__name__)
+
+Callback = Callable[[Any], object]
+
+
+class Future(ABC):  # noqa: B024 - for register(), which recognizes the futures of the clients
+    """A value or an error that is not there yet, with callbacks for both.
+
+    Any thread may complete it and add callbacks. A callback is called once: by the thread that completes the
+    future, or immediately if it is complete. The futures of the clients are virtual subclasses, so that
+    ``isinstance()`` recognizes them. They are completed only by the client.
+
+    Attributes
+    ----------
+    is_done:
+        Whether the future has a value or an error.
+    value:
+        The value; ``None`` before that.
+    exception:
+        The error; ``None`` before that, and after success.
+    """
+
+    #: Whether exceptions of callbacks are raised to the thread that calls them. They are logged in any case.
+    error_on_callbacks = False
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.value: Any = None
+        self.exception: BaseException | None = None
+        self._callbacks: list[Callback] = []
+        self._errbacks: list[Callback] = []
+        self._lock = threading.Lock()
+
+    def succeeded(self) -> bool:
+        """Return whether the future has a value."""
+        return self.is_done and self.exception is None
+
+    def failed(self) -> bool:
+        """Return whether the future has an error."""
+        return self.is_done and self.exception is not None
+
+    def retriable(self) -> bool:
+        """Return whether the future has an error after which another attempt may succeed."""
+        return self.is_done and isinstance(self.exception, RetriableError)
+
+    def success(self, value: Any) -> Self:
+        """Set the value and call the callbacks. Returns the future."""
+        self._complete(value, None)
+        return self
+
+    def failure(self, e: BaseException | type[BaseException]) -> Self:
+        """Set the error and call the errbacks. Returns the future.
+
+        Parameters
+        ----------
+        e:
+            The error, or its class, of which an instance without arguments is created.
+
+        Raises
+        ------
+        TypeError
+            ``e`` is not an exception.
+        """
+        error = e() if isinstance(e, type) else e
+        if not isinstance(error, BaseException):
+            raise TypeError(f"a future fails with an exception, not with {type(error).__name__}")
+        self._complete(None, error)
+        return self
+
+    def add_callback(self, f: Callback, *args: Any, **kwargs: Any) -> Self:
+        """Call ``f(*args, value, **kwargs)`` once there is a value. Returns the future."""
+        call = functools.partial(f, *args, **kwargs) if args or kwargs else f
+        with self._lock:
+            if not self.is_done:
+                self._callbacks.append(call)
+                return self
+        if self.exception is None:
+            self._call(call, self.value)
+        return self
+
+    def add_errback(self, f: Callback, *args: Any, **kwargs: Any) -> Self:
+        """Call ``f(*args, error, **kwargs)`` once there is an error. Returns the future."""
+        call = functools.partial(f, *args, **kwargs) if args or kwargs else f
+        with self._lock:
+            if not self.is_done:
+                self._errbacks.append(call)
+                return self
+        if self.exception is not None:
+            self._call(call, self.exception)
+        return self
+
+    def add_both(self, f: Callback, *args: Any, **kwargs: Any) -> Self:
+        """Call ``f`` in either case, as :meth:`add_callback` or :meth:`add_errback`. Returns the future."""
+        return self.add_callback(f, *args, **kwargs).add_errback(f, *args, **kwargs)
+
+    def chain(self, future: Future) -> Self:
+        """Complete another future as this one. Returns this one."""
+        return self.add_callback(future.success).add_errback(future.failure)
+
+    def _complete(self, value: Any, error: BaseException | None) -> None:
+        with self._lock:
+            self.value, self.exception, self.is_done = value, error, True
+            calls = self._callbacks if error is None else self._errbacks
+            # Callbacks often refer to the future, which would be a reference cycle.
+            self._callbacks, self._errbacks = [], []
+        for call in calls:
+            self._call(call, value if error is None else error)
+
+    def _call(self, call: Callback, argument: object) -> None:
+        try:
+            call(argument)
+        except Exception:
+            logger.exception("a callback of a future raised an exception")
+            if self.error_on_callbacks:
+                raise

@@ -1,0 +1,1 @@
+"""kafka-python's import path of token providers, ``kafka.net.sasl.oauth``."""

@@ -1,0 +1,5 @@
+"""kafka-python's import path of :class:`KafkaProducer`."""
+
+from kafkacore.producer.kafka_producer import KafkaProducer
+
+__all__ = ["KafkaProducer"]
