@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from kafkacore.client.broker_version import broker_version
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.protocol import ApiKey, RequestMessage
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -76,6 +77,11 @@ class NodeApiVersions:
         #: Cache of :meth:`latest_usable_version`.
         self._usable: dict[tuple[type[RequestMessage[Any]], int | None], int] = {}
 
+    @property
+    def broker_version(self) -> tuple[int, ...]:
+        """The release of Apache Kafka to which the versions correspond, such as ``(4, 3)``."""
+        return broker_version({api_key: newest for api_key, (_, newest) in self._ranges.items()})
+
     def supported_range(self, api_key: ApiKey) -> tuple[int, int] | None:
         """Return the oldest and the newest version of an API; ``None`` if the broker does not support it."""
         return self._ranges.get(api_key)
@@ -122,15 +128,21 @@ class ApiVersions:
     finalized_features:
         The features with the highest epoch that any broker has returned so far. They are kept when all
         connections are closed.
+    on_first:
+        Called once, with the release of the first broker that has responded, if it is not ``None``.
     """
 
     def __init__(self) -> None:
+        self.on_first: Callable[[tuple[int, ...]], None] | None = None
         self._by_node: dict[int, NodeApiVersions] = {}
         self.finalized_features: Mapping[str, int] = {}
         self._finalized_features_epoch = -1
 
     def update(self, node_id: int, versions: NodeApiVersions) -> None:
         self._by_node[node_id] = versions
+        if self.on_first is not None:
+            on_first, self.on_first = self.on_first, None
+            on_first(versions.broker_version)
         if versions.finalized_features_epoch > self._finalized_features_epoch:
             self._finalized_features_epoch = versions.finalized_features_epoch
             self.finalized_features = versions.finalized_features

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from kafkacore.client.addresses import (
@@ -33,7 +34,8 @@ def bootstrap_client(
     Parameters
     ----------
     config:
-        Settings that :func:`kafkacore.client.config.resolve` returned.
+        Settings that :func:`kafkacore.client.config.resolve` returned. After the first connection
+        ``api_version`` holds the release of the broker, unless it was given.
     clock:
         Clock of the client.
     topic_expiry_ms:
@@ -76,6 +78,8 @@ def bootstrap_client(
         resolver=resolver,
         channel_builder=builder,
     )
+    if config["api_version"] is None:
+        client.api_versions.on_first = functools.partial(config.__setitem__, "api_version")
     return client, metadata
 
 

@@ -206,7 +206,9 @@ CLIENT_SETTINGS: Final = table(
             "operating system."),
     setting("api_version", None, api_version,
             "Version of the brokers. The client negotiates versions with each broker anyway. If a "
-            "version is given, the constructor does not wait for a broker."),
+            "version is given, the constructor does not wait for a broker. If none is given, "
+            "`client.config[\"api_version\"]` holds the version of the first connected broker, such as "
+            "`(4, 3)`."),
     setting("metric_reporters", [], reporters,
             "Classes that are notified when metrics are added or removed. Each is created without "
             "arguments: see `MetricsReporter`."),

@@ -91,7 +91,8 @@ class ClientConfig(TypedDict, total=False):
 
     api_version: tuple[int, ...] | list[int] | str | None
     """Version of the brokers. The client negotiates versions with each broker anyway. If a version is
-    given, the constructor does not wait for a broker."""
+    given, the constructor does not wait for a broker. If none is given, `client.config["api_version"]`
+    holds the version of the first connected broker, such as `(4, 3)`."""
 
     metric_reporters: Sequence[Callable[[], object]]
     """Classes that are notified when metrics are added or removed. Each is created without arguments: see
