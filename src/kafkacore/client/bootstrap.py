@@ -15,6 +15,7 @@ from kafkacore.client.addresses import (
 from kafkacore.client.channel_builders import channel_builder
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.network_client import NetworkClient
+from kafkacore.client.proxy import client_proxy
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import Selectable, Selector
@@ -52,7 +53,8 @@ def bootstrap_client(
     Raises
     ------
     KafkaConfigurationError
-        ``bootstrap_servers`` is invalid or cannot be resolved, or the security settings are invalid.
+        ``bootstrap_servers`` is invalid or cannot be resolved, the security settings are invalid, or the
+        library for ``proxy_url`` is not installed.
     """
     builder = channel_builder(config, clock)
     servers = _servers(config)
@@ -77,6 +79,7 @@ def bootstrap_client(
         else math.inf,
         resolver=resolver,
         channel_builder=builder,
+        proxy=client_proxy(config, resolver, clock),
     )
     if config["api_version"] is None:
         client.api_versions.on_first = functools.partial(config.__setitem__, "api_version")

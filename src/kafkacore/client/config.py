@@ -34,7 +34,6 @@ from kafkacore.settings.checks import (
     refuse,
     setting,
     text_or_none,
-    unsupported,
     whole,
 )
 
@@ -231,8 +230,6 @@ CLIENT_SETTINGS: Final = table(
             "Options that are set on every socket, as arguments of `socket.setsockopt`. The "
             "default switches Nagle's algorithm off (`TCP_NODELAY`)."),
     *SECURITY_SETTINGS.values(),
-    unsupported("proxy_url"),
-    unsupported("socks5_proxy"),
 )
 # fmt: on
 #: Settings that kafka-python removed in 3.0 → their replacement, or ``None``.
@@ -281,6 +278,9 @@ def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
     for name, value in given.items():
         check = known[name].check
         config[name] = value if check is None else _checked(name, value, check)
+    if config["socks5_proxy"] is not None:
+        warn_once("socks5_proxy", "use proxy_url instead")
+        config["proxy_url"] = config["proxy_url"] or config["socks5_proxy"]
     if config["sasl_mechanism"] and not config["security_protocol"].startswith("SASL_"):
         logger.warning(
             "sasl_mechanism=%r has no effect with security_protocol=%r: set security_protocol='SASL_SSL', or "

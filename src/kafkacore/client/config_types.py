@@ -254,8 +254,11 @@ class ClientConfig(TypedDict, total=False):
     """How long before its expiry a token is refreshed at the latest, in seconds. Ignored if a token is
     valid for less than this and `sasl_login_refresh_min_period_seconds` together."""
 
-    proxy_url: None
-    """Not supported."""
+    proxy_url: str | Secret | None
+    """Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`, with
+    `user:password@` before the host if it authenticates clients. With `socks5h` and `http` (CONNECT), the
+    proxy resolves the host names of brokers; with `socks5` the client does. TLS and SASL work through the
+    proxy. It needs the extra `proxy`."""
 
-    socks5_proxy: None
-    """Not supported."""
+    socks5_proxy: str | Secret | None
+    """Earlier name of `proxy_url`, which is used if `proxy_url` is not given."""

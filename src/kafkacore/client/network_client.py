@@ -23,15 +23,21 @@ from kafkacore.client.in_flight_requests import InFlightRequests
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.metadata_updater import MetadataUpdater
 from kafkacore.client.native_heartbeats import NativeHeartbeats
+from kafkacore.client.proxy import Proxy
 from kafkacore.client.requests import ClientRequest, ClientResponse, CorrelationIds
 from kafkacore.clock import Clock
 from kafkacore.errors import AuthenticationFailedError, IllegalStateError, KafkaError, UnsupportedVersionError
 from kafkacore.network import ChannelBuilder, NativeHeartbeat, NetworkSend, Selectable
 from kafkacore.protocol import ApiKey, Request, encode_request
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
-from kafkacore.structs import Node
+from kafkacore.structs import Node, printable
 
 logger = logging.getLogger(__name__)
+
+
+def _unresolved(host: str, port: int) -> list[str]:
+    """Return the host name, which the proxy resolves."""
+    return [host]
 
 
 class NetworkClient:
@@ -65,6 +71,8 @@ class NetworkClient:
         Function that resolves host names. It may block.
     channel_builder:
         Builder of TLS and SASL channels; ``None`` for plaintext connections.
+    proxy:
+        Proxy through which to connect; ``None`` for direct connections.
     """
 
     def __init__(
@@ -85,9 +93,11 @@ class NetworkClient:
         rebootstrap_trigger_ms: float = 300_000.0,
         resolver: Resolver = resolve_host,
         channel_builder: ChannelBuilder | None = None,
+        proxy: Proxy | None = None,
     ) -> None:
         self.selector = selector
         self._builder = channel_builder
+        self._proxy = proxy
         self.metadata = metadata
         self.clock = clock
         self.client_id = client_id
@@ -97,7 +107,7 @@ class NetworkClient:
         self.states = ClusterConnectionStates(
             ExponentialBackoff(clock, reconnect_backoff_ms, reconnect_backoff_max_ms),
             ExponentialBackoff(clock, connection_setup_timeout_ms, connection_setup_timeout_max_ms),
-            resolver,
+            resolver if proxy is None or not proxy.resolves_names else _unresolved,
         )
         self.in_flight = InFlightRequests(max_in_flight_requests_per_connection)
         #: Heartbeats that a native thread sends on connections of this client.
@@ -156,6 +166,11 @@ class NetworkClient:
             and self.in_flight.can_send_more(node_id)
         )
 
+    @property
+    def via(self) -> str:
+        """The proxy in parentheses, for messages; empty without one."""
+        return "" if self._proxy is None else f" (through proxy {self._proxy.endpoint})"
+
     def can_connect(self, node: Node, now_ms: float) -> bool:
         return self.states.can_connect(node.node_id, now_ms)
 
@@ -165,13 +180,16 @@ class NetworkClient:
         self._name_connection(node.node_id)
         try:
             address = self.states.current_address(node.node_id)
-            logger.debug("connecting to node %d at %s:%d", node.node_id, address, node.port)
+            logger.debug(
+                "connecting to node %d at %s:%d%s", node.node_id, printable(address), node.port, self.via
+            )
             self.selector.connect(
                 self.connection_id(node.node_id),
-                (address, node.port),
+                (address, node.port) if self._proxy is None else self._proxy.address(),
                 *self._buffer_bytes,
                 builder=self._builder,
                 host=node.host,
+                tunnel=None if self._proxy is None else self._proxy.tunnel(address, node.port),
             )
         except OSError as error:
             self._connect_failed(node.node_id, now_ms, error.strerror or str(error), None)
@@ -181,7 +199,7 @@ class NetworkClient:
     def _connect_failed(
         self, node_id: int, now_ms: float, reason: str, error: AuthenticationFailedError | None
     ) -> None:
-        self.connection_errors.failed(self.states.endpoint(node_id), reason)
+        self.connection_errors.failed(self.states.endpoint(node_id), reason + self.via)
         if error is None:
             self.states.disconnected(node_id, now_ms)
         else:

@@ -222,7 +222,8 @@ def _disconnections(client: NetworkClient, now_ms: float, responses: MutableSequ
                 endpoint = client.states.endpoint(node_id)
                 if speaks_tls(state) or client.connection_errors.expects_no_tls(endpoint, state.error):
                     error = SslAuthenticationError(reason_of(state))
-                client.connection_errors.failed(endpoint, reason_of(state), is_final=error is not None)
+                reason = reason_of(state) + client.via
+                client.connection_errors.failed(endpoint, reason, is_final=error is not None)
             else:
                 logger.info("node %d disconnected (%s): %s", node_id, state.phase.value, state.reason)
                 if node_id < 0 and state.error is None and client.in_flight.count(node_id):
@@ -252,7 +253,8 @@ def _timed_out_connections(
     client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
 ) -> None:
     for node_id in client.states.nodes_with_setup_timeout(now_ms):
-        client.connection_errors.failed(client.states.endpoint(node_id), "the connection setup timed out")
+        reason = f"the connection setup timed out{client.via}"
+        client.connection_errors.failed(client.states.endpoint(node_id), reason)
         client.selector.close(client.connection_id(node_id))
         end_connection(client, node_id, now_ms, responses)
 

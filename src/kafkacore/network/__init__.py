@@ -13,6 +13,7 @@ from kafkacore.network.channel_builder import ChannelBuilder
 from kafkacore.network.channel_state import ChannelState, ConnectionPhase
 from kafkacore.network.heartbeat_event import HeartbeatEvent
 from kafkacore.network.selectable import Selectable
+from kafkacore.network.tunnel import Tunnel
 
 __all__ = [
     "ChannelBuilder",
@@ -27,4 +28,5 @@ __all__ = [
     "NetworkSend",
     "Selectable",
     "Selector",
+    "Tunnel",
 ]

@@ -37,6 +37,8 @@ cdef class KafkaChannel:
     cdef readonly object authenticator
     # The authenticator's frame that is not yet completely written, or None.
     cdef NetworkSend auth_send
+    # The handshake with a proxy that is not yet complete (``network.tunnel``), or None.
+    cdef object tunnel
     cdef bint is_handshaken
     cdef bint has_been_ready
     # When the last reauthentication began (KIP-368).

@@ -153,6 +153,11 @@ cdef class KafkaChannel:
         Frames that arrived after the authentication are appended to ``frames``.
         """
         cdef int result
+        if self.tunnel is not None:
+            self.setup_interest = self.tunnel.proceed(self.sock)
+            if self.setup_interest != 0:
+                return 0
+            self.tunnel = None
         if not self.is_handshaken:
             result = self.transport.handshake()
             if result != 0:

@@ -11,6 +11,7 @@ from kafkacore.network._receive import NetworkReceive
 from kafkacore.network._send import NetworkSend
 from kafkacore.network.channel_builder import ChannelBuilder
 from kafkacore.network.channel_state import ChannelState, OnAuthenticated
+from kafkacore.network.tunnel import Tunnel
 
 @final
 class Selector:
@@ -80,6 +81,7 @@ class Selector:
         receive_buffer_bytes: int = -1,
         builder: ChannelBuilder | None = None,
         host: str = "",
+        tunnel: Tunnel | None = None,
     ) -> None:
         """Start to connect; a later poll reports the result in ``connected`` or ``disconnected``.
 
@@ -96,6 +98,9 @@ class Selector:
             and the authenticator. ``None`` for plaintext without authentication.
         host:
             Host name of the peer, for the builder.
+        tunnel:
+            A :class:`~kafkacore.network.Tunnel` through the proxy at ``address``, whose handshake comes first;
+            ``None`` without a proxy.
 
         Raises
         ------

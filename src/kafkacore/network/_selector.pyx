@@ -33,6 +33,7 @@ from kafkacore.errors import (
     AuthenticationFailedError,
     IllegalStateError,
     InvalidReceiveError,
+    KafkaConnectionError,
     KafkaProtocolError,
 )
 from kafkacore.network._sockets import ListenerSet, open_connection
@@ -128,7 +129,7 @@ cdef class Selector:
     # ---- Connections --------------------------------------------------------------------------------------
 
     def connect(self, str connection_id, address, int send_buffer_bytes=-1, int receive_buffer_bytes=-1,
-                builder=None, str host=""):
+                builder=None, str host="", tunnel=None):
         """Start to connect; a later poll reports the result in ``connected`` or ``disconnected``.
 
         Parameters
@@ -144,6 +145,9 @@ cdef class Selector:
             and the authenticator. ``None`` for plaintext without authentication.
         host:
             Host name of the peer, for the builder.
+        tunnel:
+            A :class:`~kafkacore.network.Tunnel` through the proxy at ``address``, whose handshake comes first;
+            ``None`` without a proxy.
 
         Raises
         ------
@@ -158,7 +162,7 @@ cdef class Selector:
         self.channels.check_unused(connection_id)
         sock, error = open_connection(address, send_buffer_bytes, receive_buffer_bytes, self.socket_options)
         try:
-            self.add(connection_id, sock, False, builder, host)
+            self.add(connection_id, sock, False, builder, host, tunnel)
         except BaseException:
             sock.close()
             raise
@@ -190,7 +194,7 @@ cdef class Selector:
         self.channels.check_usable()
         self.channels.check_unused(connection_id)
         sock.setblocking(False)
-        self.add(connection_id, sock, True, builder, host)
+        self.add(connection_id, sock, True, builder, host, None)
 
     def reauthenticate(self, str connection_id, payload):
         """Reauthenticate a peer that requested it with the SaslHandshake request in ``payload`` (KIP-368).
@@ -479,11 +483,12 @@ cdef class Selector:
 
     # ---- Connecting and authenticating --------------------------------------------------------------------
 
-    cdef int add(self, str connection_id, sock, bint is_connected, builder, str host) except -1:
+    cdef int add(self, str connection_id, sock, bint is_connected, builder, str host, tunnel) except -1:
         cdef double now_ms = self.clock.monotonic_ms()
         cdef KafkaChannel channel = new_channel(
             connection_id, sock, is_connected, self.max_receive_size, self.memory_pool, builder, host
         )
+        channel.tunnel = tunnel
         self.channels.add(channel, now_ms)
         if is_connected:
             self.setup_deadlines.start(channel, now_ms)
@@ -613,7 +618,7 @@ cdef class Selector:
             self.interrupt = error
             return self.end(channel, ConnectionPhase.LOCAL_CLOSE, "interrupted", None)
         reason = str(error)
-        if not isinstance(error, (KafkaProtocolError, MemoryError)):
+        if not isinstance(error, (KafkaProtocolError, KafkaConnectionError, MemoryError)):
             # A mechanism may be user code, whose errors must not affect other connections.
             logger.error("authentication of %s failed with an unexpected error", channel.id, exc_info=error)
             reason = f"{type(error).__name__}: {error}"

@@ -10,6 +10,7 @@ from kafkacore.network._receive import NetworkReceive
 from kafkacore.network._send import NetworkSend
 from kafkacore.network.channel_builder import ChannelBuilder
 from kafkacore.network.channel_state import ChannelState, OnAuthenticated
+from kafkacore.network.tunnel import Tunnel
 
 
 class Selectable(Protocol):
@@ -40,6 +41,7 @@ class Selectable(Protocol):
         receive_buffer_bytes: int = -1,
         builder: ChannelBuilder | None = None,
         host: str = "",
+        tunnel: Tunnel | None = None,
     ) -> None: ...
     def send(self, send: NetworkSend) -> None: ...
     def poll(self, timeout_ms: float, return_on_completed_sends: bool = True) -> None: ...

@@ -145,8 +145,8 @@ class KafkaProducer:
         if type(self).send is _SEND:
             # Calls the compiled method directly, without a Python frame in between.
             self.send = self._record_sender.send  # type: ignore[method-assign]
-        # With api_version given, the constructor does not wait for a broker, as in kafka-python. The thread sets
-        # api_version as soon as it is connected.
+        # With api_version given, the constructor does not wait for a broker, as in kafka-python. The thread
+        # sets api_version as soon as it is connected.
         waits = config["api_version"] is None and self._topics.max_block_ms > 0
         self._thread.start()
         if waits:

@@ -1,4 +1,4 @@
-"""The TLS and SASL settings of all clients.
+"""The TLS, SASL and proxy settings of all clients.
 
 The names are kafka-python's, or Kafka's in snake case. :data:`OTHER_NAMES` has further names of Kafka's Java
 clients and of librdkafka.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import ssl
 from typing import Final
 
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.proxy_url import EXAMPLE, parse_proxy_url
 from kafkacore.security.secret import Secret
 from kafkacore.security.tls_contexts import TLS_VERSIONS
 from kafkacore.settings import SECURITY_PROTOCOLS, SettingType, table
@@ -34,6 +36,23 @@ def secret_or_none(name: str, value: object) -> Secret | None:
     if not isinstance(value, str | bytes):
         raise refuse(name, value, "text, bytes or None")
     return Secret(value)
+
+
+@checks("str | Secret | None", f"such as `{EXAMPLE}`", SettingType.PASSWORD)
+def proxy_url_or_none(name: str, value: object) -> Secret | None:
+    """Accept the URL of a proxy, and hide it because it may contain a password."""
+    if value is None:
+        return None
+    if not isinstance(value, str | Secret):
+        raise refuse(name, value, "text or None")
+    url = Secret(value)
+    try:
+        parse_proxy_url(url.text())
+    except ValueError as error:
+        raise KafkaConfigurationError(
+            f"{name} is not the URL of a proxy, such as {EXAMPLE}: {error}"
+        ) from None
+    return url
 
 
 @checks("ssl.SSLContext | None", kind=SettingType.CLASS)
@@ -158,6 +177,13 @@ SECURITY_SETTINGS: Final = table(
     setting("sasl_login_refresh_buffer_seconds", 300, between(0, 3600),
             "How long before its expiry a token is refreshed at the latest, in seconds. Ignored if a token "
             "is valid for less than this and `sasl_login_refresh_min_period_seconds` together."),
+    setting("proxy_url", None, proxy_url_or_none,
+            "Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`, "
+            "with `user:password@` before the host if it authenticates clients. With `socks5h` and `http` "
+            "(CONNECT), the proxy resolves the host names of brokers; with `socks5` the client does. TLS and "
+            "SASL work through the proxy. It needs the extra `proxy`."),
+    setting("socks5_proxy", None, proxy_url_or_none,
+            "Earlier name of `proxy_url`, which is used if `proxy_url` is not given."),
 )
 # fmt: on
 #: Names of the settings whose value is a secret.

@@ -122,19 +122,6 @@ def anything(annotation: str, kind: SettingType = SettingType.CLASS) -> Check[ob
     return Check(lambda name, value: value, annotation, type=kind)
 
 
-def unsupported(name: str) -> Setting:
-    """Return the row of a setting of kafka-python that has no effect here; it accepts only ``None``."""
-
-    @checks("None", "not supported")
-    def check(name: str, value: object) -> None:
-        if value is not None:
-            raise KafkaConfigurationError(
-                f"{name}={value!r}: kafkacore does not support this setting; remove it"
-            )
-
-    return setting(name, None, check, "Not supported.")
-
-
 @checks("bool", kind=SettingType.BOOLEAN)
 def boolean(name: str, value: object) -> bool:
     if not isinstance(value, bool):

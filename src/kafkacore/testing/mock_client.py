@@ -38,6 +38,7 @@ from kafkacore.network import (
     NativeHeartbeat,
     NetworkReceive,
     NetworkSend,
+    Tunnel,
 )
 from kafkacore.network.channel_state import OnAuthenticated
 from kafkacore.protocol import (
@@ -115,6 +116,7 @@ class MockSelector:
         receive_buffer_bytes: int = -1,
         builder: ChannelBuilder | None = None,
         host: str = "",
+        tunnel: Tunnel | None = None,
     ) -> None:
         if connection_id in self.addresses:
             raise IllegalStateError(f"connection {connection_id} exists already")

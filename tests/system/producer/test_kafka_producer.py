@@ -306,7 +306,7 @@ def test_partitioner_of_kafka_python_works_here(our_broker: EmbeddedBroker) -> N
         ({"sock_chunk_byte": 1}, "unknown setting 'sock_chunk_byte'"),
         ({"security_protocol": "TLS"}, "security_protocol='TLS': it must be one of PLAINTEXT, SSL"),
         ({"sasl_mechanism": 5}, "sasl_mechanism"),
-        ({"socks5_proxy": "socks5://p"}, "socks5_proxy"),
+        ({"proxy_url": "socks5://p"}, "proxy_url"),
         ({"compression_level": "high"}, "compression_level"),
         ({"compression_type": "gzip", "compression_level": 42}, "between 1 and 9 for gzip"),
         ({"compression_type": "zstd", "compression_level": 23}, "between -131072 and 22 for zstd"),

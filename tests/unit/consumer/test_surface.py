@@ -21,8 +21,6 @@ from kafkacore.testing import VirtualClock
 A0 = TopicPartition("a", 0)
 #: Consumer settings that kafka-python had before 3.0.
 OLD_NAMES = {"legacy_iterator", "api_version_auto_timeout_ms", "sock_chunk_bytes", "sock_chunk_buffer_count"}
-#: Settings for proxies, which are not supported yet.
-NOT_YET = {"proxy_url"}
 #: Settings whose default differs from kafka-python's but has the same meaning.
 OWN_DEFAULTS = {
     "client_id",
@@ -84,12 +82,6 @@ def test_every_default_of_theirs_is_accepted(name):
 def test_names_of_before_3_0_are_taken(name):
     assert name in RETIRED_SETTINGS
     assert resolve({name: 1000})["max_poll_records"] == 500
-
-
-@pytest.mark.parametrize("name", sorted(NOT_YET))
-def test_what_is_not_there_yet_is_refused_with_a_sentence(name):
-    with pytest.raises(KafkaConfigurationError, match=f"{name}.*does not support this setting; remove it"):
-        resolve({name: "x"})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,227 @@
+"""Connect to brokers through a SOCKS5 or HTTP proxy, with the handshake of python-socks.
+
+python-socks works with blocking sockets or asyncio, but a client must not block. Its handshake therefore runs
+on a stand-in for the proxy's socket, which raises :class:`_Blocked` where a blocking socket would wait. When
+the socket is ready, the handshake starts again, and the stand-in repeats the bytes that were already
+received and skips those that were already sent. A handshake has at most four steps.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from kafkacore.client.addresses import Resolver
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaConfigurationError, KafkaConnectionError
+from kafkacore.network._poller import READ, WRITE
+from kafkacore.security import Secret
+from kafkacore.security.proxy_url import ProxyUrl, parse_proxy_url
+from kafkacore.structs import printable
+
+if TYPE_CHECKING:
+    from python_socks.sync import Proxy as SocksProxy
+
+#: Maximum size of the response of an HTTP proxy, in bytes.
+MAX_RESPONSE_BYTES: Final = 65_536
+#: Maximum length of an error text of the proxy in a message.
+_MAX_REASON: Final = 200
+_END_OF_HEADERS: Final = b"\r\n\r\n"
+
+
+class Proxy:
+    """The proxy of a client.
+
+    Parameters
+    ----------
+    url:
+        Its address and credentials.
+    resolver:
+        Function that resolves the proxy's host name.
+    clock:
+        Source of the random choice between the proxy's addresses.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        python-socks is not installed.
+    """
+
+    def __init__(self, url: ProxyUrl, resolver: Resolver, clock: Clock) -> None:
+        try:
+            import python_socks.sync
+        except ImportError:
+            raise KafkaConfigurationError("proxy_url needs python-socks: install kafkacore[proxy]") from None
+        self._url = url
+        self._resolver = resolver
+        self._clock = clock
+        kind = python_socks.ProxyType.HTTP if url.scheme == "http" else python_socks.ProxyType.SOCKS5
+
+        def handshake_on(stand_in: _StandIn) -> SocksProxy:
+            return python_socks.sync.Proxy(
+                kind,
+                url.host,
+                url.port,
+                url.username,
+                url.password.text(),
+                rdns=True,
+                # A chain of two proxies, whose first one returns the connection to this one.
+                forward=cast("SocksProxy", stand_in),
+            )
+
+        self._handshake_on = handshake_on
+        self._errors = (python_socks.ProxyError, OSError, ValueError)
+
+    @property
+    def endpoint(self) -> str:
+        """Host and port, for messages."""
+        return self._url.endpoint
+
+    @property
+    def resolves_names(self) -> bool:
+        """Whether the proxy resolves the host names of brokers. Otherwise the client does."""
+        return self._url.resolves_names
+
+    def address(self) -> tuple[str, int]:
+        """Return an IP address and the port of the proxy; a different one for some of the calls.
+
+        Raises
+        ------
+        OSError
+            The host name cannot be resolved.
+        """
+        found = self._resolver(self._url.host, self._url.port)
+        return self._clock.random.choice(found), self._url.port
+
+    def tunnel(self, host: str, port: int) -> ProxyTunnel:
+        """Return the handshake for a new connection to ``host``, which is a name or an IP address."""
+        stand_in = _StandIn(_END_OF_HEADERS if self._url.scheme == "http" else None)
+        return ProxyTunnel(self._handshake_on(stand_in), stand_in, host, port, self._errors)
+
+
+class ProxyTunnel:
+    """The handshake of one connection: the proxy connects to the broker. It is a ``network.Tunnel``."""
+
+    def __init__(
+        self,
+        handshake: SocksProxy,
+        stand_in: _StandIn,
+        host: str,
+        port: int,
+        errors: tuple[type[Exception], ...],
+    ) -> None:
+        self._handshake = handshake
+        self._stand_in = stand_in
+        self._host = host
+        self._port = port
+        self._errors = errors
+
+    def proceed(self, sock: socket.socket) -> int:
+        """Continue the handshake: return 0 after its end, else the events to wait for."""
+        self._stand_in.rewind(sock)
+        try:
+            self._handshake.connect(self._host, self._port)
+        except _Blocked as blocked:
+            return blocked.events
+        except self._errors as error:
+            raise self._failed(str(error) or type(error).__name__) from error
+        if self._stand_in.has_unread:
+            raise self._failed("it has sent more than its response")
+        return 0
+
+    def _failed(self, reason: str) -> KafkaConnectionError:
+        target = printable(f"{self._host}:{self._port}")[: 2 * _MAX_REASON]
+        return KafkaConnectionError(
+            f"the proxy does not connect to {target}: {printable(reason)[:_MAX_REASON]}"
+        )
+
+
+class _Blocked(Exception):
+    """The handshake waits for an event of the socket."""
+
+    def __init__(self, events: int) -> None:
+        super().__init__(events)
+        self.events = events
+
+
+class _StandIn:
+    """Takes the place of the proxy's blocking socket; see the module.
+
+    Parameters
+    ----------
+    end:
+        The bytes with which a response ends; ``None`` if the handshake knows its size.
+    """
+
+    def __init__(self, end: bytes | None) -> None:
+        self._end = end
+        self._sock: socket.socket | None = None
+        self._received = bytearray()
+        self._sent = 0
+        self._read_at = 0
+        self._written_at = 0
+
+    def rewind(self, sock: socket.socket) -> None:
+        """Start the handshake again."""
+        self._sock = sock
+        self._read_at = self._written_at = 0
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether bytes were received that the handshake has not read."""
+        return self._read_at < len(self._received)
+
+    def connect(self, *_address: object, **_options: object) -> _StandIn:
+        """Return the socket, as the first proxy of a chain does."""
+        return self
+
+    def sendall(self, data: bytes) -> None:
+        """Write what was not written before."""
+        rest = memoryview(data)[max(self._sent - self._written_at, 0) :]
+        self._written_at += len(data)
+        while rest:
+            try:
+                count = self._connected.send(rest)
+            except BlockingIOError:
+                raise _Blocked(WRITE) from None
+            self._sent += count
+            rest = rest[count:]
+
+    def recv(self, size: int) -> bytes:
+        """Return up to ``size`` bytes, or none at the end of the stream."""
+        if self._end is None:
+            if not self.has_unread:
+                self._received += self._receive(size)
+            stop = self._read_at + size
+        else:
+            while self._end not in self._received and len(self._received) < MAX_RESPONSE_BYTES:
+                data = self._receive(size)
+                if not data:
+                    break
+                self._received += data
+            stop = self._received.find(self._end)
+            stop = len(self._received) if stop < 0 else stop + len(self._end)
+        data = bytes(self._received[self._read_at : stop])
+        self._read_at += len(data)
+        return data
+
+    def _receive(self, size: int) -> bytes:
+        try:
+            return self._connected.recv(size)
+        except BlockingIOError:
+            raise _Blocked(READ) from None
+
+    @property
+    def _connected(self) -> socket.socket:
+        assert self._sock is not None, "rewind() comes first"
+        return self._sock
+
+    def close(self) -> None:
+        """Do nothing, because the channel owns the socket."""
+
+
+def client_proxy(config: Mapping[str, Any], resolver: Resolver, clock: Clock) -> Proxy | None:
+    """Create the proxy of a client from its settings; return ``None`` without ``proxy_url``."""
+    url: Secret | None = config["proxy_url"]
+    return None if url is None else Proxy(parse_proxy_url(url.text()), resolver, clock)
