@@ -75,6 +75,7 @@ from kafkacore.admin.transactions import (
 )
 from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
 from kafkacore.client import bootstrap_client
+from kafkacore.client.client_metrics import ClientMetrics, metrics_registry
 from kafkacore.client.config import refuse_positional, resolve, servers_text
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -132,6 +133,13 @@ class KafkaAdminClient:
         refuse_positional(type(self).__name__, positional)
         self.config = resolve({}, configs)
         client, metadata = bootstrap_client(self.config, clock)
+        self._metrics = metrics_registry(self.config, clock)
+        if self._metrics is not None:
+            prefix = self.config["metric_group_prefix"] or "admin"
+            client.metrics = ClientMetrics(
+                self._metrics, prefix, client.connection_count, client.in_flight_request_count
+            )
+            client.selector.on_authenticated = client.metrics.authentications.note
         self._requester = Requester(
             client, metadata, clock, servers_text(self.config), self.config["request_timeout_ms"]
         )
@@ -176,6 +184,29 @@ class KafkaAdminClient:
         if not self._closed:
             self._closed = True
             self._requester.close()
+            if self._metrics is not None:
+                self._metrics.close()
+
+    def metrics(self, raw: bool = False) -> Any:
+        """Return the current metrics of requests and connections, as :meth:`.KafkaProducer.metrics` does.
+
+        Parameters
+        ----------
+        raw:
+            Whether to return the metric objects, which can be read repeatedly, instead of their values.
+
+        Returns
+        -------
+        dict of dict of float
+            Group, such as ``"admin-metrics"`` → name → value. It is empty after the client is closed.
+        dict of MetricName to KafkaMetric
+            If ``raw`` is true.
+        None
+            With ``metrics_enabled=False``.
+        """
+        if self._metrics is None:
+            return None
+        return self._metrics.metrics if raw else self._metrics.snapshot()
 
     def __reduce__(self) -> NoReturn:
         refuse_copy(self, "its connections belong to this process; create one in each process")

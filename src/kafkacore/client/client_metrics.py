@@ -8,7 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafkacore.client._request_counter import ConnectionSensors, RequestCounter
-from kafkacore.metrics import Authentications, Metrics, Sensor
+from kafkacore.clock import Clock
+from kafkacore.metrics import Authentications, MetricConfig, Metrics, Sensor
+from kafkacore.settings import Config
+
+
+def metrics_registry(config: Config, clock: Clock) -> Metrics | None:
+    """Create the registry of a client's metrics from its settings; ``None`` if they are disabled."""
+    if not config["metrics_enabled"]:
+        return None
+    metric_config = MetricConfig(
+        config["metrics_num_samples"],
+        config["metrics_sample_window_ms"],
+        {"client-id": config["client_id"]},
+    )
+    return Metrics(metric_config, [reporter() for reporter in config["metric_reporters"]], clock)
 
 
 class ClientMetrics:

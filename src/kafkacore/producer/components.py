@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kafkacore.client import ApiVersions, Metadata, NetworkClient, bootstrap_client
-from kafkacore.client.client_metrics import ClientMetrics
+from kafkacore.client.client_metrics import ClientMetrics, metrics_registry
 from kafkacore.clock import Clock
-from kafkacore.metrics import MetricConfig, Metrics
+from kafkacore.metrics import Metrics
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.metadata_wait import MetadataWait
 from kafkacore.producer.producer_manager import ProducerManager
@@ -61,7 +61,7 @@ def make_components(config: Config, clock: Clock) -> ProducerComponents:
     accumulator = _accumulator(config, clock, client, idempotence)
     if transactions is not None:
         transactions.attach(accumulator)
-    metrics = _metrics(config, clock)
+    metrics = metrics_registry(config, clock)
     sender_metrics = None
     if metrics is not None:
         prefix = config["metric_group_prefix"] or "producer"
@@ -113,17 +113,6 @@ def _accumulator(
         ignore_keys=config["partitioner_ignore_keys"],
         idempotence=idempotence,
     )
-
-
-def _metrics(config: Config, clock: Clock) -> Metrics | None:
-    if not config["metrics_enabled"]:
-        return None
-    metric_config = MetricConfig(
-        config["metrics_num_samples"],
-        config["metrics_sample_window_ms"],
-        {"client-id": config["client_id"]},
-    )
-    return Metrics(metric_config, [reporter() for reporter in config["metric_reporters"]], clock)
 
 
 def _idempotence_of(

@@ -44,6 +44,20 @@ def test_defaults_are_kafka_pythons() -> None:
     assert {name for name in theirs if theirs[name] != ours[name]} == OTHER_DEFAULTS
 
 
+@pytest.mark.parametrize(
+    ("client", "own"),
+    [
+        (kafka.KafkaProducer, PRODUCER_SETTINGS),
+        (kafka.KafkaConsumer, CONSUMER_SETTINGS),
+        (kafka.KafkaAdminClient, {}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:kafka_client:DeprecationWarning")
+def test_every_default_of_kafka_python_is_accepted(client: Any, own: Any) -> None:
+    given = dict(client.DEFAULT_CONFIG)
+    assert resolve(own, given).keys() >= given.keys()
+
+
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(KafkaConfigurationError, match="'bootstrap_server'; did you mean 'bootstrap_servers'"):
         resolve({}, {"bootstrap_server": "localhost"})

@@ -178,7 +178,7 @@ def test_a_second_send_on_a_busy_channel_is_refused(pair: Pair) -> None:
     "a send needs a connection; a failed connect is reported by poll and not raised",
 )
 def test_a_send_without_a_connection_is_refused(pair: Pair) -> None:
-    with pytest.raises(IllegalStateError, match="connect to it first"):
+    with pytest.raises(IllegalStateError, match=r"call connect\(\) first"):
         pair.send("unknown", b"x")
 
 

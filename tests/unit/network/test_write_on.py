@@ -147,7 +147,7 @@ def test_wait_goes_on_behind_a_written_frame_that_nobody_asks_about(
     send = NetworkSend("one", [b"request"])
     selector.send(send)
     threading.Thread(target=lambda: connection.peer.sendall(connection.read(11))).start()
-    selector.poll(60_000, tell_sends=False)
+    selector.poll(60_000, return_on_completed_sends=False)
     assert selector.completed_sends == [send]
     assert [bytes(each.payload) for each in selector.completed_receives] == [b"request"]
 
