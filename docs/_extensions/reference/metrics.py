@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from kafkacore.admin.lag_collector import ERRORS, GAUGES
 from kafkacore.broker.status.prometheus_text import prometheus_text
 from kafkacore.client.client_metrics import ClientMetrics
 from kafkacore.clock import SYSTEM_CLOCK
@@ -32,9 +33,17 @@ class _Metric(NamedTuple):
 
 
 def metrics(of: str) -> str:
-    """Return a table for each group of metrics of ``producer``, ``consumer``, ``broker`` or ``spark``."""
+    """Return tables of the metrics of ``producer``, ``consumer``, ``broker``, ``spark`` or ``lag``."""
     if of == "broker":
         return "\n".join(_table(("metric", "type", "labels", "meaning"), _broker_rows()))
+    if of == "lag":
+        exported = [(name, "gauge", *of_metric) for name, of_metric in GAUGES.items()]
+        exported.append((f"{ERRORS[0]}_total", "counter", *ERRORS[1:]))
+        rows = (
+            (f"`{name}`", kind, ", ".join(f"`{each}`" for each in labels), text)
+            for name, kind, text, labels in exported
+        )
+        return "\n".join(_table(("metric", "type", "labels", "meaning"), rows))
     if of == "spark":
         rows = ((f"`{name}`", _kind(name), text) for name, text in DESCRIPTIONS.items())
         return "\n".join([f"Group `{GROUP}`:", "", *_table(("metric", "type", "meaning"), rows)])

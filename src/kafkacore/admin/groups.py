@@ -200,14 +200,24 @@ class GroupAdmin:
         timeout_ms: float,
     ) -> list[GroupListing]:
         """Ask every broker for the groups that it coordinates."""
-        states = [each.value for each in members("states_filter", states_filter or (), GroupState)]
-        types = [each.value for each in members("types_filter", types_filter or (), GroupType)]
-        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
-        brokers = (
-            self._driver.requester.broker_ids(timeout_ms)
-            if broker_ids is None
-            else arguments.broker_ids("broker_ids", broker_ids)
-        )
+        brokers = self.broker_ids(timeout_ms) if broker_ids is None else list(broker_ids)
+        found = raised_first(self.listings_by_broker(brokers, states_filter, types_filter, timeout_ms))
+        return [group for groups in found.values() for group in groups]
+
+    def broker_ids(self, timeout_ms: float) -> list[int]:
+        """Return the ids of all brokers."""
+        return self._driver.requester.broker_ids(timeout_ms)
+
+    def listings_by_broker(
+        self,
+        broker_ids: Iterable[int],
+        states_filter: Iterable[object] | None,
+        types_filter: Iterable[object] | None,
+        timeout_ms: float,
+    ) -> dict[int, list[GroupListing] | KafkaError]:
+        """Return the groups that each broker coordinates, or its error."""
+        states = [as_member(GroupState, each).value for each in states_filter or ()]
+        types = [as_member(GroupType, each).value for each in types_filter or ()]
 
         def build(version: int) -> ListGroupsRequest:
             if (types and version < _TYPES_FROM) or (states and version < _STATES_FROM):
@@ -234,20 +244,29 @@ class GroupAdmin:
                 ],
             )
 
-        found = raised_first(
-            self._driver.run(
-                BY_BROKER_ID,
-                brokers,
-                lambda asked: RequestBuilder(ListGroupsRequest, build),
-                read,
-                limit.left_ms,
-            )
+        return self._driver.run(
+            BY_BROKER_ID,
+            broker_ids,
+            lambda asked: RequestBuilder(ListGroupsRequest, build),
+            read,
+            timeout_ms,
         )
-        return [group for groups in found.values() for group in groups]
 
     def describe(
         self, group_ids: Iterable[str], coordinator_id: int | None, timeout_ms: float
     ) -> dict[str, GroupDescription]:
+        """Describe groups. The first error that is not the coordinator's answer is raised."""
+        described = self.description_of_each(group_ids, coordinator_id, timeout_ms)
+        return raised_first(
+            {
+                group_id: _dead(group_id, found) if isinstance(found, BrokerResponseError) else found
+                for group_id, found in described.items()
+            }
+        )
+
+    def description_of_each(
+        self, group_ids: Iterable[str], coordinator_id: int | None, timeout_ms: float
+    ) -> dict[str, GroupDescription | KafkaError]:
         """Describe groups with the consumer protocol's request, and the others with the classic one.
 
         Kafka's Java client does so too: a coordinator does not describe a group of the other protocol.
@@ -267,12 +286,7 @@ class GroupAdmin:
             described.update(
                 self._driver.run(lookup, others, _describe_groups, _described_classic, limit.left_ms)
             )
-        return raised_first(
-            {
-                group_id: _dead(group_id, found) if isinstance(found, BrokerResponseError) else found
-                for group_id, found in described.items()
-            }
-        )
+        return described
 
     def delete(
         self, group_ids: Iterable[str], coordinator_id: int | None, timeout_ms: float
@@ -349,22 +363,26 @@ class GroupAdmin:
         """Fetch the committed offsets of several groups."""
         if not group_specs:
             raise IllegalArgumentError("list_group_offsets needs at least one group")
+        return raised_first(self.offsets_by_group(group_specs, timeout_ms))
+
+    def offsets_by_group(
+        self, group_specs: Mapping[str, Iterable[TopicPartition] | None], timeout_ms: float
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata] | KafkaError]:
+        """Return the committed offsets of each group, or its error."""
         wanted = {
             text("group_specs", group_id): None
             if given is None
             else by_topic(partitions(f"partitions of {group_id!r}", given))
             for group_id, given in group_specs.items()
         }
-        return raised_first(
-            self._driver.run(
-                GROUP_COORDINATORS,
-                wanted,
-                lambda groups: RequestBuilder(
-                    OffsetFetchRequest, partial(_fetch_offsets, wanted, groups), _NAMED_FETCH_UNTIL
-                ),
-                partial(_fetched_offsets, wanted),
-                timeout_ms,
-            )
+        return self._driver.run(
+            GROUP_COORDINATORS,
+            wanted,
+            lambda groups: RequestBuilder(
+                OffsetFetchRequest, partial(_fetch_offsets, wanted, groups), _NAMED_FETCH_UNTIL
+            ),
+            _fetched_offsets,
+            timeout_ms,
         )
 
     def alter_offsets(

@@ -6,6 +6,7 @@ finds the broker of each item and retries.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
@@ -38,6 +39,7 @@ from kafkacore.admin.groups import (
     MemberToRemove,
     ResetOffset,
 )
+from kafkacore.admin.lag import LagReader
 from kafkacore.admin.partitions import (
     DeletedRecords,
     NewPartitions,
@@ -132,6 +134,7 @@ class KafkaAdminClient:
         self._closed = True
         refuse_positional(type(self).__name__, positional)
         self.config = resolve({}, configs)
+        self._clock = clock
         client, metadata = bootstrap_client(self.config, clock)
         self._metrics = metrics_registry(self.config, clock)
         if self._metrics is not None:
@@ -776,6 +779,21 @@ class KafkaAdminClient:
         if not isinstance(group_specs, Mapping):
             group_specs = dict.fromkeys(names("group_specs", group_specs))
         return self._groups.list_offsets(group_specs, self._timeout(timeout_ms))
+
+    def lag_reader(self, groups: str = ".*", topics: str = ".*") -> LagReader:
+        """Return an object that reads the lag of groups, as ``kafkacore lag-exporter`` does.
+
+        Parameters
+        ----------
+        groups, topics:
+            Regular expressions that match the whole names.
+
+        Raises
+        ------
+        re.error
+            A regular expression is invalid.
+        """
+        return LagReader(self._groups, self._partitions, self._clock, re.compile(groups), re.compile(topics))
 
     def alter_group_offsets(
         self,

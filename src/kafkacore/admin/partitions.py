@@ -199,6 +199,15 @@ class PartitionAdmin:
         timeout_ms: float,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """Look up offsets by name or timestamp, each on the leader of its partition."""
+        return raised_first(self.offset_of_each(specs, isolation_level, timeout_ms))
+
+    def offset_of_each(
+        self,
+        specs: Mapping[TopicPartition, OffsetSpec | int],
+        isolation_level: object,
+        timeout_ms: float,
+    ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError]:
+        """Return the offset of each partition, or its error."""
         level = as_member(IsolationLevel, isolation_level)
         specs = by_partition("topic_partition_specs", specs, "OffsetSpec members or timestamps")
         for tp, spec in specs.items():
@@ -206,18 +215,14 @@ class PartitionAdmin:
                 raise TypeError(
                     f"{partition_name(tp)}: {spec!r} is not an OffsetSpec or a timestamp in milliseconds"
                 )
-            if spec < 0 and spec not in _SPECS:
-                raise ValueError(f"{partition_name(tp)}: {spec} is neither a timestamp nor an OffsetSpec")
-        return raised_first(
-            self._driver.run(
-                LEADERS,
-                specs,
-                lambda partitions: RequestBuilder(
-                    ListOffsetsRequest, partial(_list_offsets, specs, level, partitions, timeout_ms)
-                ),
-                _listed,
-                timeout_ms,
-            )
+        return self._driver.run(
+            LEADERS,
+            specs,
+            lambda partitions: RequestBuilder(
+                ListOffsetsRequest, partial(_list_offsets, specs, level, partitions, timeout_ms)
+            ),
+            _listed,
+            timeout_ms,
         )
 
     def elect_leaders(

@@ -16,6 +16,8 @@ from peers.java_peer import JavaPeer, Sample
 from peers.java_tools import JavaTools, started_java_tools
 from peers.samples import T0
 
+from kafkacore.cli.main import main
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 GROUPS = TOOLS + "consumer.group.ConsumerGroupCommand"
@@ -61,6 +63,24 @@ def groups_alike(brokers: BothBrokers, topic: str, java_peer: JavaPeer) -> tuple
         java_peer.produce(servers, topic, [Sample(b"x", None, n % 2, T0 + n) for n in range(20)])
         java_peer.alter_group_offsets(servers, group, topic, {0: (4, "", -1), 1: (7, "", -1)})
     return "--group", group
+
+
+def test_lag_exporter_reports_what_the_tool_prints(
+    brokers: BothBrokers, java_peer: JavaPeer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = groups_alike(brokers, "groups-lag", java_peer)
+    expected = rows(brokers.same(GROUPS, "--describe", *name))
+    for servers in brokers.servers:
+        assert main(["lag-exporter", "--json", "--groups", name[1], "--bootstrap", servers]) == 0
+        (group,) = json.loads(capsys.readouterr().out)["groups"]
+        assert (group["state"], group["members"]) == ("Empty", 0)
+        found = [
+            Row(each["partition"], str(each["offset"]), str(each["end_offset"]), str(each["lag"]), False)
+            for each in group["partitions"]
+        ]
+        assert found == expected
+        age_s = SYSTEM_CLOCK.wall_ms() / 1000 - T0 / 1000
+        assert group["max_lag_seconds"] == pytest.approx(age_s, rel=0.02)
 
 
 def test_groups_tool_lists_and_describes_a_group(brokers: BothBrokers, java_peer: JavaPeer) -> None:

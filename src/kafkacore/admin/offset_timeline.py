@@ -1,0 +1,125 @@
+"""When the log of a partition had which end offset, to estimate the age of a record without reading it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+#: An interval of this many milliseconds, or of this share of the record's age, is precise enough.
+PRECISION_MS: Final = 1000.0
+PRECISION: Final = 0.02
+#: Points that are kept per partition. Beyond it, every other point of the older half is dropped.
+MAX_POINTS: Final = 128
+
+
+class _Point(NamedTuple):
+    """The log ended at ``offset`` from ``first_ms`` until ``last_ms``."""
+
+    offset: int
+    first_ms: float
+    last_ms: float
+
+
+class OffsetTimeline:
+    """Points of (end offset, time) of one partition. The time of an offset between two is interpolated.
+
+    Times are in milliseconds since the epoch. Points never contradict each other: offsets and times increase.
+    """
+
+    def __init__(self) -> None:
+        self._points: list[_Point] = []
+        #: Whether the history before the first look was requested already.
+        self.has_history = False
+
+    def ended_at(self, offset: int, now_ms: float) -> None:
+        """Record that the log ends at ``offset`` now.
+
+        If it ended further on before, the topic was created again or truncated, and the history is void.
+        """
+        points = self._points
+        if points and (offset < points[-1].offset or now_ms < points[-1].last_ms):
+            points.clear()
+            self.has_history = False
+        if points and points[-1].offset == offset:
+            points[-1] = points[-1]._replace(last_ms=now_ms)
+            return
+        points.append(_Point(offset, now_ms, now_ms))
+        if len(points) > MAX_POINTS:
+            del points[1 : MAX_POINTS // 2 : 2]
+
+    def learn(self, offset: int, timestamp: int, asked_ms: int) -> None:
+        """Record the answer of ListOffsets: the first record with a timestamp of at least ``asked_ms``.
+
+        Parameters
+        ----------
+        offset, timestamp:
+            The record's offset and timestamp, or -1 if no record is as new.
+        """
+        if timestamp >= asked_ms:
+            self._add(offset, timestamp)
+            if asked_ms > 0:
+                self._add(offset, asked_ms)
+        elif self._points and asked_ms > 0:
+            self._add(self._points[-1].offset, asked_ms)
+
+    def _add(self, offset: int, time_ms: float) -> None:
+        """Record that the log ended at ``offset`` at a time in the past.
+
+        A time that contradicts the other points is ignored, such as the timestamp of a producer whose clock
+        is wrong.
+        """
+        points = self._points
+        at = bisect_right(points, offset, key=lambda point: point.offset)
+        same = points[at - 1] if at and points[at - 1].offset == offset else None
+        before = at - 1 if same is None else at - 2
+        if (before >= 0 and points[before].last_ms > time_ms) or (
+            at < len(points) and points[at].first_ms < time_ms
+        ):
+            return
+        if same is None:
+            points.insert(at, _Point(offset, time_ms, time_ms))
+        else:
+            points[at - 1] = _Point(offset, min(same.first_ms, time_ms), max(same.last_ms, time_ms))
+
+    def covers(self, offset: int) -> bool:
+        """Return whether the time of ``offset`` lies between two points."""
+        return bool(self._points) and self._points[0].offset <= offset < self._points[-1].offset
+
+    def written_ms(self, offset: int) -> float | None:
+        """Estimate when the record at ``offset`` was written.
+
+        For a record before the first point, the time of that point is returned: it is at least as old. Return
+        ``None`` for a record that the log does not have yet.
+        """
+        points = self._points
+        if not points or offset >= points[-1].offset:
+            return None
+        if offset < points[0].offset:
+            return points[0].first_ms
+        start, end = self._around(offset)
+        share = (offset - start.offset) / (end.offset - start.offset)
+        return start.last_ms + share * (end.first_ms - start.last_ms)
+
+    def next_lookup_ms(self, offset: int, *, halves: bool) -> int | None:
+        """Return a time whose end offset makes the estimate for ``offset`` better.
+
+        Return ``None`` if the estimate is precise, or the record is not between two points.
+
+        Parameters
+        ----------
+        halves:
+            Whether to halve the interval. Otherwise the time is the estimate, which is better at even rates.
+        """
+        estimate_ms = self.written_ms(offset)
+        if estimate_ms is None or not self.covers(offset):
+            return None
+        start, end = self._around(offset)
+        width_ms = end.first_ms - start.last_ms
+        if width_ms <= max(PRECISION_MS, PRECISION * (self._points[-1].last_ms - start.last_ms)):
+            return None
+        # Not the start itself, whose end offset is known.
+        return max(int(start.last_ms + width_ms / 2 if halves else estimate_ms), int(start.last_ms) + 1)
+
+    def _around(self, offset: int) -> tuple[_Point, _Point]:
+        after = bisect_right(self._points, offset, key=lambda point: point.offset)
+        return self._points[after - 1], self._points[after]
