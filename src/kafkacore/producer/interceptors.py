@@ -6,6 +6,7 @@ Exceptions of an interceptor are logged and do not affect the record. See Apache
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +20,8 @@ from kafkacore.structs import TopicPartition, printable
 logger = logging.getLogger("kafkacore.producer")
 
 F = TypeVar("F", FutureRecordMetadata, BatchFuture)
+#: Headers of one record.
+Headers = list[tuple[str, bytes | None]]
 
 
 class ProducerRecord(NamedTuple):
@@ -62,6 +65,9 @@ class ProducerInterceptor:
         thread and must not block. If the outcome is known before ``send()`` returns, it runs in the thread
         that sends. It runs before the callbacks of the record's future, in the order of the records of a
         partition.
+
+        A method with a further parameter ``headers`` also receives the headers of the record that was sent,
+        by which it can recognize the record (KIP-512).
         """
 
     def close(self) -> None:
@@ -79,6 +85,7 @@ class ProducerInterceptors(Interceptors):
 
     def __init__(self, interceptors: Iterable[Any]) -> None:
         super().__init__(interceptors, logger)
+        self._takes_headers = tuple(map(_takes_headers, self._interceptors))
 
     def on_send(self, record: ProducerRecord, *, keeps_topic: bool = False) -> ProducerRecord:
         """Apply all interceptors to ``record``, skipping those that fail.
@@ -104,29 +111,42 @@ class ProducerInterceptors(Interceptors):
                 )
         return record
 
-    def notify_when_done(self, future: FutureRecordMetadata) -> None:
+    def notify_when_done(self, future: FutureRecordMetadata, headers: Headers | None) -> None:
         """Call the interceptors when the outcome of a record is known."""
-        future.add_callback(self._acknowledge, None)
-        future.add_errback(self._fail, future)
+        future.add_callback(self._acknowledge, headers, None)
+        future.add_errback(self._fail, headers, future)
 
     def notify_failed(self, record: ProducerRecord, error: Exception) -> None:
         """Call the interceptors for a record that failed before it had a future."""
         partition = record.partition if isinstance(record.partition, int) else -1
-        self._acknowledge(error, _failed_metadata(TopicPartition(record.topic, partition)))
+        self._acknowledge(record.headers, error, _failed_metadata(TopicPartition(record.topic, partition)))
 
-    def _fail(self, future: FutureRecordMetadata, error: Exception) -> None:
-        self._acknowledge(error, _failed_metadata(future.topic_partition))
+    def _fail(self, headers: Headers | None, future: FutureRecordMetadata, error: Exception) -> None:
+        self._acknowledge(headers, error, _failed_metadata(future.topic_partition))
 
-    def _acknowledge(self, error: Exception | None, metadata: RecordMetadata) -> None:
-        for interceptor in self._interceptors:
+    def _acknowledge(
+        self, headers: Headers | None, error: Exception | None, metadata: RecordMetadata
+    ) -> None:
+        for interceptor, takes_headers in zip(self._interceptors, self._takes_headers, strict=True):
             try:
-                interceptor.on_acknowledgement(metadata, error)
+                if takes_headers:
+                    interceptor.on_acknowledgement(metadata, error, headers=headers)
+                else:
+                    interceptor.on_acknowledgement(metadata, error)
             except Exception:
                 logger.exception(
                     "interceptor %r failed in on_acknowledgement() for topic %s",
                     interceptor,
                     printable(metadata.topic),
                 )
+
+
+def _takes_headers(interceptor: Any) -> bool:
+    try:
+        return "headers" in inspect.signature(interceptor.on_acknowledgement).parameters
+    except (TypeError, ValueError):
+        # A method in C may have no signature.
+        return False
 
 
 def _failed_metadata(topic_partition: TopicPartition) -> RecordMetadata:

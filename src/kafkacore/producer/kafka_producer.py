@@ -17,9 +17,9 @@ from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.components import make_components
 from kafkacore.producer.config import producer_defaults, resolve_producer
 from kafkacore.producer.config_types import ProducerConfig
+from kafkacore.producer.interceptors import Headers
 from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.producer.record_preparer import Headers
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.producer.transaction_arguments import checked_group, checked_offsets
 from kafkacore.producer.transaction_manager import TransactionManager

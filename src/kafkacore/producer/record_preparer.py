@@ -16,7 +16,7 @@ from kafkacore.errors import BrokerResponseError, KafkaError
 from kafkacore.producer._batch_future import BatchFuture
 from kafkacore.producer._column_appender import partition_range
 from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
-from kafkacore.producer.interceptors import ProducerInterceptors, ProducerRecord
+from kafkacore.producer.interceptors import Headers, ProducerInterceptors, ProducerRecord
 from kafkacore.producer.metadata_wait import MetadataWait
 from kafkacore.producer.partitioner import DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.produce_outcome import produce_error
@@ -25,9 +25,6 @@ from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.record._source import RecordSource
 from kafkacore.settings import Config
 from kafkacore.structs import TopicPartition, printable
-
-#: Headers of one record.
-Headers = list[tuple[str, bytes | None]]
 
 
 class RecordPreparer:
@@ -105,7 +102,7 @@ class RecordPreparer:
         except Exception as error:
             interceptors.notify_failed(record, error)
             raise
-        interceptors.notify_when_done(future)
+        interceptors.notify_when_done(future, record.headers)
         return future
 
     def _send_serialized(
@@ -259,7 +256,7 @@ class RecordPreparer:
         finally:
             if future is not None:
                 for row in range(len(future)):
-                    interceptors.notify_when_done(future[row])
+                    interceptors.notify_when_done(future[row], records[row].headers)
         return future
 
     def check_takes_columns(self) -> None:
