@@ -200,8 +200,13 @@ class GroupAdmin:
         timeout_ms: float,
     ) -> list[GroupListing]:
         """Ask every broker for the groups that it coordinates."""
-        brokers = self.broker_ids(timeout_ms) if broker_ids is None else list(broker_ids)
-        found = raised_first(self.listings_by_broker(brokers, states_filter, types_filter, timeout_ms))
+        limit = TimeLimit(self._driver.requester.clock, timeout_ms)
+        brokers = (
+            self.broker_ids(timeout_ms)
+            if broker_ids is None
+            else arguments.broker_ids("broker_ids", broker_ids)
+        )
+        found = raised_first(self.listings_by_broker(brokers, states_filter, types_filter, limit.left_ms))
         return [group for groups in found.values() for group in groups]
 
     def broker_ids(self, timeout_ms: float) -> list[int]:
@@ -216,8 +221,8 @@ class GroupAdmin:
         timeout_ms: float,
     ) -> dict[int, list[GroupListing] | KafkaError]:
         """Return the groups that each broker coordinates, or its error."""
-        states = [as_member(GroupState, each).value for each in states_filter or ()]
-        types = [as_member(GroupType, each).value for each in types_filter or ()]
+        states = [each.value for each in members("states_filter", states_filter or (), GroupState)]
+        types = [each.value for each in members("types_filter", types_filter or (), GroupType)]
 
         def build(version: int) -> ListGroupsRequest:
             if (types and version < _TYPES_FROM) or (states and version < _STATES_FROM):
@@ -381,7 +386,7 @@ class GroupAdmin:
             lambda groups: RequestBuilder(
                 OffsetFetchRequest, partial(_fetch_offsets, wanted, groups), _NAMED_FETCH_UNTIL
             ),
-            _fetched_offsets,
+            partial(_fetched_offsets, wanted),
             timeout_ms,
         )
 

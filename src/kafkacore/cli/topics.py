@@ -126,13 +126,6 @@ def create_topic(settings: Config, topic: str, partitions: int) -> None:
         admin.create_topics([NewTopic(topic, num_partitions=partitions)])
 
 
-def admin_client(arguments: argparse.Namespace) -> KafkaAdminClient:
-    """Return an admin client with the settings of the arguments."""
-    from kafkacore.admin import KafkaAdminClient
-
-    return KafkaAdminClient(**client_settings(arguments, "request_timeout_ms", "bootstrap_timeout_ms"))
-
-
 def _check_there(admin: KafkaAdminClient, arguments: argparse.Namespace, topics: list[str]) -> None:
     """Check that all topics exist, before the command changes any of them."""
     known = admin.list_topics() if topics else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from kafkacore import KafkaAdminClient
 from kafkacore.metrics import DictReporter, KafkaMetric
@@ -12,7 +12,7 @@ from kafkacore.testing import EmbeddedBroker
 class Recorder(DictReporter):
     """A reporter that tests can find."""
 
-    names: set[str] = set()
+    names: ClassVar[set[str]] = set()
 
     def metric_change(self, metric: KafkaMetric) -> None:
         self.names.add(metric.metric_name.name)
