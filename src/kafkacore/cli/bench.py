@@ -66,7 +66,10 @@ def add_parser(commands: Commands[CommandParser]) -> None:
 def _add_target(parser: argparse.ArgumentParser) -> None:
     target = parser.add_argument_group("where")
     target.add_argument(
-        "--bootstrap", metavar="HOST:PORT", help="use a running cluster (default: start the embedded broker)"
+        "-b",
+        "--bootstrap",
+        metavar="HOST:PORT",
+        help="use a running cluster (default: start the embedded broker)",
     )
     add_security(parser)
     target.add_argument(

@@ -49,6 +49,8 @@ def add_bootstrap(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--profile",
+        # `bench` has a --profile of its own, which names no section of the file.
+        dest="client_profile",
         metavar="NAME",
         help=f"use the settings in this section of ~/.config/kafkacore/profiles.toml or ${CONFIG_VARIABLE} "
         f"(default: ${PROFILE_VARIABLE}, or none)",
@@ -152,13 +154,14 @@ def _given_by_file(arguments: argparse.Namespace) -> dict[str, str]:
     """
     config = getattr(arguments, "command_config", None)
     if config is not None:
-        if getattr(arguments, "profile", None) is not None:
+        if getattr(arguments, "client_profile", None) is not None:
             raise KafkaConfigurationError("give either --profile or --command-config")
         return read_properties(Path(config))
-    if not hasattr(arguments, "profile"):
+    if not hasattr(arguments, "client_profile"):
         return {}
-    arguments.profile = arguments.profile or os.environ.get(PROFILE_VARIABLE)
-    return read_profile(arguments.profile) if arguments.profile else {}
+    # For the lookup of the password.
+    arguments.client_profile = arguments.client_profile or os.environ.get(PROFILE_VARIABLE)
+    return read_profile(arguments.client_profile) if arguments.client_profile else {}
 
 
 def _security_properties(arguments: argparse.Namespace, given: Mapping[str, str]) -> dict[str, str]:
@@ -193,7 +196,7 @@ def _password(arguments: argparse.Namespace, given: Mapping[str, str]) -> str | 
     if arguments.password_file:
         return read_secret(Path(arguments.password_file), "--password-file")
     user = arguments.username
-    if user is None and getattr(arguments, "profile", None) and "sasl.password" not in given:
+    if user is None and getattr(arguments, "client_profile", None) and "sasl.password" not in given:
         user = given.get("sasl.username")
     if not user:
         return None

@@ -144,8 +144,8 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     def add(name: str, metavar: str, text: str) -> None:
         parser.add_argument(f"--{name}", metavar=metavar, help=text)
 
-    add("bootstrap", "HOST:PORT", "brokers to read from, comma-separated")
-    add("timeout", "SECONDS", "give up if no broker answers within this many seconds (default: 10)")
+    parser.add_argument("-b", "--bootstrap", metavar="HOST:PORT", help="brokers, comma-separated")
+    add("timeout", "SECONDS", "give up if no broker answers within this time before the start (default: 10)")
     add_security(parser)
     add("topic", "TOPIC", "topic, or several, comma-separated")
     add("format", "FORMAT", f"format of the values: {', '.join(VALUE_FORMATS)} (default: json)")
