@@ -141,9 +141,9 @@ def require_listener(bootstrap: str, clock: Clock = SYSTEM_CLOCK) -> None:
         if not all(_refuses(server) for server in servers):
             return
     raise CommandError(
-        f"no broker listens on {bootstrap}: connection refused. Check the address (--bootstrap) and the "
-        f"broker's listener for this security_protocol (its port), or start a broker (`kafkacore broker`). "
-        f"--timeout waits for one"
+        f"no broker listens on {bootstrap}: connection refused. Check the address (--bootstrap), and "
+        f"that its port is the one of the listener for your security_protocol, or start a broker (`kafkacore "
+        f"broker`). --timeout waits for one"
     )
 
 

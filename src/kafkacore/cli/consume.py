@@ -245,6 +245,9 @@ def _line(arguments: argparse.Namespace) -> Callable[[ConsumerRecord], bytes]:
     if arguments.format is not None:
         return RecordFormat(arguments.format, null)
     delimiter = arguments.key_delimiter
+    if delimiter is None and not arguments.print_key and not arguments.print_headers:
+        # The most common output, at a sixth of the time of a format.
+        return lambda record: (null if (value := record.value) is None else value) + b"\n"
     text = "%h\t" if arguments.print_headers else ""
     if delimiter is not None:
         text += "%k" + delimiter.replace("%", "%%")

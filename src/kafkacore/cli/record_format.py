@@ -34,9 +34,9 @@ FIELDS: dict[str, tuple[str, Field]] = {
     "p": ("partition", lambda record, _: b"%d" % record.partition),
     "o": ("offset", lambda record, _: b"%d" % record.offset),
     "T": ("timestamp in milliseconds", lambda record, _: b"%d" % record.timestamp),
-    "k": ("key", lambda record, null: null if record.key is None else record.key),
+    "k": ("key", lambda record, null: null if (key := record.key) is None else key),
     "K": ("size of the key in bytes", lambda record, _: b"%d" % record.serialized_key_size),
-    "s": ("value", lambda record, null: null if record.value is None else record.value),
+    "s": ("value", lambda record, null: null if (value := record.value) is None else value),
     "S": ("size of the value in bytes", lambda record, _: b"%d" % record.serialized_value_size),
     "R": (
         "size of the value as 4 bytes, big-endian",
