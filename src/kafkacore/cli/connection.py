@@ -126,7 +126,8 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> Config:
         settings["sasl_plain_password"] = password
     if not limits:
         return settings
-    if arguments.timeout is None:
+    is_direct = settings.get("proxy_url") is None and settings.get("socks5_proxy") is None
+    if arguments.timeout is None and is_direct:
         require_listener(arguments.bootstrap)
     return settings | time_limits(arguments, *limits)
 

@@ -10,7 +10,7 @@ from kafkacore.testing import EmbeddedBroker
 
 
 class Recorder(DictReporter):
-    """A reporter that tests can find."""
+    """A reporter whose classes share the names that it was notified of."""
 
     names: ClassVar[set[str]] = set()
 

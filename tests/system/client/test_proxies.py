@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from model.proxy_server import NOT_ALLOWED, ProxyServer
 from peers.secure_broker import SecureBroker, started_secure_broker
 
 from kafkacore import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.cli.main import main
 from kafkacore.errors import NoBrokersAvailable
 from kafkacore.testing import EmbeddedBroker
 
@@ -77,6 +79,19 @@ def test_rejected_connection_is_in_the_error(broker: EmbeddedBroker) -> None:
                 proxy_url=f"socks5://{proxy.address}",
                 bootstrap_timeout_ms=1000,
             )
+
+
+def test_command_uses_the_proxy_of_its_properties(
+    broker: EmbeddedBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ProxyServer(hosts={HIDDEN: "127.0.0.1"}) as proxy:
+        properties = tmp_path / "client.properties"
+        properties.write_text(
+            f"bootstrap.servers={HIDDEN}:{broker.port}\nproxy.url=socks5h://{proxy.address}\n"
+        )
+        assert main(["topics", "list", "--command-config", str(properties)]) == 0
+        assert (HIDDEN, broker.port) in proxy.targets
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_unreachable_proxy_is_in_the_error(broker: EmbeddedBroker) -> None:
