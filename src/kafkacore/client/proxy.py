@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_RESPONSE_BYTES: Final = 65_536
 #: Maximum length of an error text of the proxy in a message.
 _MAX_REASON: Final = 200
+_MISSING: Final = "proxy_url needs python-socks 3 or newer: install kafkacore[proxy]"
 _END_OF_HEADERS: Final = b"\r\n\r\n"
 
 
@@ -45,14 +46,14 @@ class Proxy:
     Raises
     ------
     KafkaConfigurationError
-        python-socks is not installed.
+        python-socks is not installed, or older than version 3, which added chains of proxies.
     """
 
     def __init__(self, url: ProxyUrl, resolver: Resolver, clock: Clock) -> None:
         try:
             import python_socks.sync
         except ImportError:
-            raise KafkaConfigurationError("proxy_url needs python-socks: install kafkacore[proxy]") from None
+            raise KafkaConfigurationError(_MISSING) from None
         self._url = url
         self._resolver = resolver
         self._clock = clock
@@ -70,6 +71,10 @@ class Proxy:
                 forward=cast("SocksProxy", stand_in),
             )
 
+        try:
+            handshake_on(_StandIn(None))
+        except TypeError:
+            raise KafkaConfigurationError(_MISSING) from None
         self._handshake_on = handshake_on
         self._errors = (python_socks.ProxyError, OSError, ValueError)
 

@@ -160,11 +160,21 @@ def test_socks5_proxy_is_the_earlier_name() -> None:
     assert config["proxy_url"].text() == "socks5://proxy:1080"
 
 
+NEEDED = r"proxy_url needs python-socks 3 or newer: install kafkacore\[proxy\]"
+
+
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "python_socks.sync", None)
     config = resolve({}, {"proxy_url": "socks5://proxy:1080"})
-    with pytest.raises(
-        KafkaConfigurationError, match=r"proxy_url needs python-socks: install kafkacore\[proxy\]"
-    ):
+    with pytest.raises(KafkaConfigurationError, match=NEEDED):
         client_proxy(config, lambda host, port: [host], VirtualClock())
     assert client_proxy(resolve({}, {}), lambda host, port: [host], VirtualClock()) is None
+
+
+def test_old_library_is_refused_when_the_client_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    def proxy_of_version_2(*_arguments: object, rdns: bool) -> None:
+        raise AssertionError("version 2 has no argument for a chain of proxies")
+
+    monkeypatch.setattr("python_socks.sync.Proxy", proxy_of_version_2)
+    with pytest.raises(KafkaConfigurationError, match=NEEDED):
+        proxy_of("socks5://proxy:1080")
