@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafkacore.client.config import redacted, resolve
 from kafkacore.client.proxy import MAX_RESPONSE_BYTES, Proxy, client_proxy
@@ -110,6 +113,21 @@ def test_rejection_is_one_clear_sentence(url: str, pieces: list[bytes], reason: 
         proceed(tunnel, ScriptedSocket(), *pieces)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 400
+
+
+@given(
+    st.sampled_from(["socks5://a:b@p:1", "socks5h://p:1", "http://p:1"]),
+    st.sampled_from([b"", CHOICE, CHOICE + b"\5\0\0", b"HTTP/1.1 200 "]),
+    st.lists(st.binary(max_size=40), max_size=6),
+)
+def test_hostile_proxy_causes_only_errors_of_the_connection(
+    url: str, first: bytes, pieces: list[bytes]
+) -> None:
+    tunnel, sock = proxy_of(url).tunnel("kafka", 9092), ScriptedSocket()
+    with contextlib.suppress(KafkaConnectionError):
+        for piece in (first, *pieces):
+            if not proceed(tunnel, sock, *([piece] if piece else [])):
+                return
 
 
 def test_host_name_that_cannot_be_sent_is_an_error_of_the_connection() -> None:
