@@ -128,12 +128,12 @@ def test_what_is_no_client_is_refused(clients: Any) -> None:
         KafkaMetricsCollector(clients)
 
 
-def test_admin_client_has_no_metrics_and_is_refused(our_broker: EmbeddedBroker) -> None:
+def test_admin_client_is_exported(our_broker: EmbeddedBroker) -> None:
     with (
-        KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin,
-        pytest.raises(TypeError, match="not KafkaAdminClient"),
+        KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers, client_id="prom-a") as admin,
+        start_exporter(admin, 0) as exporter,
     ):
-        start_exporter(admin, 0)
+        assert scrape(exporter.port)["kafkacore_admin_request_total", labels(client_id="prom-a")] >= 1.0
 
 
 def test_client_that_is_closed_or_gone_is_not_shown() -> None:
