@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
-from kafkacore.admin.groups import GroupAdmin, GroupListing, GroupType
+from kafkacore.admin.groups import GroupAdmin, GroupDescription, GroupListing, GroupType
 from kafkacore.admin.offset_timeline import OffsetTimeline
 from kafkacore.admin.partitions import PartitionAdmin
 from kafkacore.clock import Clock
@@ -164,7 +164,7 @@ class LagReader:
         started_ms = self._clock.monotonic_ms()
         errors: list[LagError] = []
         listings = self._list_groups(errors, timeout_ms)
-        members = self._members(listings, errors, timeout_ms)
+        described = self._describe(listings, errors, timeout_ms)
         committed = self._committed(listings, errors, timeout_ms)
         wanted = sorted({tp for offsets in committed.values() for tp in offsets})
         ends = {
@@ -184,8 +184,9 @@ class LagReader:
         groups = tuple(
             GroupLag(
                 group,
-                listing["group_state"],
-                members.get(group),
+                # ListGroups has the state since Kafka 2.6.
+                listing["group_state"] or (described[group]["group_state"] if group in described else ""),
+                len(described[group]["members"]) if group in described else None,
                 tuple(
                     self._lag(tp, offset, ends[tp], now_ms)
                     for tp, offset in sorted(committed.get(group, {}).items())
@@ -210,18 +211,14 @@ class LagReader:
             if listing["group_type"] != GroupType.SHARE and self._group_pattern.fullmatch(listing["group_id"])
         }
 
-    def _members(
+    def _describe(
         self, listings: Mapping[str, GroupListing], errors: list[LagError], timeout_ms: float
-    ) -> dict[str, int]:
+    ) -> dict[str, GroupDescription]:
         # Kafka describes streams groups by another request.
         groups = [group for group, each in listings.items() if each["group_type"] != GroupType.STREAMS]
         if not groups:
             return {}
-        described = self._groups.description_of_each(groups, None, timeout_ms)
-        return {
-            group: len(description["members"])
-            for group, description in _values(errors, "group", described, str).items()
-        }
+        return _values(errors, "group", self._groups.description_of_each(groups, None, timeout_ms), str)
 
     def _committed(
         self, groups: Iterable[str], errors: list[LagError], timeout_ms: float

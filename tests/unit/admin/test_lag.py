@@ -30,6 +30,7 @@ class Cluster:
         self.clock = clock
         self.groups: dict[str, Any] = {}
         self.types: dict[str, str] = {}
+        self.listed_state = "Stable"
         self.described: dict[str, Any] = {}
         self.ends: dict[TopicPartition, Any] = {}
         #: (offset, timestamp) of some records of each partition.
@@ -47,7 +48,7 @@ class Cluster:
             {
                 "group_id": group,
                 "protocol_type": "consumer",
-                "group_state": "Stable",
+                "group_state": self.listed_state,
                 "group_type": self.types.get(group, "classic"),
             }
             for group in self.groups
@@ -55,7 +56,8 @@ class Cluster:
         return {broker: self.brokers[broker] or (listings if broker == 0 else []) for broker in brokers}
 
     def description_of_each(self, groups: Iterable[str], *_: Any) -> dict[str, Any]:
-        return {group: self.described.get(group, {"members": ["m"]}) for group in groups}
+        usual = {"members": ["m"], "group_state": "Stable"}
+        return {group: self.described.get(group, usual) for group in groups}
 
     def offsets_by_group(self, groups: Mapping[str, None], _: float) -> dict[str, Any]:
         return {
@@ -181,6 +183,13 @@ def test_only_groups_and_topics_that_match_are_read(cluster: Cluster) -> None:
     lag = reader(cluster, "a-.*", "t").read(1000)
     assert list(lags(lag)) == [("a-1", "t", 0)]
     assert lag.errors == ()
+
+
+def test_old_broker_has_the_state_in_the_description(cluster: Cluster) -> None:
+    cluster.groups, cluster.listed_state = {"g": {}, "hidden": {}}, ""
+    cluster.described = {"hidden": ERROR}
+    lag = reader(cluster).read(1000)
+    assert [(group.group, group.state) for group in lag.groups] == [("g", "Stable"), ("hidden", "")]
 
 
 def test_empty_cluster_has_no_lag(cluster: Cluster) -> None:
