@@ -15,6 +15,7 @@ from kafkacore.clock import SIGNAL_SLICE_S, Clock
 from kafkacore.consumer._request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
+    IllegalStateError,
     KafkaConnectionError,
     KafkaTimeoutError,
     WakeupError,
@@ -29,6 +30,10 @@ T = TypeVar("T")
 #: Longest wait, in milliseconds. The handler of a signal that arrives just before the wait starts runs after
 #: it.
 MAX_POLL_TIMEOUT_MS = SIGNAL_SLICE_S * 1000.0
+
+
+class ConsumerClosingError(IllegalStateError):
+    """Another thread closes the consumer, which ends the running call."""
 
 
 class _Pending:
@@ -92,6 +97,7 @@ class ConsumerNetworkClient:
         self._interrupted: dict[RequestFuture[ClientResponse], ClientRequest] = {}
         self._wakeup = False
         self._wakeup_enabled = True
+        self._is_closing = False
 
     # ---- Sending -----------------------------------------------------------------------------------------
     def send(
@@ -288,7 +294,7 @@ class ConsumerNetworkClient:
             timeout_ms = min(timer.remaining_ms, delay_ms)
             if self.client.in_flight_request_count() == 0:
                 timeout_ms = min(timeout_ms, self.retry_backoff_ms)
-            if self._wakeup and not disable_wakeup:
+            if self._wakeup and self._wakeup_enabled and not disable_wakeup:
                 timeout_ms = 0.0
         # The callbacks of the responses add to the pending completions.
         self.client.poll(timeout_ms, now_ms)
@@ -323,8 +329,22 @@ class ConsumerNetworkClient:
         self._wakeup = True
         self.client.wakeup()
 
+    def begin_close(self) -> None:
+        """Make the running call raise :class:`ConsumerClosingError`, so that another thread can close.
+
+        Any thread may call this.
+        """
+        self._is_closing = True
+        self.wakeup()
+
+    def cancel_close(self) -> None:
+        """Undo :meth:`begin_close`, because the running call has not ended in time."""
+        self._is_closing = self._wakeup = False
+
     def maybe_trigger_wakeup(self) -> None:
         if self._wakeup and self._wakeup_enabled:
+            if self._is_closing:
+                raise ConsumerClosingError("this KafkaConsumer is closed: another thread called close()")
             self._wakeup = False
             raise WakeupError("wakeup() was called")
 

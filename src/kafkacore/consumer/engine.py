@@ -5,7 +5,7 @@ The engine owns the parts of a consumer and decides in which order they run. It 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TypeVar
 
@@ -383,6 +383,33 @@ class ConsumerEngine:
         next_one = self.iteration.untaken().get(partition)
         return max(end - (state.position.offset if next_one is None else next_one.offset), 0)
 
+    def known_position(self, partition: TopicPartition) -> int | None:
+        """Return the position of a partition, or ``None`` if it must be looked up. Any thread may call this.
+
+        Raises
+        ------
+        IllegalStateError
+            If the partition is not assigned.
+        """
+        position = self.subscriptions.state(partition).position
+        untaken = self.iteration.untaken().get(partition)
+        if untaken is not None:
+            return untaken.offset
+        return None if position is None else position.offset
+
+    def known_committed(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None] | None:
+        """Return the last committed offsets that this consumer knows, or ``None`` if one is unknown.
+
+        Any thread may call this.
+        """
+        states = self.subscriptions.states
+        found = {tp: state.committed for tp in partitions if (state := states.get(tp)) is not None}
+        if any(found.get(tp) is None for tp in partitions):
+            return None
+        return {tp: committed.offset for tp, committed in found.items() if committed is not None}
+
     def position(self, partition: TopicPartition, timer: Timer) -> int:
         """Return the position of a partition, after looking it up if it is unknown.
 
@@ -391,13 +418,10 @@ class ConsumerEngine:
         KafkaTimeoutError
             If the lookup did not finish in time.
         """
-        untaken = self.iteration.untaken().get(partition)
-        if untaken is not None:
-            return untaken.offset
         while True:
-            position = self.subscriptions.position(partition)
+            position = self.known_position(partition)
             if position is not None:
-                return position.offset
+                return position
             self._find_positions()
             self.client.poll(
                 Timer(self.clock, min(timer.remaining_ms, self.config["retry_backoff_ms"])),

@@ -8,13 +8,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import RLock, get_ident
+from threading import TIMEOUT_MAX, RLock, get_ident
 from typing import Any
 
 from kafkacore.errors import IllegalStateError
 
 #: How often a thread that waits for the heartbeat thread checks again which thread owns the lock, in seconds.
 RECHECK_INTERVAL_S = 0.1
+
+
+class ConsumerInUseError(IllegalStateError):
+    """Another thread is in a call of the consumer."""
 
 
 class SingleOwnerGuard:
@@ -28,7 +32,7 @@ class SingleOwnerGuard:
     callback runs (:meth:`released`).
     """
 
-    __slots__ = ("_depth", "_deputy", "_inner", "_lock", "_owner", "_pid")
+    __slots__ = ("_depth", "_deputy", "_inner", "_lock", "_owner", "_pid", "is_closing")
 
     def __init__(self) -> None:
         # Taken only once by its owner. An RLock knows its owner even if a Ctrl-C comes before we note it.
@@ -38,6 +42,8 @@ class SingleOwnerGuard:
         #: Thread id of the heartbeat thread while it is the owner, otherwise 0.
         self._deputy = 0
         self._depth = 0
+        #: Whether a thread closes the consumer, or has closed it. Any thread may set it.
+        self.is_closing = False
         self._pid = os.getpid()
 
     def in_other_process(self) -> bool:
@@ -70,13 +76,39 @@ class SingleOwnerGuard:
             owner = self._owner
             # 0: the owner has just taken the lock or just released it.
             if owner and owner != self._deputy:
-                raise IllegalStateError(
-                    "KafkaConsumer is not safe for use by several threads at once: "
-                    f"thread {owner} is using it, and thread {thread} called it. "
-                    "Only wakeup() may be called from another thread"
-                )
+                raise self._in_use(owner, thread)
             if self._lock.acquire(timeout=RECHECK_INTERVAL_S):
                 return
+
+    def _in_use(self, owner: int, thread: int) -> ConsumerInUseError:
+        if self.is_closing:
+            return ConsumerInUseError("this KafkaConsumer is closed: another thread called close()")
+        return ConsumerInUseError(
+            "KafkaConsumer is not safe for use by several threads at once: "
+            f"thread {owner} is using it, and thread {thread} called it. "
+            "Another thread may only call wakeup(), close(), and methods that read state, such as position()"
+        )
+
+    @contextmanager
+    def when_left(self, timeout_ms: float) -> Iterator[None]:
+        """Enter after the thread that owns the lock has left; raise if it has not within ``timeout_ms``.
+
+        Raises
+        ------
+        ConsumerInUseError
+            If the other thread is still in its call.
+        """
+        thread = get_ident()
+        if self._owner != thread and not self.in_other_process():
+            if not self._lock.acquire(timeout=min(max(timeout_ms, 0.0) / 1000.0, TIMEOUT_MAX)):
+                raise ConsumerInUseError(
+                    f"cannot close this KafkaConsumer: the call of thread {self._owner} has not ended within "
+                    f"{timeout_ms:.0f} ms. Close it when the listener or callback of that call has returned"
+                )
+            self._owner = thread
+            self._depth = 0
+        with self:
+            yield
 
     def __exit__(self, *exception: object) -> None:
         # A Ctrl-C while the lock was being released or taken may have left it unlocked.

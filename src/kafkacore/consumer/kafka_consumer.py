@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Literal, NoReturn, TypeVar, Unpack, overload
@@ -22,12 +22,13 @@ from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.commit_future import CommitFuture
 from kafkacore.consumer.config import DEFAULTS, resolve
 from kafkacore.consumer.config_types import ConsumerConfig
+from kafkacore.consumer.consumer_network_client import ConsumerClosingError
 from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
 from kafkacore.consumer.group.committed_offsets import CommittedOffsets
 from kafkacore.consumer.group.heartbeat_thread import HeartbeatThread
 from kafkacore.consumer.group.offset_commits import CommitCallback
-from kafkacore.consumer.guard import SingleOwnerGuard
+from kafkacore.consumer.guard import ConsumerInUseError, SingleOwnerGuard
 from kafkacore.consumer.hold import Hold
 from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.offset_fetcher import UNKNOWN_OFFSET
@@ -57,8 +58,11 @@ class KafkaConsumer:
 
     Arguments and methods are those of kafka-python 3.0; :meth:`poll_arrow` and :meth:`hold` are additions.
 
-    Only one thread at a time may use a consumer, and only in the process that created it. The exception is
-    :meth:`wakeup`, which any thread may call.
+    Only one thread at a time may use a consumer, and only in the process that created it. While one thread is
+    in a call, another thread may call :meth:`wakeup` and :meth:`close`, and the methods that read the
+    consumer's state: :meth:`assignment`, :meth:`subscription`, :meth:`paused`, :meth:`position`,
+    :meth:`committed`, :meth:`highwater`, :meth:`group_metadata`, :meth:`topics` and :meth:`metrics`. These
+    return the state at that moment. Any other method raises ``IllegalStateError``.
 
     Parameters
     ----------
@@ -162,8 +166,7 @@ class KafkaConsumer:
 
     def assignment(self) -> set[TopicPartition]:
         """Return the partitions that are assigned to this consumer."""
-        with self._guard:
-            return self._engine.subscriptions.assigned_partitions()
+        return set(self._engine.subscriptions.states)
 
     def subscribe(
         self,
@@ -197,10 +200,8 @@ class KafkaConsumer:
 
     def subscription(self) -> set[str] | None:
         """Return the topics subscribed to, or ``None`` without a subscription."""
-        with self._guard:
-            if not self._engine.subscriptions.has_auto_assigned_partitions():
-                return None
-            return set(self._engine.subscriptions.subscription)
+        topics = self._engine.subscriptions.subscribed
+        return None if topics is None else set(topics)
 
     def unsubscribe(self) -> None:
         """Drop the subscription or the assignment, and all positions."""
@@ -249,7 +250,10 @@ class KafkaConsumer:
         _check_poll(timeout_ms, limit)
         with self._guard:
             self._begin()
-            return self._engine.poll_records(Timer(self._engine.clock, timeout_ms), limit, update_offsets)
+            try:
+                return self._engine.poll_records(Timer(self._engine.clock, timeout_ms), limit, update_offsets)
+            except ConsumerClosingError:
+                return {}
 
     def poll_arrow(
         self,
@@ -308,17 +312,20 @@ class KafkaConsumer:
 
         with self._guard:
             self._begin()
-            return self._engine.poll(
-                Timer(self._engine.clock, timeout_ms),
-                lambda: self._engine.fetcher.collect_columns(
-                    lambda: ColumnBuilder(names, **settings),
-                    max_records,
+            try:
+                return self._engine.poll(
+                    Timer(self._engine.clock, timeout_ms),
+                    lambda: self._engine.fetcher.collect_columns(
+                        lambda: ColumnBuilder(names, **settings),
+                        max_records,
+                        ends,
+                    ),
+                    lambda found: bool(found.columns) or self._engine.reached_all(ends),
                     ends,
-                ),
-                lambda found: bool(found.columns) or self._engine.reached_all(ends),
-                ends,
-                max_records,
-            ).columns
+                    max_records,
+                ).columns
+            except ConsumerClosingError:
+                return {}
 
     def __iter__(self) -> KafkaConsumer:
         return self
@@ -328,8 +335,13 @@ class KafkaConsumer:
 
     def _poll_for_next(self) -> ConsumerRecord | None:
         """Poll for the next record of the iteration; return ``None`` to end the loop."""
+        if self._closed:
+            return None
         with self._guard:
-            return None if self._engine.closed else self._engine.next_record()
+            try:
+                return None if self._engine.closed else self._engine.next_record()
+            except ConsumerClosingError:
+                return None
 
     def wakeup(self) -> None:
         """Make the call that is waiting, or else the next one that would wait, raise :class:`WakeupError`.
@@ -373,7 +385,8 @@ class KafkaConsumer:
     def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
         """Return the offset of the next record to read.
 
-        If the partition has no position yet, use the committed offset or ``auto_offset_reset``.
+        If the partition has no position yet, use the committed offset or ``auto_offset_reset``. While
+        another thread polls, the position may be after records that its call has not returned yet.
 
         Parameters
         ----------
@@ -385,11 +398,16 @@ class KafkaConsumer:
         Raises
         ------
         IllegalStateError
-            If the partition is not assigned.
+            If the partition is not assigned, or if its position must be looked up while another thread is in
+            a call.
         KafkaTimeoutError
             If the position could not be looked up in time.
         """
         _check_partitions([partition])
+        self._check_open()
+        position = self._engine.known_position(partition)
+        if position is not None:
+            return position
         with self._guard:
             self._check_open()
             return self._engine.position(partition, self._timer(timeout_ms))
@@ -403,8 +421,7 @@ class KafkaConsumer:
             If the partition is not assigned.
         """
         _check_partitions([partition])
-        with self._guard:
-            return self._engine.subscriptions.state(partition).high_watermark
+        return self._engine.subscriptions.state(partition).high_watermark
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Set the position of an assigned partition.
@@ -505,8 +522,7 @@ class KafkaConsumer:
 
     def paused(self) -> set[TopicPartition]:
         """Return the paused partitions."""
-        with self._guard:
-            return self._engine.subscriptions.paused_partitions()
+        return {tp for tp, state in self._engine.subscriptions.states.items() if state.paused}
 
     # ---- Offsets and topics of the brokers ---------------------------------------------------------------
     def beginning_offsets(
@@ -598,10 +614,17 @@ class KafkaConsumer:
         }
 
     def topics(self, timeout_ms: float | None = None) -> set[str]:
-        """Return all topics that this client is authorized to see. Each call asks a broker."""
-        with self._guard:
-            self._check_open()
-            return set(self._engine.topics.fetch(self._timer(timeout_ms)))
+        """Return all topics that this client is authorized to see. Each call asks a broker.
+
+        While another thread is in a call, return the topics in the consumer's metadata instead: those of its
+        subscription or assignment, or all with a pattern.
+        """
+        try:
+            with self._guard:
+                self._check_open()
+                return set(self._engine.topics.fetch(self._timer(timeout_ms)))
+        except ConsumerInUseError:
+            return set(self._engine.metadata.fetch().topics)
 
     def partitions_by_topic(
         self, topics: Iterable[str] | None = None, timeout_ms: float | None = None
@@ -734,6 +757,9 @@ class KafkaConsumer:
     ) -> object:
         """Return the offset that the group has committed for a partition.
 
+        While another thread is in a call, return the last offset that this consumer has committed or looked
+        up, if it knows one for each partition.
+
         Parameters
         ----------
         partition:
@@ -751,7 +777,8 @@ class KafkaConsumer:
         Raises
         ------
         IllegalStateError
-            If the consumer has no ``group_id``.
+            If the consumer has no ``group_id``, or if an offset must be looked up while another thread is in
+            a call.
         KafkaTimeoutError
             If the coordinator did not respond in time, or if an open transaction commits the offset.
         """
@@ -760,10 +787,16 @@ class KafkaConsumer:
             raise TypeError(f"a partition must be a TopicPartition, not {partition!r}")
         wanted = [partition] if isinstance(partition, TopicPartition) else list(partition)
         _check_partitions(wanted)
-        with self._guard:
-            reader: CommittedOffsets = self._in_group(self._engine.committed)
-            with self._timed(self._engine.metrics.group.waited_for_committed):
+        reader: CommittedOffsets = self._in_group(self._engine.committed)
+        try:
+            with self._guard, self._timed(self._engine.metrics.group.waited_for_committed):
+                self._check_open()
                 found = reader.fetch_committed(set(wanted), self._timer(timeout_ms))
+        except ConsumerInUseError:
+            known = self._engine.known_committed(wanted)
+            if known is None:
+                raise
+            found = known
         chosen = {
             tp: committed if metadata or committed is None else committed.offset
             for tp, committed in ((tp, found[tp]) for tp in wanted)
@@ -798,10 +831,9 @@ class KafkaConsumer:
 
         Without a group the result is an empty :class:`ConsumerGroupMetadata` (KIP-447).
         """
-        with self._guard:
-            self._check_open()
-            membership = self._engine.membership
-            return ConsumerGroupMetadata() if membership is None else membership.group_metadata()
+        self._check_open()
+        membership = self._engine.membership
+        return ConsumerGroupMetadata() if membership is None else membership.group_metadata()
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
         """Make the next :meth:`poll` start a rebalance (KIP-568).
@@ -884,7 +916,8 @@ class KafkaConsumer:
     def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
         """Commit offsets, leave the group, and close fetch sessions and connections.
 
-        Further calls do nothing.
+        Further calls do nothing. If another thread is in a call, that call ends first: :meth:`poll` returns
+        no records, a loop over the consumer ends, and any other call raises ``IllegalStateError``.
 
         Parameters
         ----------
@@ -894,15 +927,28 @@ class KafkaConsumer:
         timeout_ms:
             Maximum total time, in milliseconds; ``request_timeout_ms`` by default. With 0 the commit is sent
             without waiting for the response.
+
+        Raises
+        ------
+        IllegalStateError
+            If the call of another thread has not ended within ``timeout_ms``, because it runs a listener or
+            a callback. The consumer is not closed.
         """
         if self._closed:
             return
         if self._guard.in_other_process():
             self._closed = True  # The sockets belong to the parent process: send nothing on them.
             return
-        with self._guard:
-            self._closed = True
-            timer = self._timer(timeout_ms)
+        timer = self._timer(timeout_ms)
+        self._closed = self._guard.is_closing = True
+        self._engine.client.begin_close()
+        with ExitStack() as entered:
+            try:
+                entered.enter_context(self._guard.when_left(timer.timeout_ms))
+            except BaseException:
+                self._closed = self._guard.is_closing = False
+                self._engine.client.cancel_close()
+                raise
             if self._heartbeat_thread is not None:
                 self._heartbeat_thread.close(_HEARTBEAT_THREAD_TIMEOUT_MS)
             try:

@@ -2,15 +2,15 @@
 
 A partition is *initializing* until it has a position, and then *fetching*. It is *awaiting reset* while its
 offset is looked up, and *awaiting validation* while the leader checks that its log still contains the
-position (KIP-320). This is Kafka's ``SubscriptionState``; only the thread that holds the consumer's lock may
-call it.
+position (KIP-320). This is Kafka's ``SubscriptionState``. Only the thread that holds the consumer's lock may
+call it, except for what :class:`SubscriptionState` lists.
 """
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -66,10 +66,20 @@ def ensure_valid_topic_name(topic: str) -> None:
         )
 
 
+class CommittedOffset(NamedTuple):
+    """The offset that the group has committed for a partition, or ``None`` if it has committed none."""
+
+    offset: OffsetAndMetadata | None
+
+
 class TopicPartitionState:
-    """State of one assigned partition."""
+    """State of one assigned partition.
+
+    Each attribute is replaced as a whole, so any thread may read it.
+    """
 
     __slots__ = (
+        "committed",
         "has_failed_fetch",
         "high_watermark",
         "last_stable_offset",
@@ -89,6 +99,8 @@ class TopicPartitionState:
     def __init__(self) -> None:
         self.state = FetchState.INITIALIZING
         self.position: FetchPosition | None = None
+        #: The last offset that was committed or that the coordinator returned; ``None`` if it is unknown.
+        self.committed: CommittedOffset | None = None
         self.paused = False
         #: Whether its revocation is pending: no more records are returned while its offset is committed.
         self.pending_revocation = False
@@ -123,6 +135,9 @@ class TopicPartitionState:
 class SubscriptionState:
     """The subscription of a consumer, its assignment, and the state of each partition.
 
+    Any thread may read :attr:`states` and :attr:`subscribed` and call :meth:`state`, without a lock: the
+    thread that polls replaces these objects and never modifies them.
+
     Parameters
     ----------
     default_reset_strategy:
@@ -142,6 +157,10 @@ class SubscriptionState:
         self._assignment: OrderedDict[TopicPartition, TopicPartitionState] = OrderedDict()
         # Partitions that are not fetching. Every poll looks at them, and usually there are none.
         self._unsettled: dict[TopicPartition, TopicPartitionState] = {}
+        #: The assigned partitions with their states, for other threads.
+        self.states: Mapping[TopicPartition, TopicPartitionState] = {}
+        #: The topics subscribed to, for other threads; ``None`` without a subscription.
+        self.subscribed: frozenset[str] | None = None
         #: Whether a position must be checked against the leader epoch although the metadata are unchanged.
         self.has_unseen_positions = False
 
@@ -178,12 +197,19 @@ class SubscriptionState:
         self.pattern = None if pattern is None else re.compile(pattern)
         self.subscription = names
         self.listener = listener
+        self._publish()
 
     def subscribe_from_pattern(self, topics: Iterable[str]) -> None:
         """Subscribe to those of ``topics`` that match the pattern."""
         self.subscription = {
             topic for topic in topics if self.pattern is not None and self.pattern.match(topic)
         }
+        self._publish()
+
+    def _publish(self) -> None:
+        """Replace what other threads read."""
+        self.states = dict(self._assignment)
+        self.subscribed = frozenset(self.subscription) if self.has_auto_assigned_partitions() else None
 
     def _set_type(self, kind: SubscriptionType) -> None:
         if self.subscription_type is SubscriptionType.NONE:
@@ -230,6 +256,7 @@ class SubscriptionState:
         self._unsettled = {
             tp: state for tp, state in self._assignment.items() if state.state is not FetchState.FETCHING
         }
+        self._publish()
         return before.keys() != self._assignment.keys()
 
     def unsubscribe(self) -> None:
@@ -240,6 +267,7 @@ class SubscriptionState:
         self.listener = None
         self._assignment = OrderedDict()
         self._unsettled = {}
+        self._publish()
 
     def has_auto_assigned_partitions(self) -> bool:
         return self.subscription_type in _AUTO
@@ -294,6 +322,13 @@ class SubscriptionState:
                 f"cannot move the position of {partition} while it is {state.state.value}"
             )
         state.position = position
+
+    def note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
+        """Remember the committed offsets of those of the partitions that are assigned."""
+        for partition, offset in offsets.items():
+            state = self._assignment.get(partition)
+            if state is not None:
+                state.committed = CommittedOffset(offset)
 
     def pause(self, partition: TopicPartition) -> None:
         self.state(partition).paused = True

@@ -200,6 +200,29 @@ def test_killed_and_restarted_broker_is_read_on_from(topic):
             assert read(consumer, 100) == [b"v%d" % number for number in range(100, 200)]
 
 
+def test_close_from_another_thread_ends_the_loop_and_leaves_the_group(our_broker, filled):
+    group = f"g-{filled.topic}"
+    consumer = consumer_of(our_broker, filled.topic, group_id=group)
+    values, last = [], threading.Event()
+
+    def loop():
+        for record in consumer:
+            values.append(record.value)
+            if len(values) == COUNT:
+                last.set()
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    assert last.wait(BUDGET_MS / 1000)
+    eventually(lambda: consumer.position(filled) == COUNT)
+    assert consumer.assignment() == {filled}
+    consumer.close()
+    thread.join(BUDGET_MS / 1000)
+    assert not thread.is_alive()
+    with KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin:
+        assert admin.list_group_offsets(group)[group][filled].offset == COUNT
+
+
 def test_wakeup_from_another_thread_ends_a_long_poll(our_broker, filled):
     with consumer_of(our_broker, filled.topic, auto_offset_reset="latest") as consumer:
         timer = threading.Timer(0.2, consumer.wakeup)

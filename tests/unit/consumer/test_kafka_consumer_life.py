@@ -95,10 +95,20 @@ def test_second_thread_is_refused_while_one_is_inside(make_consumer):
     caught = []
 
     def intrude():
-        for call in (lambda: consumer.poll(0), lambda: consumer.seek(A0, 0), consumer.close, consumer.paused):
+        for call in (
+            lambda: consumer.poll(0),
+            lambda: consumer.seek(A0, 0),
+            lambda: consumer.pause(A0),
+            lambda: consumer.assign([]),
+            lambda: consumer.end_offsets([A0]),
+        ):
             with pytest.raises(IllegalStateError, match=r"wakeup\(\)") as raised:
                 call()
             caught.append(raised.value)
+        # The listener waits for this thread, so its call cannot end.
+        with pytest.raises(IllegalStateError, match="has not ended within 0 ms") as raised:
+            consumer.close(timeout_ms=0)
+        caught.append(raised.value)
         consumer.wakeup()
 
     class Listener(ConsumerRebalanceListener):
@@ -114,7 +124,7 @@ def test_second_thread_is_refused_while_one_is_inside(make_consumer):
     consumer.subscribe(["a"], listener=Listener())
     with pytest.raises(WakeupError):
         consumer.poll(1000)
-    assert len(caught) == 4
+    assert len(caught) == 6
     consumer.resume(A0)
     assert read(consumer) == {A0: [0]}
 

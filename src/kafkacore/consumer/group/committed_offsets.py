@@ -147,4 +147,5 @@ class CommittedOffsets(GroupRequests):
                 self._metadata.request_update()
             answered.fail(error)
         else:
+            self._subscriptions.note_committed(found)
             answered.complete(found)

@@ -307,6 +307,7 @@ class OffsetCommits(GroupRequests):
         error = commit_error(response.message, offsets, topics)
         if error is None:
             self._metrics.committed(response.latency_ms, self._clock.monotonic_ms())
+            self._subscriptions.note_committed(offsets)
             answered.complete(None)
             return
         logger.log(
