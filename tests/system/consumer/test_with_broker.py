@@ -223,6 +223,19 @@ def test_close_from_another_thread_ends_the_loop_and_leaves_the_group(our_broker
         assert admin.list_group_offsets(group)[group][filled].offset == COUNT
 
 
+def test_heartbeat_metrics_move_without_polls(our_broker, filled):
+    settings = {"group_id": f"g-{filled.topic}", "heartbeat_interval_ms": 100}
+    with consumer_of(our_broker, filled.topic, **settings) as consumer:
+
+        def heartbeats():
+            return consumer.metrics()["consumer-coordinator-metrics"]["heartbeat-total"]
+
+        read(consumer, 1)
+        before = heartbeats()
+        eventually(lambda: heartbeats() >= before + 3)
+        assert consumer.metrics()["consumer-coordinator-metrics"]["heartbeat-rate"] > 0
+
+
 def test_wakeup_from_another_thread_ends_a_long_poll(our_broker, filled):
     with consumer_of(our_broker, filled.topic, auto_offset_reset="latest") as consumer:
         timer = threading.Timer(0.2, consumer.wakeup)

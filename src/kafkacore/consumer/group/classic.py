@@ -242,7 +242,7 @@ class ClassicMembership:
         is_awaited = due_ms == math.inf and not self.heartbeats.is_native
         if is_awaited or self.state is not MemberState.STABLE:
             return BACKGROUND_CHECK_MS
-        return min(due_ms, self._poll_deadline_ms - now_ms)
+        return min(due_ms, self.heartbeats.read_due_ms(now_ms), self._poll_deadline_ms - now_ms)
 
     def _poll_interval_is_over(self) -> None:
         logger.warning(

@@ -64,6 +64,12 @@ class HeartbeatSender(Protocol):
     def due_ms(self, now_ms: float) -> float:
         """Return the milliseconds until :meth:`turn` has something to do; infinity if it has not."""
 
+    def read_due_ms(self, now_ms: float) -> float:
+        """Return the milliseconds until the next response should be read, so that metrics are current.
+
+        Infinity if responses are read anyway, or none is expected.
+        """
+
     def turn(self, now_ms: float) -> None:
         """Send a heartbeat if one is due. Does not wait."""
 
@@ -160,6 +166,10 @@ class InBandHeartbeatSender:
         if self._node is None or self._in_flight:
             return math.inf
         return max(self._next_ms - now_ms, 0.0)
+
+    def read_due_ms(self, now_ms: float) -> float:
+        """See :class:`HeartbeatSender`. The caller polls the network for requests in flight."""
+        return math.inf
 
     def turn(self, now_ms: float) -> None:
         """See :class:`HeartbeatSender`."""

@@ -15,6 +15,9 @@ from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
+#: Time from a heartbeat to the read of its response, if the application does not poll, in milliseconds.
+READ_DELAY_MS = 50.0
+
 
 class NativeHeartbeatSender:
     """The :class:`HeartbeatSender` for a real network.
@@ -45,6 +48,10 @@ class NativeHeartbeatSender:
         self._begun: tuple[Node, HeartbeatRequest, float, float, OnHeartbeat] | None = None
         #: Number of the current :meth:`begin`; responses to heartbeats of an earlier one are not reported.
         self._round = 0
+        self._interval_ms = math.inf
+        self._next_read_ms = math.inf
+        #: Number of native heartbeats that were answered, or lost with their connection.
+        self._accounted = 0
 
     @property
     def is_native(self) -> bool:
@@ -85,6 +92,8 @@ class NativeHeartbeatSender:
                 sent_ms, now_ms = self._heartbeat.last_sent_ms, self._clock.monotonic_ms()
                 self._metrics.heartbeat_sent(sent_ms)
                 self._metrics.heartbeat_answered(now_ms - sent_ms, now_ms)
+                self._accounted += 1
+                self._next_read_ms = sent_ms + self._interval_ms + READ_DELAY_MS
             if of_round == self._round:
                 on_answer(answer)
 
@@ -94,6 +103,9 @@ class NativeHeartbeatSender:
         if not self._client.begin_heartbeats(node, self._heartbeat, request, interval_ms, silence_ms, report):
             return False
         self._begun = None
+        self._interval_ms = interval_ms
+        self._accounted = self._heartbeat.sent_count
+        self._next_read_ms = self._clock.monotonic_ms() + interval_ms + READ_DELAY_MS
         return True
 
     def _on_in_band(
@@ -112,12 +124,21 @@ class NativeHeartbeatSender:
         """See :class:`HeartbeatSender`."""
         self._round += 1
         self._begun = None
+        self._next_read_ms = math.inf
         self._heartbeat.end()
         self._in_band.end()
 
     def due_ms(self, now_ms: float) -> float:
         """See :class:`HeartbeatSender`."""
         return math.inf if self._begun is None else self._in_band.due_ms(now_ms)
+
+    def read_due_ms(self, now_ms: float) -> float:
+        """See :class:`HeartbeatSender`."""
+        if self._begun is not None or self._next_read_ms == math.inf:
+            return math.inf
+        if self._heartbeat.sent_count > self._accounted:
+            return READ_DELAY_MS
+        return max(self._next_read_ms - now_ms, READ_DELAY_MS)
 
     def turn(self, now_ms: float) -> None:
         """See :class:`HeartbeatSender`."""

@@ -8,7 +8,7 @@ from kafkacore.client import bootstrap_client
 from kafkacore.client.config import resolve
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
-from kafkacore.consumer.group.native_heartbeat_sender import NativeHeartbeatSender
+from kafkacore.consumer.group.native_heartbeat_sender import READ_DELAY_MS, NativeHeartbeatSender
 from kafkacore.consumer.group_metrics import NoGroupMetrics
 from kafkacore.errors import KafkaConnectionError
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -85,6 +85,19 @@ def test_on_the_coordinators_connection_the_line_beats_alone(sender, broker):
     assert set(sender.codes()) == {0}
     assert sender.metrics.sent == sender.metrics.answered == len(sender.answers)
     assert sender.client.pending_request_count() == 0
+
+
+def test_reads_are_due_soon_after_each_heartbeat(sender, broker):
+    assert sender.heartbeats.read_due_ms(0) == float("inf")
+    sender.connect()
+    sender.begin(interval_ms=LONG_MS)
+    now_ms = SYSTEM_CLOCK.monotonic_ms()
+    assert LONG_MS / 2 < sender.heartbeats.read_due_ms(now_ms) <= LONG_MS + READ_DELAY_MS
+    sender.begin()
+    eventually(lambda: broker.beats)
+    assert sender.heartbeats.read_due_ms(SYSTEM_CLOCK.monotonic_ms()) == READ_DELAY_MS
+    sender.heartbeats.end()
+    assert sender.heartbeats.read_due_ms(SYSTEM_CLOCK.monotonic_ms()) == float("inf")
 
 
 def test_without_a_connection_a_request_makes_it_and_asks_at_once(sender, broker):
