@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reference.api import api, fixtures
+from reference.apis import apis
 from reference.commands import commands
 from reference.errors import errors
 from reference.links import resolve
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 #: Functions that generate the text replacing a comment, by the first word of the comment.
 WRITERS = {
     "api": api,
+    "apis": apis,
     "commands": commands,
     "errors": errors,
     "fixtures": fixtures,
