@@ -16,6 +16,7 @@ from peers.java_tools import JavaTools, started_java_tools
 from peers.samples import T0
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.structs import TopicPartition
 from kafkacore.testing import EmbeddedCluster
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -303,27 +304,52 @@ def test_reassign_tool_moves_partitions_of_a_simulated_cluster(tools: JavaTools,
         {"topic": "moved", "partition": 1, "replicas": [1]},
     ]
     plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
-    with EmbeddedCluster(nodes=3) as cluster:
-        with KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic("moved", replica_assignments={0: [1, 2], 1: [2, 3]})])
+    with (
+        EmbeddedCluster(nodes=3) as cluster,
+        KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin,
+    ):
+        admin.create_topics([NewTopic("moved", replica_assignments={0: [1, 2], 1: [2, 3]})])
 
-            def run(*arguments: str) -> str:
-                address = ("--bootstrap-server", cluster.bootstrap_servers)
-                printed = tools.run(REASSIGN, *address, *arguments)
-                assert printed.status == 0, printed
-                return printed.out
+        def run(*arguments: str) -> str:
+            address = ("--bootstrap-server", cluster.bootstrap_servers)
+            printed = tools.run(REASSIGN, *address, *arguments)
+            assert printed.status == 0, printed
+            return printed.out
 
-            file = ("--reassignment-json-file", str(plan))
-            done = run(*file, "--execute", "--throttle", "1000000")
-            assert "Successfully started partition reassignments for moved-0,moved-1" in done
-            verified = run(*file, "--verify")
-            for name in ("moved-0", "moved-1"):
-                assert f"Reassignment of partition {name} is completed." in verified
-            assert "Clearing broker-level throttles on brokers 1,2,3" in verified
-            assert "No partition reassignments found." in run("--list")
-            (described,) = admin.describe_topics(["moved"])
-            assert [each["replica_nodes"] for each in described["partitions"]] == [[3, 2], [1]]
+        file = ("--reassignment-json-file", str(plan))
+        done = run(*file, "--execute", "--throttle", "1000000")
+        assert "Successfully started partition reassignments for moved-0,moved-1" in done
+        verified = run(*file, "--verify")
+        for name in ("moved-0", "moved-1"):
+            assert f"Reassignment of partition {name} is completed." in verified
+        assert "Clearing broker-level throttles on brokers 1,2,3" in verified
+        assert "No partition reassignments found." in run("--list")
+        (described,) = admin.describe_topics(["moved"])
+        assert [each["replica_nodes"] for each in described["partitions"]] == [[3, 2], [1]]
         assert (cluster.leader("moved", 0), cluster.leader("moved", 1)) == (3, 1)
+        # The tool refuses a node that is down.
+        cluster.stop_node(2)
+        admin.alter_partition_reassignments({TopicPartition("moved", 1): [2]})
+        assert "moved-1: replicas: 2,1. adding: 2. removing: 1." in run("--list")
+        admin.alter_partition_reassignments({TopicPartition("moved", 1): None})
+        assert "No partition reassignments found." in run("--list")
+        assert cluster.leader("moved", 1) == 1
+
+
+def test_reassign_tool_moves_a_replica_to_the_folder_that_it_is_in(
+    brokers: BothBrokers, tmp_path: Path
+) -> None:
+    brokers.same(TOPICS, "--create", "--topic", "tool-folders")
+    plan, outputs = tmp_path / "plan.json", []
+    for servers in brokers.servers:
+        sizes = brokers.run(servers, TOOLS + "LogDirsCommand", "--describe", "--topic-list", "tool-folders")
+        (folder,) = json.loads(sizes.out.splitlines()[-1])["brokers"][0]["logDirs"]
+        for path in (folder["logDir"], "/no/such/folder"):
+            wanted = {"topic": "tool-folders", "partition": 0, "replicas": [1], "log_dirs": [path]}
+            plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+            printed = brokers.run(servers, REASSIGN, "--reassignment-json-file", str(plan), "--execute")
+            outputs.append((printed.status, "LogDirNotFoundException" in printed.out + printed.err))
+    assert outputs == [(0, False), (1, True)] * 2
 
 
 def test_features_tool_keeps_the_level_in_force_and_refuses_others(brokers: BothBrokers) -> None:

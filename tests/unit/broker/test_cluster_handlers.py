@@ -1,4 +1,4 @@
-"""DescribeQuorum, ListConfigResources, ListTransactions and AlterReplicaLogDirs: responses to each request.
+"""Requests about the quorum, resources, transactions, folders and reassignments: responses to each.
 
 The expected responses are those of Apache Kafka 4.3.
 """
@@ -15,16 +15,20 @@ from model.broker_harness import BrokerHarness
 from kafkacore.broker.topics.cluster_state import BrokerNode, NodeListener
 from kafkacore.errors import (
     InvalidRegularExpressionError,
+    InvalidReplicationFactorError,
     InvalidTopicError,
     KafkaStorageError,
     LogDirNotFoundError,
+    NoReassignmentInProgressError,
     ReplicaNotAvailableError,
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
+from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kafkacore.protocol.generated.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from kafkacore.protocol.generated.describe_quorum import DescribeQuorumRequest
 from kafkacore.protocol.generated.list_config_resources import ListConfigResourcesRequest
+from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kafkacore.protocol.generated.list_transactions import ListTransactionsRequest
 from kafkacore.structs import TopicPartition
 
@@ -206,3 +210,81 @@ def test_move_of_an_offline_partition_is_a_storage_error(broker: BrokerHarness) 
 
     broker.topics.log = refuse  # type: ignore[method-assign]
     assert moved(broker, (str(broker.config.data_dir), "t", [0])) == {("t", 0): KafkaStorageError.errno}
+
+
+# ---- Reassignments -----------------------------------------------------------------------------------------
+
+TP = TopicPartition("t", 0)
+
+
+def reassigned(broker: BrokerHarness, nodes: list[int] | None, **more: Any) -> int:
+    partitions = [{"partition_index": 0, "replicas": nodes}]
+    answer = broker.ask(
+        made(AlterPartitionReassignmentsRequest, topics=[{"name": "t", "partitions": partitions}], **more)
+    )
+    ((result,),) = [topic.partitions for topic in answer.responses]
+    return int(result.error_code)
+
+
+def ongoing(broker: BrokerHarness, topics: Any = None) -> list[tuple[Any, ...]]:
+    answer = broker.ask(made(ListPartitionReassignmentsRequest, topics=topics))
+    return [
+        (topic.name, each.partition_index, each.replicas, each.adding_replicas, each.removing_replicas)
+        for topic in answer.topics
+        for each in topic.partitions
+    ]
+
+
+def test_reassignment_to_nodes_that_are_up_is_complete_at_once(nodes: BrokerHarness) -> None:
+    assert reassigned(nodes, [3, 2]) == 0
+    assert nodes.cluster.replicas(TP) == [3, 2]
+    assert (nodes.cluster.leader(TP), ongoing(nodes)) == (3, [])
+    assert reassigned(nodes, None) == NoReassignmentInProgressError.errno
+
+
+def test_reassignment_waits_for_a_node_that_is_down(nodes: BrokerHarness) -> None:
+    nodes.cluster.stop_node(3)
+    assert reassigned(nodes, [3]) == 0
+    # The old replicas serve the partition until the new one is up.
+    assert (nodes.cluster.replicas(TP), nodes.cluster.leader(TP)) == ([3, 1, 2], 1)
+    waiting = [("t", 0, [3, 1, 2], [3], [1, 2])]
+    assert ongoing(nodes) == ongoing(nodes, [{"name": "t", "partition_indexes": [0, 1]}]) == waiting
+    assert ongoing(nodes, [{"name": "no", "partition_indexes": [0]}]) == []
+    nodes.cluster.start_node(3)
+    assert (nodes.cluster.replicas(TP), nodes.cluster.leader(TP), ongoing(nodes)) == ([3], 3, [])
+
+
+def test_reassignment_in_progress_is_cancelled(nodes: BrokerHarness) -> None:
+    nodes.cluster.stop_node(3)
+    assert reassigned(nodes, [3, 2]) == 0
+    assert reassigned(nodes, None) == 0
+    assert (nodes.cluster.replicas(TP), nodes.cluster.leader(TP), ongoing(nodes)) == ([1, 2], 1, [])
+    nodes.cluster.start_node(3)
+    assert nodes.cluster.replicas(TP) == [1, 2]
+
+
+def test_later_reassignment_replaces_the_one_in_progress(nodes: BrokerHarness) -> None:
+    nodes.cluster.stop_node(3)
+    assert reassigned(nodes, [3, 2]) == 0
+    # The number of replicas is compared with that before the reassignment.
+    assert (
+        reassigned(nodes, [2], allow_replication_factor_change=False) == InvalidReplicationFactorError.errno
+    )
+    assert reassigned(nodes, [2]) == 0
+    assert (nodes.cluster.replicas(TP), nodes.cluster.leader(TP), ongoing(nodes)) == ([2], 2, [])
+
+
+def test_reassignment_to_remaining_nodes_waits_until_one_is_up(nodes: BrokerHarness) -> None:
+    nodes.cluster.stop_node(2)
+    assert reassigned(nodes, [2]) == 0
+    assert (nodes.cluster.leader(TP), ongoing(nodes)) == (1, [("t", 0, [2, 1], [], [1])])
+    nodes.cluster.start_node(2)
+    assert (nodes.cluster.replicas(TP), nodes.cluster.leader(TP), ongoing(nodes)) == ([2], 2, [])
+
+
+def test_reassignment_of_a_deleted_topic_is_forgotten(nodes: BrokerHarness) -> None:
+    nodes.cluster.stop_node(3)
+    assert reassigned(nodes, [3]) == 0
+    nodes.cluster.forget(TP)
+    assert ongoing(nodes) == []
+    nodes.cluster.start_node(3)

@@ -1,7 +1,8 @@
-"""AlterPartitionReassignments: assign partitions to other replicas (KIP-455).
+"""AlterPartitionReassignments: assign partitions to other replicas (KIP-455, KIP-860).
 
 Versions 0 to 1. All nodes of a simulated cluster share one log. A reassignment is therefore complete when the
-response is sent, and there is never one to cancel. On a single node every partition stays where it is.
+response is sent, unless it adds a node that is down. Then it is in progress until the node is up, or until it
+is cancelled. On a single node every partition stays where it is.
 """
 
 from __future__ import annotations
@@ -75,9 +76,13 @@ def _reassign(
     topic = services.topics.get(topic_partition.topic)
     if topic is None or not 0 <= topic_partition.partition < topic.partition_count:
         raise UnknownTopicOrPartitionError(f"Partition {partition_name(topic_partition)} does not exist")
+    reassignment = services.cluster.reassignment(topic_partition)
     if nodes is None:
-        raise NoReassignmentInProgressError(f"{partition_name(topic_partition)} is not being reassigned")
-    now = services.cluster.replicas(topic_partition)
+        if reassignment is None:
+            raise NoReassignmentInProgressError(f"{partition_name(topic_partition)} is not being reassigned")
+        services.cluster.cancel_reassignment(topic_partition)
+        return
+    now = services.cluster.replicas(topic_partition) if reassignment is None else reassignment.before
     if not may_resize and len(nodes) != len(now):
         services.cluster.check_replicas([nodes])
         raise InvalidReplicationFactorError(

@@ -61,6 +61,23 @@ class BrokerNode(NamedTuple):
         return self
 
 
+class Reassignment(NamedTuple):
+    """A reassignment of a partition that waits for a node: the replicas before and after it."""
+
+    before: list[int]
+    after: list[int]
+
+    @property
+    def adding(self) -> list[int]:
+        """Replicas that are added."""
+        return [node for node in self.after if node not in self.before]
+
+    @property
+    def removing(self) -> list[int]:
+        """Replicas that are removed when the others are up."""
+        return [node for node in self.before if node not in self.after]
+
+
 class ClusterState:
     """State of the cluster. Only the network thread may use it.
 
@@ -83,6 +100,7 @@ class ClusterState:
         self._only = nodes[0].node_id if len(nodes) == 1 else None
         self._leaders: dict[TopicPartition, int] = {}
         self._replicas: dict[TopicPartition, list[int]] = {}
+        self._reassignments: dict[TopicPartition, Reassignment] = {}
         self.controller_id = nodes[0].node_id
         #: Grows with each change of the controller.
         self.controller_epoch = 0
@@ -167,6 +185,7 @@ class ClusterState:
         """Remove a deleted partition."""
         self._leaders.pop(topic_partition, None)
         self._replicas.pop(topic_partition, None)
+        self._reassignments.pop(topic_partition, None)
 
     def replicas(self, topic_partition: TopicPartition) -> list[int]:
         """Return the ids of the replicas of a partition, up or down, the preferred leader first."""
@@ -199,8 +218,9 @@ class ClusterState:
     def reassign(self, topic_partition: TopicPartition, nodes: Sequence[int]) -> None:
         """Change the replicas of an existing partition to ``nodes``, the preferred leader first.
 
-        All nodes share the log, so the change is complete on return without copying. As in Kafka, a leader
-        that remains a replica stays the leader.
+        All nodes share the log, so the change is complete on return without copying, if the nodes are up. As
+        in Kafka, the old replicas stay until all added nodes are up, or until one of the remaining nodes is,
+        and a leader that remains a replica stays the leader.
 
         Raises
         ------
@@ -210,9 +230,41 @@ class ClusterState:
         self.check_replicas([nodes])
         if self._only is not None:
             return
-        leader = self.leader(topic_partition)
-        self._replicas[topic_partition] = list(nodes)
-        if leader not in nodes:
+        self.leader(topic_partition)
+        earlier = self._reassignments.pop(topic_partition, None)
+        before = self.replicas(topic_partition) if earlier is None else earlier.before
+        self._reassignments[topic_partition] = reassignment = Reassignment(before, list(nodes))
+        self._replicas[topic_partition] = [*reassignment.after, *reassignment.removing]
+        self._finish(topic_partition)
+
+    def reassignment(self, topic_partition: TopicPartition) -> Reassignment | None:
+        """Return the reassignment of a partition that is in progress, or ``None``."""
+        return self._reassignments.get(topic_partition)
+
+    def reassigned(self) -> list[TopicPartition]:
+        """Return the partitions with a reassignment in progress."""
+        return list(self._reassignments)
+
+    def cancel_reassignment(self, topic_partition: TopicPartition) -> None:
+        """Return to the replicas before a reassignment that is in progress."""
+        self._set_replicas(topic_partition, self._reassignments.pop(topic_partition).before)
+
+    def _finish(self, topic_partition: TopicPartition) -> None:
+        """Complete a reassignment if the nodes that it waits for are up."""
+        reassignment = self._reassignments[topic_partition]
+        awaited = reassignment.adding
+        is_complete = (
+            all(node in self._up for node in awaited)
+            if awaited
+            else any(node in self._up for node in reassignment.after)
+        )
+        if is_complete:
+            del self._reassignments[topic_partition]
+            self._set_replicas(topic_partition, reassignment.after)
+
+    def _set_replicas(self, topic_partition: TopicPartition, nodes: list[int]) -> None:
+        self._replicas[topic_partition] = nodes
+        if self.leader(topic_partition) not in nodes:
             self._lead(topic_partition, self._elected(topic_partition))
 
     def move_leader(self, topic_partition: TopicPartition, node_id: int) -> None:
@@ -261,6 +313,8 @@ class ClusterState:
         for topic_partition in [tp for tp, leader in self._leaders.items() if leader == NO_LEADER]:
             if node_id in self.replicas(topic_partition):
                 self._lead(topic_partition, node_id)
+        for topic_partition in self.reassigned():
+            self._finish(topic_partition)
 
     def _move_controller(self, node_id: int) -> None:
         self.controller_id = node_id
