@@ -378,7 +378,7 @@ def test_describe_configs_of_the_broker_has_its_real_values(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("kind", "name", "error"),
-    [(2, "no", UnknownTopicOrPartitionError), (4, "2", InvalidRequestError), (8, "1", InvalidRequestError)],
+    [(2, "no", UnknownTopicOrPartitionError), (4, "2", InvalidRequestError), (64, "1", InvalidRequestError)],
 )
 def test_describe_configs_of_something_else_is_refused(
     broker: BrokerHarness, kind: int, name: str, error: type[BrokerResponseError]
