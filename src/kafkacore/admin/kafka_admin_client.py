@@ -437,8 +437,8 @@ class KafkaAdminClient:
         Returns
         -------
         dict
-            Partition → :class:`~kafkacore.OffsetAndTimestamp`. The offset is -1 if no record is as new as
-            the timestamp.
+            Partition → :class:`~kafkacore.structs.OffsetAndTimestamp`. The offset is -1 if no record is as
+            new as the timestamp.
         """
         return self._partitions.offsets(topic_partition_specs, isolation_level, self._timeout(timeout_ms))
 
@@ -771,8 +771,8 @@ class KafkaAdminClient:
         Returns
         -------
         dict
-            Group → partition → :class:`~kafkacore.OffsetAndMetadata`. Without a committed offset, the
-            offset is -1.
+            Group → partition → :class:`~kafkacore.structs.OffsetAndMetadata`. Without a committed offset,
+            the offset is -1.
         """
         if isinstance(group_specs, str):
             group_specs = [group_specs]

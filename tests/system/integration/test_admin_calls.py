@@ -536,6 +536,10 @@ def test_group_of_the_new_protocol_is_described(apache_kafka: ApacheKafka) -> No
             eventually(consumer.assignment, step=lambda: consumer.poll(0.1))
             eventually(lambda: admin.describe_groups(["calls-848"])["calls-848"]["group_state"] == "Stable")
             found = admin.describe_groups(["calls-848", "calls-848-missing"])
+            # kafka-python asks with the request of the classic protocol only.
+            theirs = kafka.KafkaAdminClient(bootstrap_servers=servers)
+            assert theirs.describe_groups(["calls-848"])["calls-848"]["group_state"] == "Dead"
+            theirs.close()
         finally:
             consumer.close()
         group = found["calls-848"]
