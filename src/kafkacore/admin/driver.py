@@ -176,6 +176,9 @@ class Leaders:
                 requester.learn(Node(broker.node_id, broker.host, broker.port, broker.rack))
         found: dict[TopicPartition, int | KafkaError] = {}
         for topic in message.topics:
+            if topic.name is None:
+                # Only a topic that was asked for by its id may lack a name.
+                continue
             for partition in topic.partitions:
                 tp = TopicPartition(topic.name, partition.partition_index)
                 found[tp] = (
