@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafkacore.cli.admin.config_rows import COLUMNS, config_rows
 from kafkacore.cli.admin_client import admin_client
 from kafkacore.cli.common import (
     CommandError,
@@ -19,6 +18,7 @@ from kafkacore.cli.common import (
     natural,
     no_topic,
 )
+from kafkacore.cli.config_rows import COLUMNS, config_rows
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.json_files import read_partitions, whole_number
 from kafkacore.cli.tables import add_json, print_json, print_rows

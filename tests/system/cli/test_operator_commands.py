@@ -1,6 +1,8 @@
 """The operator's commands on our broker: text, ``--json``, wrong arguments, and no broker."""
 
 import json
+import os
+import pty
 import subprocess
 import sys
 
@@ -87,6 +89,19 @@ def test_pipe_gets_the_result_and_a_terminal_the_remark(broker):
     )
     assert ended.stdout == "cli-orders,0,10\ncli-orders,1,0\n"
     assert ended.stderr == "kafkacore: dry run, nothing was changed: add --execute to commit these offsets\n"
+
+
+def test_terminal_shows_what_a_pipe_gets(broker):
+    words = [sys.executable, "-m", "kafkacore", "groups", "describe", "cli-billing"]
+    words += ["--bootstrap", broker.bootstrap_servers]
+    piped = subprocess.run(words, capture_output=True, check=True)
+    terminal, side = pty.openpty()
+    try:
+        subprocess.run(words, stdout=side, stderr=subprocess.PIPE, check=True)
+    finally:
+        os.close(side)
+    with os.fdopen(terminal, "rb", buffering=0) as screen:
+        assert screen.read(10_000).replace(b"\r\n", b"\n") == piped.stdout
 
 
 def test_offsets_of_a_group_move_only_with_execute(run, tmp_path):
@@ -176,7 +191,7 @@ def test_quota_is_deleted(run):
         ("groups describe", 2, "no group given: name groups, or add --all"),
         ("groups describe nowhere", 1, "group 'nowhere' does not exist"),
         ("groups delete cli-billing nowhere", 1, "group 'nowhere' does not exist"),
-        ("groups list --state Asleep", 1, "GroupState does not have 'Asleep'"),
+        ("groups list --state Asleep", 2, "GroupState does not have 'Asleep'"),
         ("groups reset g --to-latest", 2, "give either --topic, --all-topics, or --from-file"),
         ("groups reset nowhere --all-topics --to-latest", 1, "has no committed offsets: name the topics"),
         ("groups reset g --topic cli-orders:9 --to-latest", 1, "cli-orders-9 does not exist"),

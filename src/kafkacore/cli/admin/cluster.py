@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 
 from kafkacore.cli.admin_client import admin_client
-from kafkacore.cli.common import CommandParser, Commands, add_command, natural
+from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_rows
 from kafkacore.cli.times import iso_time
+from kafkacore.structs import printable
 
 EXAMPLES = """  kafkacore cluster describe
   kafkacore cluster brokers --json
@@ -45,7 +46,7 @@ def _describe(arguments: argparse.Namespace) -> int:
         print_json(cluster)
         return 0
     print(
-        f"cluster {cluster['cluster_id']}: controller {cluster['controller_id']}, "
+        f"cluster {printable(str(cluster['cluster_id']))}: controller {cluster['controller_id']}, "
         f"{len(cluster['brokers'])} brokers"
     )
     print_rows([{**broker} for broker in cluster["brokers"]])
@@ -84,7 +85,11 @@ def _features(arguments: argparse.Namespace) -> int:
 def _quorum(arguments: argparse.Namespace) -> int:
     with admin_client(arguments) as admin:
         quorum = admin.describe_metadata_quorum()
-    partition = quorum["topics"][0]["partitions"][0]
+    partitions = [each for topic in quorum["topics"] for each in topic["partitions"]]
+    if not partitions or partitions[0]["error"]:
+        reason = printable(partitions[0]["error"]) if partitions else "the broker returned no partition"
+        raise CommandError(f"the metadata quorum cannot be described: {reason}")
+    partition = partitions[0]
     leader = partition["leader_id"]
     ends = {each["replica_id"]: each["log_end_offset"] for each in partition["current_voters"]}
     rows = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from kafkacore.cli.admin.config_rows import COLUMNS, config_rows
 from kafkacore.cli.admin_client import admin_client
 from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, assignment
+from kafkacore.cli.config_rows import COLUMNS, config_rows
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_note, print_rows
 from kafkacore.errors import KafkaConfigurationError

@@ -18,7 +18,7 @@ from kafkacore.cli.admin.offset_plan import (
     plan_from_file,
     read_offsets,
 )
-from kafkacore.cli.admin_client import admin_client
+from kafkacore.cli.admin_client import admin_client, usage_errors
 from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_note, print_rows, raise_failures
@@ -130,11 +130,8 @@ def _add_reset(action: argparse.ArgumentParser) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    with admin_client(arguments) as admin:
-        try:
-            listed = admin.list_groups(states_filter=arguments.state, types_filter=arguments.type)
-        except ValueError as error:
-            raise KafkaConfigurationError(str(error)) from None
+    with admin_client(arguments) as admin, usage_errors():
+        listed = admin.list_groups(states_filter=arguments.state, types_filter=arguments.type)
     rows = [
         {
             "group": each["group_id"],
@@ -172,7 +169,7 @@ def _describe(arguments: argparse.Namespace) -> int:
 def _print_group(group: GroupLag, members: bool) -> None:
     assignor = f", assignor {printable(group.assignor)}" if group.assignor else ""
     print(
-        f"group {printable(group.group)}: {group.state}, type {group.type}{assignor}, "
+        f"group {printable(group.group)}: {printable(group.state)}, type {printable(group.type)}{assignor}, "
         f"{len(group.members)} members, lag {group.lag}"
     )
     if members:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from kafkacore.cli.admin_client import admin_client
+from kafkacore.cli.admin_client import admin_client, usage_errors
 from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.tables import add_json, print_json, print_rows
@@ -94,7 +94,7 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    with admin_client(arguments) as admin:
+    with admin_client(arguments) as admin, usage_errors():
         listed = admin.list_transactions(
             producer_id_filters=arguments.producer_id,
             state_filters=arguments.state,
