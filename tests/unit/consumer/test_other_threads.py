@@ -33,7 +33,7 @@ def in_thread(task):
 
 @pytest.fixture
 def consumer(make_consumer):
-    """A group member that has read, committed and paused; its deserializer runs ``consumer.inside``."""
+    """Return a member that has read, committed and paused; its deserializer runs ``consumer.inside``."""
     made = []
 
     def deserialize(data):
