@@ -215,6 +215,8 @@ class PartitionAdmin:
                 raise TypeError(
                     f"{partition_name(tp)}: {spec!r} is not an OffsetSpec or a timestamp in milliseconds"
                 )
+            if spec < 0 and spec not in _SPECS:
+                raise ValueError(f"{partition_name(tp)}: {spec} is neither a timestamp nor an OffsetSpec")
         return self._driver.run(
             LEADERS,
             specs,
