@@ -30,6 +30,8 @@ READING = [
     ("cluster describe", "controller 1, 1 brokers"),
     ("cluster brokers", "is-controller"),
     ("cluster features", "metadata.version"),
+    ("cluster quorum", "quorum: leader 1"),
+    ("configs describe broker-logger 1", "kafkacore.broker"),
     ("cluster apis --broker 1", "api_versions"),
     ("transactions producers cli-orders", "producer-epoch"),
     ("quotas describe", "user=cli-anna"),
