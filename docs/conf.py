@@ -31,6 +31,8 @@ nitpick_ignore = [
     # Imported only for type checkers.
     ("py:class", "StructType"),
     ("py:class", "DataFrame"),
+    # The argument of CommitFuture, which programs do not create.
+    ("py:class", "RequestFuture"),
     # Type aliases, and parts of generic types that Sphinx splits at the comma.
     ("py:class", "CommitCallback"),
     ("py:class", "collections.abc.Mapping[int"),
