@@ -157,7 +157,7 @@ class MemberDescription(TypedDict):
 
 
 class GroupDescription(TypedDict):
-    """A group in the result of ``describe_groups``. The epochs are only there for the consumer protocol."""
+    """A group in the result of ``describe_groups``. Only the consumer protocol has the epochs."""
 
     error: str | None
     group_id: str

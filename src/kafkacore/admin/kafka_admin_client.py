@@ -405,7 +405,8 @@ class KafkaAdminClient:
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
         partition_leader_id:
-            Broker to send all partitions to; by default the leader of each is looked up.
+            Broker that receives the request for all partitions. By default, the leader of each partition
+            receives its own.
 
         Returns
         -------

@@ -160,7 +160,7 @@ class Sequences:
         return numbers
 
     def verdict(self, records: int, distinct: int) -> Verdict:
-        """Compare with the sent records, which have the numbers ``i % distinct`` for ``i < records``."""
+        """Compare the received numbers with the sent ones. Record ``i`` has the number ``i % distinct``."""
         counts = array("I", bytes(4 * distinct))
         unexpected = self._unexpected
         for number in self.numbers():

@@ -51,7 +51,7 @@ cdef class RecordIteration:
         return found
 
 
-# A bound function, so that KafkaConsumer can use it as a method.
+# With binding(True) the function becomes a method when it is an attribute of KafkaConsumer's class.
 @cython.binding(True)
 def next_record(consumer):
     """Return the next record; wait up to ``consumer_timeout_ms``. The position advances by one record."""

@@ -369,7 +369,7 @@ class ConsumerNetworkClient:
     def _fail_interrupted(self) -> None:
         """Fail the futures whose response a Ctrl-C discarded.
 
-        A future is failed only when none of the responses still expected can be its own.
+        A future stays pending while its request is queued or its node has requests in flight.
         """
         queued = {id(request) for queue in self._unsent.values() for request, _, _ in queue}
         pending = {id(each.future) for each in self._pending_completion}

@@ -287,7 +287,7 @@ cdef int set_up(kj_node *node, description, int depth) except -1:
     if result == 0 and description.pattern:
         name = description.pattern
         if not is_program(<const uint8_t *> name, len(name)):
-            raise ValueError(f"pattern {name!r} is not a program of json_patterns")
+            raise ValueError(f"pattern {name!r} is not compiled; use json_patterns.pattern_program()")
         result = kj_node_pattern(node, name, len(name))
     if result == 0 and node.kind == KJ_STRUCT:
         result = kj_node_index(node)

@@ -66,9 +66,9 @@ def read_acknowledgements(Cursor cursor not None, int version):
     Returns
     -------
     tuple | None
-        A list of tuples of topic (the name, or from version 13 on the 16 bytes of the id), partition, base
-        offset and log append time (milliseconds, or -1); and the throttle time in milliseconds. ``None`` if
-        the response contains anything else; the cursor is then unchanged.
+        ``(partitions, throttle_time_ms)``. ``partitions`` is a list of ``(topic, partition, base_offset,
+        log_append_time_ms)``. The topic is a name; from version 13 on it is the 16 bytes of the id. The log
+        append time may be -1. ``None`` if the response contains anything else; the cursor is then unchanged.
 
     Raises
     ------

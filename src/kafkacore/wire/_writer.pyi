@@ -42,7 +42,7 @@ class Writer:
     def write_varlong(self, value: int) -> int:
         """Write a zigzag-encoded integer of up to 64 bits."""
     def write_buffer(self, buffer: Buffer) -> int:
-        """Copy the bytes of ``buffer``, without a length."""
+        """Copy the bytes of ``buffer`` to the output, without a length prefix."""
     def write_piece(self, buffer: Buffer | FileSlice) -> int:
         """Add a buffer or a :class:`FileSlice` by reference as the next piece, without a length.
 

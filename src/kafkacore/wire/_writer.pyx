@@ -133,7 +133,7 @@ cdef class Writer:
         return 0
 
     cpdef int write_buffer(self, buffer) except -1:
-        """Copy the bytes of ``buffer``, without a length."""
+        """Copy the bytes of ``buffer`` to the output, without a length prefix."""
         cdef Py_buffer view
         PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
         try:

@@ -99,7 +99,7 @@ def is_for_one_broker(name: str) -> bool:
 
 
 def checked_kept(name: str, text: str) -> str:
-    """Check the value of a setting without effect and return it in Kafka's notation.
+    """Return the value of a setting that the broker accepts but ignores, in Kafka's notation.
 
     Raises
     ------

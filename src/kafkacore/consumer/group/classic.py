@@ -199,7 +199,7 @@ class ClassicMembership:
         try:
             return self._held_step()
         except BaseException as error:
-            # Even a listener's SystemExit: nothing would report it on this thread.
+            # Catch even a listener's SystemExit: nothing else would report it on this thread.
             logger.exception("group %r: error in the heartbeat thread during a hold", self.settings.group_id)
             self._background_error = self._background_error or error
             return HELD_CHECK_MS

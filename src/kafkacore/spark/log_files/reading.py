@@ -164,7 +164,8 @@ class CorruptBatches:
         if self.mode != "PERMISSIVE" or index < 0:
             return None
         arrays: list[ArrowArray] = [pa.nulls(1, one.type) for one in schema]
-        # With a format, the column may be binary, because it also holds the bytes of malformed records.
+        # With the option `format`, the column may be binary, because it also holds the bytes of malformed
+        # records.
         is_binary = pa.types.is_binary(schema.field(index).type)
         arrays[index] = pa.array([sentence.encode() if is_binary else sentence], schema.field(index).type)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
