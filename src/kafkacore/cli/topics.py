@@ -68,9 +68,11 @@ def add_parser(commands: Commands[CommandParser]) -> None:
 
 def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
     if name in ("create", "alter", "add-partitions"):
-        action.add_argument("topic")
-    if name in ("describe", "configs", "delete"):
-        action.add_argument("topic", nargs="+" if name == "delete" else "*")
+        action.add_argument("topic", help="name of the topic")
+    if name in ("describe", "configs"):
+        action.add_argument("topic", nargs="*", help="names of topics (default: all)")
+    if name == "delete":
+        action.add_argument("topic", nargs="+", help="topics to delete")
     if name == "configs":
         action.add_argument(
             "--all", action="store_true", help="print all values (default: those that are set for the topic)"
@@ -80,7 +82,10 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
             "--partitions", type=natural, default=-1, help="number of partitions (default: the broker's)"
         )
         action.add_argument(
-            "--replication-factor", type=natural, default=-1, help="replicas (default: the broker's)"
+            "--replication-factor",
+            type=natural,
+            default=-1,
+            help="number of replicas (default: the broker's)",
         )
     if name == "alter":
         action.add_argument(
@@ -88,10 +93,17 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
             action="append",
             default=[],
             metavar="NAME",
-            help="reset a setting to the broker's default",
+            help="reset a topic setting to the broker's default",
         )
     if name in ("create", "alter"):
-        action.add_argument("--config", action="append", type=assignment, default=[], metavar="NAME=VALUE")
+        action.add_argument(
+            "--config",
+            action="append",
+            type=assignment,
+            default=[],
+            metavar="NAME=VALUE",
+            help="set a topic setting, such as retention.ms=86400000",
+        )
     if name == "add-partitions":
         action.add_argument(
             "--partitions", type=natural, required=True, help="number of partitions that the topic is to have"

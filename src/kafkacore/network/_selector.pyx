@@ -146,8 +146,8 @@ cdef class Selector:
         host:
             Host name of the peer, for the builder.
         tunnel:
-            A :class:`~kafkacore.network.Tunnel` through the proxy at ``address``, whose handshake comes first;
-            ``None`` without a proxy.
+            A :class:`~kafkacore.network.Tunnel` through the proxy at ``address``, whose handshake comes
+            first; ``None`` without a proxy.
 
         Raises
         ------

@@ -45,7 +45,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         action = add_command(actions, name, summary, EXAMPLES, run)
         add_bootstrap(action)
         add_json(action)
-        action.add_argument("type", choices=TYPES)
+        action.add_argument("type", choices=TYPES, help="type of the resource")
         if name == "describe":
             action.add_argument(
                 "name", nargs="*", help="topic, id of a broker, group or subscription (default: all)"

@@ -75,13 +75,13 @@ def add_parser(commands: Commands[CommandParser]) -> None:
                 "--type", action="append", metavar="NAME", help="only groups of this type, such as consumer"
             )
         elif name == "describe":
-            action.add_argument("group", nargs="*")
+            action.add_argument("group", nargs="*", help="groups to describe")
             action.add_argument("--all", action="store_true", help="describe all groups")
             action.add_argument("--members", action="store_true", help="print the members instead of the lag")
         elif name == "delete":
-            action.add_argument("group", nargs="+")
+            action.add_argument("group", nargs="+", help="groups to delete")
         else:
-            action.add_argument("group")
+            action.add_argument("group", help="name of the group")
             action.add_argument(
                 "--topic",
                 action="append",

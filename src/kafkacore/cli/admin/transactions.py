@@ -51,9 +51,16 @@ def add_parser(commands: Commands[CommandParser]) -> None:
 
 def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
     if name in ("describe", "fence"):
-        action.add_argument("transactional_id", nargs="+", metavar="TRANSACTIONAL-ID")
+        action.add_argument(
+            "transactional_id",
+            nargs="+",
+            metavar="TRANSACTIONAL-ID",
+            help="transactional_id of a producer",
+        )
     elif name == "producers":
-        action.add_argument("topic", nargs="+", type=topic_argument, metavar=METAVAR)
+        action.add_argument(
+            "topic", nargs="+", type=topic_argument, metavar=METAVAR, help="such as orders or orders:0,2-4"
+        )
     elif name == "list":
         action.add_argument(
             "--state",
