@@ -346,7 +346,7 @@ def test_plaintext_to_a_tls_listener_is_told_in_the_log(
         # The broker answers with a TLS alert, from which the client sees that the port uses TLS.
         assert line._socket.recv(7) == bytes([21, 3, 3, 0, 2, 2, 10])
         assert is_hung_up(line)
-    assert "its security.protocol must be SSL" in caplog.text
+    assert "set the client's security.protocol to SSL" in caplog.text
 
 
 def test_certificate_that_is_changed_while_the_broker_runs_is_shown_to_the_next_client(

@@ -78,8 +78,26 @@ def metrics_of(client: Any) -> list[object]:
     return [client.metrics()] if hasattr(client, "metrics") else []
 
 
+#: Settings whose value is a URL with a password. The client cannot reach a broker through it.
+PROXY_SETTINGS = {"proxy_url", "socks5_proxy"}
+
+
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("name", sorted(SECRET_SETTINGS - {"sasl_oauth_token_provider", "ssl_keyfile"}))
+@pytest.mark.parametrize("name", sorted(PROXY_SETTINGS))
+@pytest.mark.filterwarnings("ignore:socks5_proxy:DeprecationWarning")
+def test_no_client_shows_the_password_of_its_proxy(client, name, our_broker, everything_logged):
+    settings = {"bootstrap_servers": our_broker.bootstrap_servers, name: f"socks5://alice:{MARK}@127.0.0.1:1"}
+    with pytest.raises(KafkaError) as failed:
+        client(**settings, bootstrap_timeout_ms=500)
+    assert MARK not in str(failed.value) + repr(failed.value)
+    assert_without((MARK,), living())
+    assert_without((MARK,), logged(everything_logged))
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    "name", sorted(SECRET_SETTINGS - PROXY_SETTINGS - {"sasl_oauth_token_provider", "ssl_keyfile"})
+)
 def test_no_client_shows_the_secret_that_it_is_given(client, name, our_broker, everything_logged):
     with client(bootstrap_servers=our_broker.bootstrap_servers, **{name: MARK}) as made:
         assert isinstance(made.config[name], Secret)
@@ -136,10 +154,9 @@ def test_no_session_leaves_a_password_behind(secure_kafka, everything_logged, ca
             ]
             seen += living()
         wrong = secure_kafka.settings("SASL_SSL", mechanism, password=MARK)
-        with KafkaAdminClient(**wrong) as refused:
-            with pytest.raises(KafkaError) as failed:
-                refused.list_topics()
-            seen += [str(failed.value), repr(failed.value), *living()]
+        with pytest.raises(KafkaError) as failed:
+            KafkaAdminClient(**wrong)
+        seen += [str(failed.value), repr(failed.value), *living()]
     with KafkaAdminClient(**settings) as admin:
         upsertion = UserScramCredentialUpsertion("canary", "SCRAM-SHA-256", new)
         admin.alter_user_scram_credentials([upsertion], raise_errors=True)

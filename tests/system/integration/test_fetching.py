@@ -127,7 +127,13 @@ def test_one_broker_costs_a_group_member_two_sockets_and_none_before_they_are_ne
     port = int(servers.rpartition(":")[2])
     topic = new_topic(servers, 2)
     before = sockets_to(port)
-    consumer = KafkaConsumer(topic, bootstrap_servers=servers, group_id=f"g-{topic}", fetch_max_wait_ms=50)
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=servers,
+        group_id=f"g-{topic}",
+        fetch_max_wait_ms=50,
+        bootstrap_timeout_ms=0,
+    )
     with consumer:
         assert sockets_to(port) == before
         poll_until(consumer, lambda: len(consumer.assignment()) == 2)

@@ -74,7 +74,9 @@ def _call(node: ast.Call, place: str) -> Iterator[str]:
     ):
         yield f"{where} imports what a value says"
     if (name == "system" and _last_name(getattr(called, "value", called)) == "os") or any(
-        word.arg == "shell" and not (isinstance(word.value, ast.Constant) and word.value.value is False)
+        word.arg == "shell"
+        and name != "complete"
+        and not (isinstance(word.value, ast.Constant) and word.value.value is False)
         for word in node.keywords
     ):
         yield f"{where} runs a shell"
