@@ -1,7 +1,7 @@
 """Manage a cluster: topics, groups, configurations, access control, users, quotas, transactions and brokers.
 
-:class:`KafkaAdminClient` is the public class. ``driver`` finds the broker of each item, and ``requester``
-sends the requests and waits for the responses.
+:class:`KafkaAdminClient` is the public class. ``driver`` finds the broker that serves each topic,
+group or other item, and ``requester`` sends the requests and waits for the responses.
 """
 
 from kafkacore.admin.acls import ACL, ACLFilter, ResourcePattern, ResourcePatternFilter

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def text(name: str, value: object) -> str:
-    """Return a name that can be encoded."""
+    """Return ``value`` if it is a string that can be encoded as UTF-8, or raise an error."""
     if not isinstance(value, str):
         raise TypeError(f"{name}: {value!r} is not a name; pass it as str")
     try:
@@ -29,21 +29,21 @@ def text(name: str, value: object) -> str:
 
 
 def integer(name: str, value: object) -> int:
-    """Return a number; ``True`` and ``False`` are none."""
+    """Return an integer; ``True`` and ``False`` are not accepted."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name}: {value!r} is not an integer")
     return value
 
 
 def listed(name: str, values: object, what: str = "names") -> list[Any]:
-    """Return the items of an iterable that is not a text.
+    """Return the items of an iterable that is not a string.
 
     Raises
     ------
     IllegalArgumentError
-        It is a text. Its items would be the characters.
+        ``values`` is a string, whose items would be its characters.
     TypeError
-        It has no items.
+        ``values`` is not iterable.
     """
     if isinstance(values, str | bytes):
         raise IllegalArgumentError(f"{name} is a list of {what}; pass [{values!r}]")
@@ -65,7 +65,7 @@ def broker_ids(name: str, values: object) -> list[int]:
 
 
 def instances(name: str, values: object, kind: type[T]) -> list[T]:
-    """Return the items of an iterable, which must have one class."""
+    """Return the items of an iterable, which must all be instances of ``kind``."""
     items = listed(name, values, f"{kind.__name__} objects")
     for each in items:
         if not isinstance(each, kind):
@@ -79,7 +79,7 @@ def members(name: str, values: object, kind: type[AnyEnum]) -> list[AnyEnum]:
 
 
 def mapping(name: str, value: object, what: str) -> Mapping[Any, Any]:
-    """Return a mapping; ``what`` says what it maps, for the error."""
+    """Return a mapping. ``what`` describes its keys and values for the error message."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} must be a mapping of {what}, not {type(value).__name__}")
     return value
@@ -97,12 +97,12 @@ def partitions(name: str, values: object) -> list[TopicPartition]:
 
 
 def by_partition(name: str, value: object, what: str) -> dict[TopicPartition, Any]:
-    """Return a mapping of partitions to something."""
+    """Return a mapping whose keys are partitions. ``what`` describes its values for the error message."""
     return {partition(name, key): each for key, each in mapping(name, value, f"partitions to {what}").items()}
 
 
 def numbers_by_topic(name: str, value: object) -> dict[str, list[int]]:
-    """Return a mapping of topics to numbers of partitions."""
+    """Return a mapping of topics to lists of partition numbers."""
     return {
         text(name, topic): integers(f"{name}[{topic!r}]", numbers, "partition numbers")
         for topic, numbers in mapping(name, value, "topics to partition numbers").items()

@@ -34,7 +34,8 @@ from kafkacore.protocol.message import ZERO_UUID
 from kafkacore.structs import TopicPartitionReplica
 
 _QUORUM_TOPIC = "__cluster_metadata"
-#: First versions of DescribeCluster with fenced brokers (KIP-1073), and of UpdateFeatures with validation.
+#: First versions of DescribeCluster that can list fenced brokers (KIP-1073), and of UpdateFeatures that can
+#: validate without updating.
 _FENCED_FROM = 2
 _VALIDATION_FROM = 1
 
@@ -68,7 +69,7 @@ class ClusterDescription(TypedDict):
 
 
 class FeatureDescription(TypedDict, total=False):
-    """A feature in the result of ``describe_features``: ranges of levels."""
+    """A feature in the result of ``describe_features``, with its ranges of levels."""
 
     supported: tuple[int, int]
     finalized: tuple[int, int]
@@ -183,7 +184,7 @@ class ClusterAdmin:
     ) -> dict[str, str]:
         """Change the finalized levels of features on the controller."""
         updates = mapping("feature_updates", updates, "features to levels")
-        # Checked before the first request is sent.
+        # Check all updates before the first request is sent.
         wanted = {feature: _feature_update(feature, update) for feature, update in updates.items()}
 
         def build(version: int) -> UpdateFeaturesRequest:
@@ -205,7 +206,7 @@ class ClusterAdmin:
         ) -> Iterable[tuple[int, dict[str, str]]]:
             if response.error_code:
                 raise error_of(response.error_code, response.error_message, "the update of features")
-            # Newer versions report no results: every update succeeded.
+            # In newer versions, a response without an error has no results, because every update succeeded.
             outcomes = dict.fromkeys(updates, "OK")
             for result in response.results:
                 if result.error_code:

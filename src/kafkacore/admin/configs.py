@@ -118,12 +118,12 @@ class ConfigResource:
         self.configs = configs
 
     def __repr__(self) -> str:
-        # A configuration may hold a password.
+        # Leave out ``configs``, which may contain a password.
         return f"ConfigResource({self.resource_type.name}, {self.name!r})"
 
 
 class ConfigSynonym(TypedDict):
-    """Another place where a value may be set, in the order in which the broker looks them up."""
+    """A place where a value may be set. A list of them has the order in which the broker looks them up."""
 
     name: str
     value: str | None
@@ -131,7 +131,7 @@ class ConfigSynonym(TypedDict):
 
 
 class ConfigEntry(TypedDict):
-    """A value in the result of ``describe_configs``. The value of a sensitive one is ``None``."""
+    """A value in the result of ``describe_configs``. A sensitive value is returned as ``None``."""
 
     value: str | None
     read_only: bool
@@ -167,7 +167,7 @@ class ConfigAdmin:
         raise_errors: bool,
         timeout_ms: float,
     ) -> ConfigDescriptions:
-        """Describe configurations. Each resource succeeds or fails for itself."""
+        """Describe configurations. Each resource succeeds or fails independently."""
         wanted = {_key(resource): resource for resource in _checked(resources)}
         chosen = as_member(ConfigFilterType, config_filter)
         request_class = DescribeConfigsRequest
@@ -205,7 +205,7 @@ class ConfigAdmin:
         incremental: bool | None,
         timeout_ms: float,
     ) -> dict[str, dict[str, str]]:
-        """Set, delete, append and subtract values. Each resource succeeds or fails for itself."""
+        """Set, delete, append and subtract values. Each resource succeeds or fails independently."""
         changes = {_key(resource): _changes(resource) for resource in _checked(resources)}
         return self._alter(changes, validate_only, raise_on_unknown, incremental, timeout_ms)
 
@@ -266,7 +266,7 @@ class ConfigAdmin:
         described = self.describe(resources, False, ConfigFilterType.DYNAMIC, False, timeout_ms)
         for (kind, name), values in changes.items():
             known = described[kind.name.lower()][name]
-            # A resource that does not exist has no values; the broker reports that when they are altered.
+            # A resource that does not exist has no known values. The broker rejects it when it is altered.
             unknown = sorted(set(values) - set(known)) if known else []
             if unknown:
                 raise ValueError(
@@ -324,7 +324,7 @@ class ConfigAdmin:
         validate_only: bool,
         timeout_ms: float,
     ) -> dict[_Key, str | KafkaError]:
-        """Send AlterConfigs, which resets every value that it leaves out: add those that are set."""
+        """Send AlterConfigs with all values that are set, because it resets those that it leaves out."""
         for values in changes.values():
             for name, (op, _) in values.items():
                 if op not in (AlterConfigOp.SET, AlterConfigOp.DELETE):
@@ -362,7 +362,7 @@ class ConfigAdmin:
 
 
 def config_source_name(source: int) -> str:
-    """Return the name of a configuration source; that of an unknown number is ``UNKNOWN``."""
+    """Return the name of a configuration source, or ``UNKNOWN`` for an unknown number."""
     return member(ConfigSourceType, source).name
 
 
@@ -371,7 +371,7 @@ def _key(resource: ConfigResource) -> _Key:
 
 
 def _destination(key: _Key) -> int:
-    """Return the broker of a resource: that of a broker's own configuration, or any."""
+    """Return the broker to ask: the broker whose configuration it is, or any broker for other resources."""
     kind, name = key
     if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) or not name:
         return ANY

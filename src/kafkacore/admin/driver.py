@@ -58,7 +58,7 @@ BUSY_ERRORS: Final = (CoordinatorLoadInProgressError,)
 class Lookup(Protocol[K_contra]):
     """A strategy that finds the broker of each item."""
 
-    #: Whether the broker of an item never changes, so that a request is sent again to the same one.
+    #: Whether the broker of an item never changes. A retry then goes to the same broker.
     is_fixed: bool
 
     def __call__(
@@ -68,7 +68,7 @@ class Lookup(Protocol[K_contra]):
 
 
 class _Fixed:
-    """Every item has a broker that is known: any, the controller, or one by item."""
+    """A lookup without a request: a function returns any broker, the controller, or the id of a broker."""
 
     is_fixed = True
 
@@ -83,7 +83,7 @@ class _Fixed:
 
 #: Any broker can answer.
 ANY_BROKER: Final = _Fixed(lambda key: ANY)
-#: The controller answers, or a broker that forwards to it.
+#: The controller answers, or a broker that forwards the request to it.
 TO_CONTROLLER: Final = _Fixed(lambda key: CONTROLLER)
 #: The items are the ids of the brokers.
 BY_BROKER_ID: Final = _Fixed(lambda key: int(key))
@@ -100,7 +100,7 @@ def to_broker(broker_id: int) -> Lookup[Any]:
 
 
 class Coordinators:
-    """Items are group ids or transactional ids; their coordinators answer."""
+    """Finds the coordinators of group ids or transactional ids."""
 
     is_fixed = False
 
@@ -149,13 +149,13 @@ class Coordinators:
         return int(entry.node_id)
 
 
-#: The coordinators of consumer groups and of transactions.
+#: Lookups for items that are group ids, and for items that are transactional ids.
 GROUP_COORDINATORS: Final = Coordinators(GROUP)
 TRANSACTION_COORDINATORS: Final = Coordinators(TRANSACTION)
 
 
 class Leaders:
-    """Items are partitions; their leaders answer."""
+    """Finds the leaders of partitions."""
 
     is_fixed = False
 
@@ -195,12 +195,12 @@ class Leaders:
         return found
 
 
-#: The leaders of partitions.
+#: Lookup for items that are partitions.
 LEADERS: Final = Leaders()
 
 
 class Driver:
-    """Carries out operations on items. Each item succeeds or fails for itself.
+    """Carries out operations on items. Each item succeeds or fails independently.
 
     Parameters
     ----------
@@ -236,8 +236,8 @@ class Driver:
             Returns a request for items of the same broker. If it raises ``UnsupportedVersionError`` for the
             broker's version, each item gets a request of its own.
         read:
-            Returns the value or the error of each item from a response. An error that it raises is that of
-            all items of the request.
+            Returns the value or the error of each item from a response. If it raises an error, that is
+            the outcome of all items of the request.
         timeout_ms:
             Time limit in milliseconds.
         retried:

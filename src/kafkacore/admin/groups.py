@@ -157,7 +157,7 @@ class MemberDescription(TypedDict):
 
 
 class GroupDescription(TypedDict):
-    """A group in the result of ``describe_groups``. Only the consumer protocol has the epochs."""
+    """A group in the result of ``describe_groups``. The epochs exist only in the consumer protocol."""
 
     error: str | None
     group_id: str
@@ -220,7 +220,7 @@ class GroupAdmin:
         types_filter: Iterable[object] | None,
         timeout_ms: float,
     ) -> dict[int, list[GroupListing] | KafkaError]:
-        """Return the groups that each broker coordinates, or its error."""
+        """Return the groups that each broker coordinates, or the broker's error."""
         states = [each.value for each in members("states_filter", states_filter or (), GroupState)]
         types = [each.value for each in members("types_filter", types_filter or (), GroupType)]
 
@@ -260,7 +260,7 @@ class GroupAdmin:
     def describe(
         self, group_ids: Iterable[str], coordinator_id: int | None, timeout_ms: float
     ) -> dict[str, GroupDescription]:
-        """Describe groups. The first error that is not the coordinator's answer is raised."""
+        """Describe groups. A coordinator's error is part of the description; any other error is raised."""
         described = self.description_of_each(group_ids, coordinator_id, timeout_ms)
         return raised_first(
             {
@@ -272,9 +272,9 @@ class GroupAdmin:
     def description_of_each(
         self, group_ids: Iterable[str], coordinator_id: int | None, timeout_ms: float
     ) -> dict[str, GroupDescription | KafkaError]:
-        """Describe groups with the consumer protocol's request, and the others with the classic one.
+        """Describe each group by the request of its protocol: first the consumer one, then the classic one.
 
-        Kafka's Java client does so too: a coordinator does not describe a group of the other protocol.
+        Kafka's Java client does the same, because a request describes only groups of its own protocol.
         """
         lookup = _coordinators(coordinator_id)
         groups = names("group_ids", group_ids)
@@ -344,7 +344,7 @@ class GroupAdmin:
             if response.error_code:
                 raise error_of(response.error_code, None, f"group {group_id!r}")
             if len(wanted) == 1 and not response.members:
-                # Version 2 and older have the outcome of one member in the response itself.
+                # Up to version 2, the error code of the response is the outcome of the only member.
                 yield group_id, {wanted[0].member_id or "": for_code(0)}
                 return
             removed = {
@@ -503,7 +503,7 @@ def _offsets(given: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPar
 
 
 def _without_client_errors(results: Mapping[str, str | KafkaError]) -> dict[str, str | BrokerResponseError]:
-    """Raise an error that is not the broker's verdict on a group, such as a time-out."""
+    """Return the values and the brokers' errors. Raise any other error, such as a time-out."""
     for result in results.values():
         if isinstance(result, KafkaError) and not isinstance(result, BrokerResponseError):
             raise result
@@ -526,7 +526,7 @@ def _describe_consumer_groups(group_ids: Sequence[str]) -> ConsumerGroupDescribe
 
 
 def _dead(group_id: str, error: BrokerResponseError) -> GroupDescription:
-    """Describe a group that the coordinator does not describe, as kafka-python does."""
+    """Return the description of a group for which the coordinator returned an error, as kafka-python does."""
     return {
         "error": str(error),
         "group_id": group_id,
@@ -673,7 +673,7 @@ def _deleted(response: DeleteGroupsResponse, asked: Sequence[str]) -> Iterable[t
 
 
 def _epoch(offset: OffsetAndMetadata) -> int:
-    # kafka-python's OffsetAndMetadata may have None.
+    # In kafka-python's OffsetAndMetadata, the epoch may be None.
     return -1 if offset.leader_epoch is None else offset.leader_epoch
 
 

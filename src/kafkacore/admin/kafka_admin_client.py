@@ -120,12 +120,11 @@ class KafkaAdminClient:
 
     Notes
     -----
-    Each call waits for at most ``timeout_ms``; by default, for ``request_timeout_ms``. It sends its
-    requests to the brokers that can answer them, to several at the same time. It retries what Kafka's
-    Java admin client retries: after a leader, a coordinator or the controller has moved, while a
-    coordinator loads, and after a connection was lost. Topics, groups, partitions and other items of a
-    call succeed or fail for themselves. A method without ``raise_errors`` raises the first error unless
-    it says that the result has errors.
+    Each call takes at most ``timeout_ms``, by default ``request_timeout_ms``. It sends requests to several
+    brokers at the same time. Like Kafka's Java admin client, it retries after a leader, a coordinator or
+    the controller has moved, while a coordinator loads, and after a connection was lost. Each topic,
+    group, partition or other item of a call succeeds or fails independently. A method without
+    ``raise_errors`` raises the first error, unless its documentation says that the result contains errors.
     """
 
     def __init__(
@@ -372,7 +371,7 @@ class KafkaAdminClient:
         Parameters
         ----------
         topic_partitions:
-            Topic → number of partitions that it is to have, those that exist included; or
+            Topic → total number of partitions, including those that exist; or
             ``{"count": …, "assignments": [[broker ids], …]}``.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
@@ -438,8 +437,8 @@ class KafkaAdminClient:
         Returns
         -------
         dict
-            Partition → :class:`~kafkacore.structs.OffsetAndTimestamp`. The offset is -1 if no record is as
-            new as the timestamp.
+            Partition → :class:`~kafkacore.structs.OffsetAndTimestamp`. The offset is -1 if no
+            record is at or after the timestamp.
         """
         return self._partitions.offsets(topic_partition_specs, isolation_level, self._timeout(timeout_ms))
 
@@ -567,9 +566,9 @@ class KafkaAdminClient:
         raise_on_unknown:
             Whether to raise ``ValueError`` for a value that the resource does not have.
         incremental:
-            Whether to send IncrementalAlterConfigs. By default it is used if the broker supports
-            it; without it, the other modified values are sent along, because AlterConfigs resets
-            them.
+            Whether to send IncrementalAlterConfigs, which is used by default if the broker supports
+            it. Otherwise AlterConfigs is sent. It resets every value that it leaves out, so it is
+            sent with the other modified values.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -601,9 +600,9 @@ class KafkaAdminClient:
         raise_on_unknown:
             Whether to raise ``ValueError`` for a value that the resource does not have.
         incremental:
-            Whether to send IncrementalAlterConfigs. By default it is used if the broker supports
-            it; without it, the other modified values are sent along, because AlterConfigs resets
-            them.
+            Whether to send IncrementalAlterConfigs, which is used by default if the broker supports
+            it. Otherwise AlterConfigs is sent. It resets every value that it leaves out, so it is
+            sent with the other modified values.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -693,7 +692,8 @@ class KafkaAdminClient:
         group_coordinator_id:
             Broker to ask; by default the coordinator is looked up.
         include_authorized_operations:
-            Accepted for kafka-python's sake. The result always has the allowed operations.
+            Has no effect; it exists for compatibility with kafka-python. The result always has the allowed
+            operations.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -939,7 +939,7 @@ class KafkaAdminClient:
         state_filters:
             :class:`TransactionState` members or their names.
         duration_filter_ms:
-            Shortest age in milliseconds (Kafka 3.8).
+            Minimum age of the transactions in milliseconds (Kafka 3.8).
         transactional_id_pattern:
             Regular expression (Kafka 4.1).
         timeout_ms:
@@ -991,7 +991,8 @@ class KafkaAdminClient:
         broker_ids:
             Brokers to ask; by default all.
         max_transaction_timeout_ms:
-            ``transaction.max.timeout.ms`` of the brokers. A transaction that is five minutes older hangs.
+            ``transaction.max.timeout.ms`` of the brokers. A transaction hangs if it
+            is at least five minutes older.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
         """
@@ -1146,7 +1147,7 @@ class KafkaAdminClient:
         ----------
         feature_updates:
             Feature → level, or a pair of an :class:`UpdateFeatureType` and a level. A level below
-            1 deletes it.
+            1 deletes the feature.
         validate_only:
             Whether to validate the request without changing anything.
         timeout_ms:
@@ -1197,11 +1198,11 @@ class KafkaAdminClient:
         Parameters
         ----------
         renewers:
-            Principals that may renew it, such as ``User:alice``.
+            Principals that may renew the token, such as ``User:alice``.
         owner:
             Principal that the token is for (Kafka 3.3); by default the client's user.
         max_lifetime_ms:
-            Longest lifetime in milliseconds; -1 for that of the broker.
+            Maximum lifetime in milliseconds; -1 for the broker's setting.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
         """
@@ -1217,14 +1218,14 @@ class KafkaAdminClient:
         hmac:
             The token's secret.
         renew_period_ms:
-            Time until it expires, in milliseconds; -1 for that of the broker.
+            Time until the token expires, in milliseconds; -1 for the broker's setting.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
         int
-            Time when it expires, in milliseconds since the epoch.
+            Time when the token expires, in milliseconds since the epoch.
         """
         return self._tokens.renew(hmac, renew_period_ms, self._timeout(timeout_ms))
 
@@ -1238,14 +1239,14 @@ class KafkaAdminClient:
         hmac:
             The token's secret.
         expiry_period_ms:
-            Time until it expires, in milliseconds; -1 expires it at once.
+            Time until the token expires, in milliseconds; -1 expires it at once.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
         int
-            Time when it expires, in milliseconds since the epoch.
+            Time when the token expires, in milliseconds since the epoch.
         """
         return self._tokens.expire(hmac, expiry_period_ms, self._timeout(timeout_ms))
 
@@ -1394,14 +1395,14 @@ class KafkaAdminClient:
         strict: bool = False,
         timeout_ms: float | None = None,
     ) -> list[ClientQuotas]:
-        """Return the quotas that match all components, or all quotas without components.
+        """Return the quotas that match every component. Without components, return all quotas.
 
         Parameters
         ----------
         components:
             The entity types that a quota must have, each with a name, the default, or any name.
         strict:
-            Whether to leave out quotas whose entity has further types.
+            Whether to leave out quotas whose entity has other entity types as well.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 

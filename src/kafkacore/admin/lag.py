@@ -1,8 +1,8 @@
 """The lag of the consumer groups of a cluster, in records and in seconds.
 
-The age of the first record that is not committed is estimated from end offsets at earlier times, and not read
-from the record. A read would fetch a whole batch per lagging partition and group in every look, and would
-need permission to read the data of every topic. End offsets are read in any case.
+The age of the first uncommitted record is estimated from past end offsets. Reading the record's timestamp
+would fetch a whole batch per lagging partition and group each time, and would need permission to read the
+data of every topic. End offsets are read in any case.
 """
 
 from __future__ import annotations
@@ -102,16 +102,16 @@ class LagError:
 
 @dataclass(frozen=True)
 class ClusterLag:
-    """The result of a look at a cluster.
+    """The result of :meth:`LagReader.read`.
 
     Attributes
     ----------
     end_offsets:
-        End offset of each partition of which a group has committed an offset.
+        End offset of each partition for which a group has committed an offset.
     errors:
-        Parts that are missing in the result.
+        Parts of the cluster that are missing from the result.
     duration_ms:
-        Time in milliseconds that the look took.
+        Time in milliseconds that the read took.
     """
 
     groups: tuple[GroupLag, ...]
@@ -121,7 +121,7 @@ class ClusterLag:
 
 
 class LagReader:
-    """Reads the lag of groups again and again, and remembers end offsets to estimate ages.
+    """Reads the lag of groups repeatedly, and remembers end offsets to estimate the ages of records.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class LagReader:
         Raises
         ------
         KafkaError
-            If no broker lists its groups.
+            No broker listed its groups.
         """
         started_ms = self._clock.monotonic_ms()
         errors: list[LagError] = []
@@ -214,7 +214,7 @@ class LagReader:
     def _describe(
         self, listings: Mapping[str, GroupListing], errors: list[LagError], timeout_ms: float
     ) -> dict[str, GroupDescription]:
-        # Kafka describes streams groups by another request.
+        # Streams groups cannot be described by this request. Kafka has another one for them.
         groups = [group for group, each in listings.items() if each["group_type"] != GroupType.STREAMS]
         if not groups:
             return {}
@@ -224,7 +224,7 @@ class LagReader:
         self, groups: Iterable[str], errors: list[LagError], timeout_ms: float
     ) -> dict[str, dict[TopicPartition, int]]:
         """Return the committed offsets of the wanted topics by group."""
-        # A group that failed already is not asked again, so that it has one error.
+        # Do not ask again about a group that has failed already, so that only one error is reported for it.
         failed = {error.name for error in errors if error.kind == "group"}
         wanted: dict[str, Iterable[TopicPartition] | None] = dict.fromkeys(
             group for group in groups if group not in failed
@@ -250,9 +250,10 @@ class LagReader:
             self._timelines.setdefault(tp, OffsetTimeline()).ended_at(end, now_ms)
 
     def _learn_history(self, lagging: Mapping[TopicPartition, int], now_ms: float, timeout_ms: float) -> None:
-        """Look up ends of logs in the past, once for each partition whose samples are too new.
+        """Look up past end offsets of partitions whose first uncommitted record is older than every sample.
 
-        All partitions are looked up together, so this takes ``MAX_LOOKUPS`` requests to a broker at most.
+        Each partition's history is requested once. A request to a broker is for all of its partitions, so it
+        receives at most ``MAX_LOOKUPS`` requests.
         """
         unknown = {
             tp: offset
@@ -267,7 +268,7 @@ class LagReader:
             next_ms: dict[TopicPartition, int] = {}
             for tp, answer in found.items():
                 if isinstance(answer, KafkaError):
-                    continue  # The next look asks again, because the partition has no history.
+                    continue  # has_history is still False, so the next read asks again.
                 timeline = self._timelines[tp]
                 timeline.has_history = True
                 timeline.learn(answer.offset, answer.timestamp, times_ms[tp])

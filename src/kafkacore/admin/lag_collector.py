@@ -53,7 +53,7 @@ _KINDS = ("broker", "cluster", "group", "partition")
 
 
 class LagCollector(Collector):
-    """A Prometheus collector that returns the result of the last look.
+    """A Prometheus collector that returns the result of the last read of the cluster.
 
     Parameters
     ----------
@@ -68,14 +68,14 @@ class LagCollector(Collector):
         self._failing: set[tuple[str, str]] = set()
 
     def update(self, lag: ClusterLag) -> None:
-        """Return the result of a look from now on."""
+        """Store the result of a read, which :meth:`collect` returns from now on."""
         self._count(lag.errors)
         self._last = lag
 
     def failed(self, error: KafkaError) -> None:
-        """Return no lag until the next look, because this one did not reach the cluster.
+        """Record that the cluster could not be read. :meth:`collect` returns no lag until the next update.
 
-        An old lag would hide the failure from alerts.
+        The previous lag would hide the failure from alerts.
         """
         self._errors["cluster"] += 1
         if ("cluster", "") not in self._failing:
@@ -84,7 +84,7 @@ class LagCollector(Collector):
         self._last = None
 
     def _count(self, errors: tuple[LagError, ...]) -> None:
-        """Count errors, and log those that the last look did not have."""
+        """Count errors, and log those that the previous read did not have."""
         for error in errors:
             self._errors[error.kind] += 1
             if (error.kind, error.name) not in self._failing:
@@ -94,7 +94,7 @@ class LagCollector(Collector):
         self._failing = {(error.kind, error.name) for error in errors}
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the last look."""
+        """Yield the metrics of the last read."""
         families = {
             name: GaugeMetricFamily(name, text, labels=labels) for name, (text, labels) in GAUGES.items()
         }

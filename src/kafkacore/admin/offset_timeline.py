@@ -1,4 +1,4 @@
-"""When the log of a partition had which end offset, to estimate the age of a record without reading it."""
+"""Past end offsets of a partition, from which the age of a record is estimated without reading it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 #: An interval of this many milliseconds, or of this share of the record's age, is precise enough.
 PRECISION_MS: Final = 1000.0
 PRECISION: Final = 0.02
-#: Points that are kept per partition. Beyond it, every other point of the older half is dropped.
+#: Maximum number of points per partition. Beyond it, every other point of the older half is dropped.
 MAX_POINTS: Final = 128
 
 
@@ -21,20 +21,20 @@ class _Point(NamedTuple):
 
 
 class OffsetTimeline:
-    """Points of (end offset, time) of one partition. The time of an offset between two is interpolated.
+    """Points of (end offset, time) of a partition. The time of an offset between two points is interpolated.
 
     Times are in milliseconds since the epoch. Points never contradict each other: offsets and times increase.
     """
 
     def __init__(self) -> None:
         self._points: list[_Point] = []
-        #: Whether the history before the first look was requested already.
+        #: Whether end offsets before the first sample have been requested.
         self.has_history = False
 
     def ended_at(self, offset: int, now_ms: float) -> None:
         """Record that the log ends at ``offset`` now.
 
-        If it ended further on before, the topic was created again or truncated, and the history is void.
+        If an earlier end offset was higher, the topic was re-created or truncated. The points are dropped.
         """
         points = self._points
         if points and (offset < points[-1].offset or now_ms < points[-1].last_ms):
@@ -53,7 +53,7 @@ class OffsetTimeline:
         Parameters
         ----------
         offset, timestamp:
-            The record's offset and timestamp, or -1 if no record is as new.
+            The record's offset and timestamp, or -1 if no record has such a timestamp.
         """
         if timestamp >= asked_ms:
             self._add(offset, timestamp)
@@ -82,13 +82,13 @@ class OffsetTimeline:
             points[at - 1] = _Point(offset, min(same.first_ms, time_ms), max(same.last_ms, time_ms))
 
     def covers(self, offset: int) -> bool:
-        """Return whether the time of ``offset`` lies between two points."""
+        """Return whether ``offset`` is between two points, so that its time can be interpolated."""
         return bool(self._points) and self._points[0].offset <= offset < self._points[-1].offset
 
     def written_ms(self, offset: int) -> float | None:
         """Estimate when the record at ``offset`` was written.
 
-        For a record before the first point, the time of that point is returned: it is at least as old. Return
+        For a record before the first point, return the time of that point; the record may be older. Return
         ``None`` for a record that the log does not have yet.
         """
         points = self._points
@@ -101,14 +101,15 @@ class OffsetTimeline:
         return start.last_ms + share * (end.first_ms - start.last_ms)
 
     def next_lookup_ms(self, offset: int, *, halves: bool) -> int | None:
-        """Return a time whose end offset makes the estimate for ``offset`` better.
+        """Return a time whose end offset would improve the estimate for ``offset``.
 
         Return ``None`` if the estimate is precise, or the record is not between two points.
 
         Parameters
         ----------
         halves:
-            Whether to halve the interval. Otherwise the time is the estimate, which is better at even rates.
+            Whether to return the middle of the interval. Otherwise the estimate itself is returned, which is
+            better if records are written at an even rate.
         """
         estimate_ms = self.written_ms(offset)
         if estimate_ms is None or not self.covers(offset):
@@ -117,7 +118,7 @@ class OffsetTimeline:
         width_ms = end.first_ms - start.last_ms
         if width_ms <= max(PRECISION_MS, PRECISION * (self._points[-1].last_ms - start.last_ms)):
             return None
-        # Not the start itself, whose end offset is known.
+        # Do not look up the start itself, because its end offset is known.
         return max(int(start.last_ms + width_ms / 2 if halves else estimate_ms), int(start.last_ms) + 1)
 
     def _around(self, offset: int) -> tuple[_Point, _Point]:

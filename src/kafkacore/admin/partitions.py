@@ -48,7 +48,7 @@ from kafkacore.structs import IsolationLevel, OffsetAndTimestamp, OffsetSpec, To
 
 #: Partitions of topics: a mapping, names of whole topics, or ``None`` for all.
 TopicPartitions: TypeAlias = Mapping[str, Iterable[int]] | Iterable[str] | None
-#: First version of ListOffsets that has an offset with a name.
+#: First version of ListOffsets that supports each of these special offsets.
 _SPEC_FROM: Final = {
     OffsetSpec.MAX_TIMESTAMP: 7,
     OffsetSpec.EARLIEST_LOCAL: 8,
@@ -67,7 +67,7 @@ class NewPartitions:
     Parameters
     ----------
     total_count:
-        Number of partitions, those that exist included.
+        Total number of partitions, including those that exist.
     new_assignments:
         Ids of the brokers of each new partition; by default the broker chooses.
     """
@@ -94,7 +94,7 @@ class DeletedRecords(TypedDict):
 
 
 class Reassignment(TypedDict):
-    """A partition in the result of ``list_partition_reassignments``: ids of brokers."""
+    """A partition in the result of ``list_partition_reassignments``. The lists contain ids of brokers."""
 
     replicas: list[int]
     adding_replicas: list[int]
@@ -123,7 +123,7 @@ class PartitionAdmin:
         validate_only: bool,
         raise_errors: bool,
     ) -> CreatePartitionsResponse:
-        """Add partitions to topics. Each topic succeeds or fails for itself."""
+        """Add partitions to topics. Each topic succeeds or fails independently."""
         wanted = {
             text("topic_partitions", topic): _new_partitions(topic, count)
             for topic, count in mapping("topic_partitions", topic_partitions, "topics to counts").items()
@@ -275,7 +275,7 @@ class PartitionAdmin:
     def alter_reassignments(
         self, reassignments: Mapping[TopicPartition, Iterable[int] | None], timeout_ms: float
     ) -> dict[TopicPartition, type[BrokerResponseError] | None]:
-        """Set the replicas of partitions, or cancel what is under way."""
+        """Set the replicas of partitions, or cancel reassignments that are in progress."""
         wanted = {
             tp: _replicas(tp, replicas)
             for tp, replicas in by_partition("reassignments", reassignments, "ids of brokers").items()
@@ -318,7 +318,7 @@ class PartitionAdmin:
         topic_partitions: Mapping[str, Iterable[int]] | Iterable[TopicPartition] | None,
         timeout_ms: float,
     ) -> dict[TopicPartition, Reassignment]:
-        """List the reassignments that are under way."""
+        """List the reassignments that are in progress."""
         request_class = ListPartitionReassignmentsRequest
         wanted = None
         if topic_partitions is not None:

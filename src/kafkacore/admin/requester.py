@@ -54,7 +54,7 @@ class _Call:
         self.is_resent = is_resent
         self.is_sent = False
         self.outcome: ResponseMessage | KafkaError | None = None
-        #: The exception of a request that cannot be encoded. It belongs to the thread that made the call.
+        #: The exception if the request cannot be encoded. It is raised in the thread that made the call.
         self.failure: Exception | None = None
         #: Version of the metadata in which the destination was missing; ``None`` if it has been found.
         self.metadata_version: int | None = None
@@ -64,7 +64,7 @@ class _Call:
         return self.outcome is not None or self.failure is not None
 
     def complete(self, response: ClientResponse) -> None:
-        """Take the response or the error; without either, the request is sent again."""
+        """Store the response or the error. If the request is to be retried, there is no outcome yet."""
         self.is_sent = False
         self.outcome = _outcome(response, self.is_resent)
 
@@ -115,7 +115,7 @@ class Requester:
         """Close the connections. A call of another thread raises ``IllegalStateError``."""
         self._is_closed = True
         if os.getpid() != self._pid:
-            return  # The connections belong to the parent process.
+            return  # After a fork, the connections belong to the parent process.
         self._client.wakeup()
         with self._turn:
             while self._poller not in (None, get_ident()):
@@ -131,7 +131,7 @@ class Requester:
         NoBrokersAvailable
             No broker responded within ``timeout_ms``.
         AuthenticationFailedError
-            The broker rejected the client's credentials, or its own certificate is not valid.
+            The broker rejected the client's credentials, or the broker's certificate is not valid.
         """
         self._metadata.request_update()
         deadline_ms = self.clock.monotonic_ms() + timeout_ms
@@ -145,7 +145,7 @@ class Requester:
     # ---- Nodes -------------------------------------------------------------------------------------------
 
     def broker_ids(self, timeout_ms: float) -> list[int]:
-        """Return the ids of all brokers, from metadata that is as new as the call.
+        """Return the ids of all brokers, from metadata that this call requests.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class Requester:
         KafkaTimeoutError
             The broker did not respond within ``timeout_ms``. It may have executed the request nevertheless.
         AuthenticationFailedError
-            The broker rejected the client's credentials, or its own certificate is not valid.
+            The broker rejected the client's credentials, or the broker's certificate is not valid.
         UnsupportedVersionError
             The broker does not support the request.
         UnknownBrokerIdError
@@ -236,7 +236,7 @@ class Requester:
             with self._turn:
                 self._calls = self._calls + calls
                 if self._poller is not None:
-                    # End the poll of the other thread. Its next one sends these requests.
+                    # End the poll of the other thread. Its next poll sends these requests.
                     self._client.wakeup()
             self._poll_until(lambda: all(call.is_done for call in calls), deadline_ms)
         finally:
@@ -251,7 +251,7 @@ class Requester:
         ]
 
     def _poll_until(self, is_done: Callable[[], bool], deadline_ms: float) -> bool:
-        """Poll the network, or wait while another thread does, and return whether the condition holds."""
+        """Poll the network, or wait while another thread does. Return whether ``is_done`` returned true."""
         while True:
             self._check_open()
             if is_done():

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 from kafkacore.errors import BrokerResponseError, IllegalArgumentError, MalformedMessageError, for_code
 from kafkacore.structs import ACLOperation, TopicPartition
 
-#: Value of a field of allowed operations that the broker left out.
+#: Value of the field for allowed operations if the broker left it out.
 OMITTED_OPERATIONS: Final = -(2**31)
 
 AnyEnum = TypeVar("AnyEnum", bound=Enum)
@@ -29,7 +29,7 @@ class Result(Protocol):
 
 
 def error_of(error_code: int, error_message: str | None, about: object) -> BrokerResponseError:
-    """Return the error of a code, with the broker's message or, without one, with ``about``."""
+    """Return the error for a code. Its message is the broker's; without one, it is ``about``."""
     return for_code(error_code)(error_message or str(about))
 
 
@@ -56,7 +56,7 @@ def paired(requested: Sequence[A], results: Sequence[B]) -> list[tuple[A, B]]:
 
 
 def complete(results: Mapping[K, V], wanted: Iterable[K]) -> dict[K, V]:
-    """Return the outcomes of the items of a request, without others.
+    """Return the outcomes of the wanted items only, in the order of ``wanted``.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def complete(results: Mapping[K, V], wanted: Iterable[K]) -> dict[K, V]:
 
 
 def member(kind: type[E], number: int) -> E:
-    """Return the member with this value, or the member 0 (unknown) for a value of newer brokers."""
+    """Return the member with this value, or member 0 (unknown) for a value that only newer brokers know."""
     try:
         return kind(number)
     except ValueError:
@@ -87,7 +87,7 @@ def operations(bits: int) -> list[str] | None:
 
 
 def as_member(kind: type[AnyEnum], value: object) -> AnyEnum:
-    """Return the member of an enumeration for a member, its value, or its name in any case.
+    """Return the member of an enumeration, given as a member, a value or a case-insensitive name.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from typing import Final
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaTimeoutError
 
-#: Requests have the time limit as a number of 32 bits.
+#: Requests contain the time limit as a signed 32-bit integer.
 _MAX_MS: Final = 2**31 - 1
 
 
@@ -39,12 +39,12 @@ class TimeLimit:
 
     @property
     def left_ms(self) -> float:
-        """The rest in milliseconds.
+        """The remaining time in milliseconds.
 
         Raises
         ------
         KafkaTimeoutError
-            Nothing is left.
+            No time remains.
         """
         left_ms = self._deadline_ms - self._clock.monotonic_ms()
         if left_ms <= 0:

@@ -30,12 +30,12 @@ from kafkacore.protocol.generated.describe_topic_partitions import DescribeTopic
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
 from kafkacore.protocol.message import ZERO_UUID
 
-#: Topics for ``create_topics``: objects, names, or a mapping of names to settings of any type.
+#: Topics for ``create_topics``: objects, names, or a mapping of names to settings.
 NewTopics: TypeAlias = Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]
-#: First version of DeleteTopics and of Metadata with topic ids (KIP-516).
+#: First versions of DeleteTopics and of Metadata with topic ids (KIP-516).
 _IDS_IN_DELETE_FROM: Final = 6
 _IDS_IN_METADATA_FROM: Final = 12
-#: Wait between two looks of ``wait_for_topics``, in milliseconds.
+#: Wait between two checks of ``wait_for_topics``, in milliseconds.
 _WAIT_FOR_TOPICS_MS: Final = 100.0
 
 
@@ -111,7 +111,7 @@ class TopicAdmin:
     Parameters
     ----------
     driver:
-        Sends the requests, those that change something to the controller.
+        Sends the requests. Those that change topics go to the controller.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -186,7 +186,7 @@ class TopicAdmin:
         raise_errors: bool,
         wait_for_metadata: bool,
     ) -> CreatedTopics:
-        """Create topics. Each succeeds or fails for itself."""
+        """Create topics. Each succeeds or fails independently."""
         if validate_only and wait_for_metadata:
             raise ValueError("validate_only creates no topics, so wait_for_metadata cannot wait for them")
         topics = _as_new_topics(new_topics)
@@ -224,7 +224,7 @@ class TopicAdmin:
         return {"topics": results}
 
     def delete(self, topics: Iterable[str | UUID], timeout_ms: float, raise_errors: bool) -> DeletedTopics:
-        """Delete topics by name or id. Each succeeds or fails for itself."""
+        """Delete topics by name or id. Each succeeds or fails independently."""
         deleted = self._driver.run(
             TO_CONTROLLER,
             _names(topics),

@@ -40,7 +40,7 @@ from kafkacore.structs import TopicPartition, partition_name
 #: First versions of ListTransactions with a minimum duration (KIP-994) and with a pattern (KIP-1152).
 _DURATION_FROM: Final = 1
 _PATTERN_FROM: Final = 2
-#: How much older than the longest permitted transaction a hanging one is, as in kafka-transactions.sh.
+#: A transaction hangs if it has been open this much longer than the maximum, as in kafka-transactions.sh.
 _HANGING_SLACK_MS: Final = 5 * 60_000
 
 
@@ -132,7 +132,7 @@ class HangingTransaction(TypedDict):
 
 
 class FencedProducer(NamedTuple):
-    """The producer id and epoch that ``fence_producers`` took from the producers of a transactional id."""
+    """The producer id and epoch of a transactional id after ``fence_producers``."""
 
     producer_id: int
     producer_epoch: int
@@ -305,7 +305,7 @@ class TransactionAdmin:
         raised_first(self._driver.run(LEADERS, [tp], lambda asked: request, _aborted, timeout_ms))
 
     def fence(self, transactional_ids: Iterable[str], timeout_ms: float) -> dict[str, FencedProducer]:
-        """Fence the producers of transactional ids: their open transactions are aborted."""
+        """Fence the producers of transactional ids, which aborts their open transactions."""
         return raised_first(
             self._driver.run(
                 TRANSACTION_COORDINATORS,
@@ -319,7 +319,7 @@ class TransactionAdmin:
 
 
 class _RecordingLookup:
-    """Finds the coordinators of transactions, and keeps their ids for the result."""
+    """Finds the coordinators of transactions, and keeps the coordinators' node ids for the result."""
 
     is_fixed = False
 
@@ -399,7 +399,7 @@ def _fence(transactional_ids: Sequence[str]) -> RequestBuilder[InitProducerIdRes
     def build(version: int) -> InitProducerIdRequest:
         if len(transactional_ids) > 1:
             raise UnsupportedVersionError("InitProducerId has one transactional id")
-        # The time-out is that of Kafka's Java client, which fences with the shortest one permitted.
+        # Like Kafka's Java client, fence with the shortest transaction timeout that is permitted.
         return InitProducerIdRequest(transactional_id=transactional_ids[0], transaction_timeout_ms=1)
 
     return RequestBuilder(InitProducerIdRequest, build)
