@@ -66,7 +66,7 @@ class ACLFilter:
     Parameters
     ----------
     principal, host:
-        Such as ``User:alice`` and ``192.0.2.7``; ``None`` for all.
+        Principal and address, such as ``User:alice`` and ``192.0.2.7``; ``None`` for all.
     operation, permission_type:
         Members of their enumerations; ``ANY`` for all.
     resource_pattern:

@@ -77,7 +77,7 @@ class NewPartitions:
 
 
 class OffsetTimestamp(int):
-    """A timestamp in milliseconds since the epoch, where a plain ``int`` would be an offset."""
+    """A timestamp in milliseconds since the epoch, for arguments in which a plain ``int`` is an offset."""
 
     __slots__ = ()
 

@@ -19,7 +19,7 @@ from kafkacore.structs import TopicPartition
 PREFIX = "kafkacore-bench"
 ADMIN_TIMEOUT_MS = 30_000
 FIRST_CONTACT_MS = 10_000
-#: Short, because topics are deleted at the end, perhaps after Ctrl-C.
+#: Time limit for deleting topics at the end. It is short, because the user may have pressed Ctrl-C.
 DELETE_TIMEOUT_MS = 5_000
 
 
@@ -93,7 +93,7 @@ class BenchCluster:
     def __enter__(self) -> BenchCluster:
         if self._given is None:
             self._folder = tempfile.TemporaryDirectory(prefix=f"{PREFIX}-")
-            # Do not wait for the disk, because the clients are compared and not the disk.
+            # Do not wait for the disk, because the benchmark compares clients.
             self._broker = BrokerProcess(Path(self._folder.name), log_retention_ms=-1, flush="os")
             try:
                 self._broker.start()
@@ -132,7 +132,7 @@ class BenchCluster:
         )
 
     def create_topic(self, partitions: int) -> str:
-        """Create a topic and return its name. It is deleted at the end of the block if not before."""
+        """Create a topic and return its name. Leaving the block deletes it if it still exists."""
         self._number += 1
         name = f"{PREFIX}-{self._run}-{self._number}"
         self._topics.append(name)
@@ -145,7 +145,7 @@ class BenchCluster:
         return name
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic. If that fails, the end of the block tries again."""
+        """Delete a topic. If the request fails, leaving the block tries again."""
         if not self._is_gone:
             try:
                 self._delete([name], ADMIN_TIMEOUT_MS)

@@ -28,7 +28,7 @@ FigureName = Literal[
     "ms_per_batch",
     "cpu_ms_per_batch",
 ]
-#: Figures of which a result has the median and the spread, and whether more is better.
+#: Figures whose median and spread are in a result. The value tells whether a higher figure is better.
 FIGURES: dict[FigureName, bool] = {
     "records_per_s": True,
     "mb_per_s": True,
@@ -39,7 +39,7 @@ FIGURES: dict[FigureName, bool] = {
     "jvm_cpu_s_per_million": False,
     "python_cpu_s_per_million": False,
     "worker_peak_mib": False,
-    # For Spark's smallest trigger, which has no rate.
+    # For the Spark benchmark of the smallest trigger, which has no rate.
     "ms_per_batch": False,
     "cpu_ms_per_batch": False,
 }
@@ -126,7 +126,7 @@ class Result(TypedDict):
     versions: dict[str, str]
     broker: str
     options: dict[str, object]
-    #: Clients or rows that could not be measured, and the reason.
+    #: Clients or rows of the Spark benchmark that could not be measured, and the reason.
     missing: dict[str, str]
     results: list[Entry]
     #: Whether any entry is void.
@@ -135,7 +135,7 @@ class Result(TypedDict):
 
 @dataclass
 class Standing:
-    """Contestant of a case and its rounds."""
+    """A contestant in a case, with the figures of its rounds."""
 
     name: str
     settings: ClientSettings

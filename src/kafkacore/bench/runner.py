@@ -260,7 +260,7 @@ class _Bench:
         def run() -> Answer:
             topic, own = self._topic_to_read(case, cluster), settings
             if is_member:
-                # A new group each time, so that it has no committed offsets.
+                # Use a new group each time, because it must not have committed offsets.
                 group = f"{GROUP}-{self.started_ms:.0f}-{next(self._groups)}"
                 own = consumer_settings(peer, self._options, cluster.bootstrap, group)
             task = replace(self._task(case, "consume", peer, topic, own), as_member=is_member)
@@ -269,7 +269,7 @@ class _Bench:
         return _Contestant(name or peer, settings, run, cluster)
 
     def _topic_to_read(self, case: Case, cluster: BenchCluster) -> str:
-        """Return a topic with all records, which kafkacore's producer has written and which were counted."""
+        """Return a topic that kafkacore's producer has filled, and that was checked to be complete."""
         key = (cluster.name, case.codec, case.partitions)
         if key not in self._filled:
             topic = cluster.create_topic(case.partitions)
@@ -288,7 +288,7 @@ class _Bench:
         def run() -> Answer:
             topic = self.cluster.create_topic(case.partitions)
             times = self._folder / "times"
-            # One record per call if the client allows it, because waiting for several records adds latency.
+            # Receive one record per call if the client allows it, because waiting for several adds latency.
             receive = self._task(case, "receive", peer, topic, reading)
             receive = replace(receive, times_file=str(times), poll_records=1)
             send = self._task(case, "paced", peer, topic, settings)
@@ -364,6 +364,6 @@ def _answer(worker: Worker[Answer], cluster: BenchCluster) -> Answer:
     try:
         return worker.answer()
     except WorkerError:
-        # If the broker is gone, raise an error that says so, because the error of the client may not.
+        # If the broker is gone, raise an error that names this cause. The client's error may not name it.
         cluster.check_alive()
         raise

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from kafkacore.record import RecordColumns
 
 NUMBER_BYTES = 4
-#: Number of all warm-up records, which are not counted.
+#: The number in every warm-up record. Warm-up records are not counted.
 WARM_UP = 0xFFFF_FFFF
-#: Maximum bytes of distinct values. Beyond it, values are sent several times, and their copies are counted.
+#: Maximum total bytes of distinct values. A run with more bytes sends values several times, and counts the
+#: copies of each.
 DISTINCT_BYTES = 256 << 20
 _PER_VALUE_BYTES = 41
 #: Letters of the random part of a value, with four bits of information in each byte.

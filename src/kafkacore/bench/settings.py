@@ -14,7 +14,8 @@ TUNED_LINGER_MS = 5
 TUNED_BUFFER_BYTES = 128 << 20
 TUNED_POLL_RECORDS = 10_000
 TUNED_PARTITION_FETCH_BYTES = 4 << 20
-#: Short, so that a fetch that is still waiting at the end of the warm-up does not delay the measurement.
+#: Maximum time that the broker waits for records. It is short, so that a fetch that is still waiting at the
+#: end of the warm-up does not delay the measurement.
 TUNED_FETCH_WAIT_MS = 20
 DEFAULT_POLL_RECORDS = 500
 
@@ -36,7 +37,7 @@ _DOTTED = {
 }
 _PRODUCER_NAMES: dict[str, dict[str, str]] = {
     "kafkacore": _SNAKE,
-    # It has no memory limit since version 3.0.
+    # kafka-python has had no memory limit since version 3.0.
     "kafka-python": {name: own for name, own in _SNAKE.items() if name != "buffer_bytes"},
     "aiokafka": {name: own for name, own in _SNAKE.items() if name != "buffer_bytes"}
     | {"batch_size": "max_batch_size"},
@@ -45,10 +46,10 @@ _PRODUCER_NAMES: dict[str, dict[str, str]] = {
 }
 #: Further settings of single clients in the profile ``tuned``.
 _PRODUCER_OWN: dict[str, ClientSettings] = {
-    # The default is enough, and a smaller buffer is faster, because it stays in the CPU caches.
+    # Keep the default: it is enough, and a larger buffer is slower, because it exceeds the CPU caches.
     "kafkacore": {"buffer_memory": 32 << 20},
     "kafka-python": {"enable_idempotence": False},
-    # Otherwise its limits by count and size would be reached before those of the batch and the buffer.
+    # librdkafka's default limits by count and size would be reached before those of the batch and the buffer.
     "confluent": {
         "batch.num.messages": 1_000_000,
         "queue.buffering.max.messages": 2_000_000,
@@ -68,7 +69,7 @@ _CONSUMER_TUNED: dict[str, ClientSettings] = {
     "confluent": {
         "fetch.wait.max.ms": TUNED_FETCH_WAIT_MS,
         "queued.min.messages": 1_000_000,
-        # With its default it stops fetching for a second whenever its queue is full.
+        # With the default, the client stops fetching for a second whenever its queue is full.
         "fetch.queue.backoff.ms": 10,
         "max.partition.fetch.bytes": TUNED_PARTITION_FETCH_BYTES,
     },
@@ -82,7 +83,7 @@ _CONSUMER_ALWAYS: dict[str, ClientSettings] = {
     "kafkacore": {"auto_offset_reset": "earliest"},
     "kafka-python": {"auto_offset_reset": "earliest", "group_id": None, "enable_auto_commit": False},
     "aiokafka": {"auto_offset_reset": "earliest", "enable_auto_commit": False},
-    # It requires a group id. With assign() and without commits, the broker never sees the group.
+    # confluent-kafka requires a group id. With assign() and without commits, the broker never sees it.
     "confluent": {
         "auto.offset.reset": "earliest",
         "group.id": "kafkacore-bench",

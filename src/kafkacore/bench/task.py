@@ -30,7 +30,7 @@ class Answer(TypedDict, total=False):
     void: str | None
     client_version: str
     java_version: str
-    #: Added by the runner.
+    #: CPU seconds of the broker, which the runner adds.
     broker_cpu_s: float
 
 

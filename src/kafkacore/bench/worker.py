@@ -117,7 +117,7 @@ def _consume(task: Task) -> Answer:
         import numpy as np
         import pyarrow as pa
 
-        del np, pa  # Only the import matters: it must not be part of the measurement.
+        del np, pa  # Imported here, so that the import is not part of the measurement.
 
     def take(values: list[bytes]) -> None:
         timeout.check(len(values))

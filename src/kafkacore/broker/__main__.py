@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a broker and return its exit status."""
     parser = build_parser()
     parsed = parser.parse_args(arguments)
-    # Until the broker handles signals itself, SIGTERM must run the cleanup of what has been created.
+    # Until the broker handles signals itself, SIGTERM raises KeyboardInterrupt, so that cleanup code runs.
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return broker_arguments.run(parsed, defaults={}, stop_on_stdin_eof=parsed.stop_on_stdin_eof)

@@ -86,7 +86,7 @@ class Consumer:
     def read(self, count: int, take: Take) -> None:
         consume, poll_records, got = self._client.consume, self._poll_records, 0
         while got < count:
-            # It waits for the full number, so do not request more records than are left.
+            # consume() waits for as many records as requested, so do not request more than remain.
             messages = consume(min(poll_records, count - got), POLL_MS / 1000)
             got += len(messages)
             for at in range(0, len(messages), CHUNK_RECORDS):

@@ -40,7 +40,7 @@ class Answer(TypedDict, total=False):
     rows: int
     #: Row that a job with the sink :data:`~kafkacore.bench.spark.job.COLLECT` returned.
     collected: list[int]
-    #: Rows of a stream without its first batch.
+    #: Number of rows of a stream, except those of its first batch.
     measured_rows: int
     batches: int
     ms_per_batch: float
@@ -52,7 +52,7 @@ class Answer(TypedDict, total=False):
     worker_peak_mib: float
 
 
-#: Resources that had been used, and the time.
+#: Resources used so far, and the current time.
 Mark = tuple[Usage, float]
 
 
@@ -134,7 +134,7 @@ class Driver:
         return {"rows": (max if job.exploded_by else min)(rows, default=0)}
 
     def _store(self) -> Any:
-        """Return Spark's store of the metrics of its queries, after all events were processed."""
+        """Wait until all events are processed, and return the store with Spark's metrics of its queries."""
         session: Any = self._spark
         session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         return session._jsparkSession.sharedState().statusStore()
@@ -145,7 +145,8 @@ class Driver:
         Parameters
         ----------
         first:
-            Number of queries that ran before. Spark's own source runs two queries, one without this metric.
+            Number of queries that ran earlier and are left out. A job with Spark's own source runs two
+            queries, one of them without this metric.
         """
         store = self._store()
         executions = store.executionsList()

@@ -11,7 +11,7 @@ from pathlib import Path
 from kafkacore.bench.spark.rows import ROWS
 from kafkacore.errors import KafkaConfigurationError
 
-#: Advice on how to get Spark's own source, of which PySpark 4.3 has no matching release.
+#: Advice on how to get Spark's own source, which has no matching release for PySpark 4.3.
 JARS_SENTENCE = (
     "set --spark-kafka-jars 'DIR/*' to the jars of Spark's own kafka source. For PySpark 4.3, Maven Central "
     "has only jars of different versions that work together: spark-sql-kafka-0-10_2.13:4.2.0, "
@@ -53,13 +53,13 @@ class SparkBenchOptions:
     cores: int = 2
     #: Jars of Spark's own source, as ``DIR/*``; ``None`` measures only kafkacore.
     kafka_jars: str | None = None
-    #: Number of bytes that the row ``memory`` reads.
+    #: Number of bytes to read for the row ``memory`` of the result table.
     memory_bytes: int = 10**10
     #: Process ID of the broker, if it runs on this machine.
     broker_pid: int | None = None
-    #: Values for the rows that decode JSON.
+    #: Values for the rows of the result table that decode JSON.
     json_values: JsonValues | None = None
-    #: Maximum duration of one side of one row, in seconds.
+    #: Maximum duration of one side (one of the compared queries) of one row, in seconds.
     run_limit_s: float = 900.0
     #: Further settings of Spark.
     configs: dict[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class SparkBenchOptions:
             )
 
     def jars(self) -> list[str]:
-        """Return the jars of Spark's own source; an empty list if it is not among them."""
+        """Return the jars in ``kafka_jars``, or an empty list if Spark's own source is not among them."""
         if self.kafka_jars is None:
             return []
         parts = self.kafka_jars.split(os.pathsep)

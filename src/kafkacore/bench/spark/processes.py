@@ -37,7 +37,7 @@ def usage_of(jvm: int) -> Usage:
     """Return the usage of the JVM with process ID ``jvm`` and of its descendants."""
     stats = dict(_stats())
     own = stats[jvm]
-    # The CPU time of an exited process is added to the parent that waited for it: the JVM or a daemon.
+    # The CPU time of an exited process is added to the parent that waited for it: the JVM or a Python daemon.
     python_ticks = _ticks(own, _CHILDREN_USER, _CHILDREN_SYSTEM)
     found = _below(jvm, stats)
     for pid in found:

@@ -1,4 +1,7 @@
-"""The rows of the result table, with the query of each side."""
+"""The rows of the result table. A row compares several sides, each with its own query.
+
+The sides are kafkacore and, for example, Spark's own source with default or with tuned settings.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ TUNED_SOURCE = {
 }
 TUNED_SINK = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
 ROWS_A_TRIGGER = 1_000_000
-#: Divisor of the number of records for kinds that cost much more than a plain read. ``binaryFile`` also needs
-#: ten times the size of a segment file in memory.
+#: Divisor of the number of records, for kinds of records that cost much more than a plain read.
+#: ``binaryFile`` also needs ten times the size of a segment file in memory.
 FEWER = {"json": 2, "none": 2, "segments": 2}
-#: Records per trigger, and number of triggers, of the row ``trigger``.
+#: Records per trigger, and number of triggers, in the row ``trigger``.
 SMALLEST_TRIGGER = 2
 TRIGGERS = 50
 #: Row count and order-independent checksum of all columns, on which all sides must agree. The modulo prevents
@@ -49,7 +52,7 @@ class Place:
     size: int = 100
 
     def source(self, more: dict[str, str] | None = None) -> dict[str, str]:
-        """Return the options of both sources."""
+        """Return the options for kafkacore's source and for Spark's own source."""
         given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.topic}
         return given | {"startingOffsets": "earliest"} | (more or {})
 
@@ -66,7 +69,8 @@ class Row:
     jobs: Callable[[Place], Jobs]
     #: Kind of records that are read: ``plain``, ``json``, ``large``, ``few``, ``segments``, or ``none``.
     reads: str = "plain"
-    #: Factor by which kafkacore should need less CPU than a side, or less time for the row ``trigger``.
+    #: Factor by which kafkacore should need less CPU than each named side. In the row ``trigger``, the factor
+    #: is for the time.
     goals: dict[str, float] = field(default_factory=dict)
     #: Whether to check before the measurement that all sides read the same records.
     is_checked: bool = True
@@ -145,7 +149,7 @@ def check_of(job: Job) -> Job:
     return replace(job, sink=COLLECT, sink_options={}, is_streaming=False, selects=(*job.selects, CHECK))
 
 
-#: In the order of the table.
+#: The rows by name, in the order of the table.
 ROWS: dict[str, Row] = {
     "read": Row("7 columns to the noop sink", _read, goals={THEIRS: 1.8, THEIRS_TUNED: 1.3}),
     "schema": Row("key and value by schema", _schema, goals={THEIRS_TUNED: 1.7}),

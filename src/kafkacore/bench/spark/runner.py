@@ -41,7 +41,7 @@ from kafkacore.bench.spark.topics import DISTINCT, fill, letters, record_count
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
 
-#: Bytes of a value of the row ``memory``, and of its topic, which is read repeatedly.
+#: For the row ``memory``: bytes of a value, and maximum bytes of its topic, which is read repeatedly.
 LARGE_BYTES = 1_000
 LARGE_TOPIC_BYTES = 10**9
 DRIVER = "kafkacore.bench.spark.driver"

@@ -1,8 +1,8 @@
-"""Read log segments in Spark without ``format("kafkacore-log")``, as its peers in the benchmark.
+"""Read log segments in Spark through ``binaryFile``, for comparison with ``format("kafkacore-log")``.
 
 ``binaryFile`` reads whole files as bytes, and functions for ``mapInArrow`` decode their records. One uses
-aiokafka's compiled decoder, the fastest alternative. The other uses kafkacore's own, so that it differs from
-``kafkacore-log`` only in the path through Spark.
+aiokafka's compiled decoder, the fastest alternative. The other uses kafkacore's own decoder, so that it
+differs from ``kafkacore-log`` only in the path through Spark.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Field names are Kafka's setting names with underscores (``num.partitions`` → ``num_partitions``). Their
 defaults are in the table of ``config_keys``. A setting that changes a default of topics
-(``log.segment.bytes``) is stored in ``log_defaults`` under the topic's name of it (``segment.bytes``).
+(``log.segment.bytes``) is stored in ``log_defaults`` under the name of the topic setting (``segment.bytes``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafkacore.security import Secret
 from kafkacore.security.loopback import is_loopback
 from kafkacore.settings.texts import InvalidTextError, check_choice, check_limits
 
-#: Fields that ``listeners`` and ``advertised.listeners`` show together.
+#: Fields that are shown as the properties ``listeners`` and ``advertised.listeners``.
 _ADDRESSES = frozenset(
     {"host", "port", "security_protocol", "listeners"}
     | {"advertised_host", "advertised_port", "advertised_listeners"}
@@ -57,8 +57,8 @@ class BrokerConfig:
     security_protocol:
         Protocol of the only listener if ``listeners`` is not set.
     listener_properties:
-        Kafka's listener settings, with dots, and passwords of users (``sasl.user.alice``). They are checked
-        by :func:`~kafkacore.broker.config.listeners.checked_property`.
+        Kafka's listener settings under their names with dots, and passwords of users (``sasl.user.alice``).
+        They are checked by :func:`~kafkacore.broker.config.listeners.checked_property`.
     self_made_certificate:
         For development: whether the broker creates a certificate for TLS listeners without a key store.
     advertised_host:
@@ -216,7 +216,7 @@ class BrokerConfig:
         return tuple(self._with_host(listener) for listener in made)
 
     def _with_host(self, listener: Listener) -> Listener:
-        """Give a listener without a host one: every address if remote clients are allowed, else loopback."""
+        """Set a missing host of a listener: every address if remote clients are allowed, else loopback."""
         if listener.host:
             return listener
         host = "0.0.0.0" if self.allow_remote or listener.authenticates else "127.0.0.1"

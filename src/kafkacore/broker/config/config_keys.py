@@ -255,7 +255,7 @@ BROKER_KEYS: Final = (
 )
 # fmt: on
 
-#: Fields that several properties can set, with the property under which they are shown.
+#: Fields that several properties can set, with the property under which each is shown.
 _SHOWN_AS: Final = {
     "host": "listeners",
     "port": "listeners",
@@ -265,7 +265,7 @@ _SHOWN_AS: Final = {
 }
 _DEFAULTS: Final = {key.field: key.default for key in BROKER_KEYS}
 _BY_NAME: Final = table(*BROKER_KEYS) | {key.field.replace("_", "."): key for key in BROKER_KEYS}
-#: Kafka's properties in other units: the topic's key, milliseconds of one.
+#: Kafka's properties in other units, with the topic setting and the number of milliseconds per unit.
 _UNITS: Final = {
     "log.retention.hours": ("retention.ms", 3_600_000),
     "log.retention.minutes": ("retention.ms", 60_000),
@@ -440,7 +440,7 @@ class _Resolver:
         self._log_defaults[topic_key] = text
         self._origins[TOPIC_CONFIG[topic_key].broker_name] = self._origin
 
-    # ---- Properties that are more than a value ---------------------------------------------------------
+    # ---- Properties that need special handling ---------------------------------------------------------
 
     def _folder(self, name: str, value: object) -> None:
         if isinstance(value, str) and len(folders := [part for part in value.split(",") if part.strip()]) > 1:
@@ -496,7 +496,8 @@ class _Resolver:
         for endpoint in endpoints:
             if not endpoint.host:
                 raise KafkaConfigurationError(f"{name}={value} must include a host that clients connect to")
-        # An advertised port equal to the port in listeners follows it when a flag overrides the latter.
+        # If the advertised port equals the port in listeners, store 0, which stands for the bound port. It is
+        # then still correct if a flag overrides the port in listeners.
         advertised = [
             each._replace(port=0) if ports.get(each.name) == each.port else each for each in endpoints
         ]
@@ -557,7 +558,7 @@ class _Resolver:
         )
 
     def _ignores_client_auth(self) -> bool:
-        """Whether client certificates are requested without a prefix and there is a SASL_SSL listener."""
+        """Whether there is a SASL_SSL listener that ignores ``ssl.client.auth``, set without a prefix."""
         shared = self._listener_properties.get(CLIENT_AUTH, "none")
         protocols = {protocol for _, protocol in self._endpoints()} | {
             self._arguments.get("security_protocol")

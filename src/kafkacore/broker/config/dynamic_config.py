@@ -271,7 +271,7 @@ def _node_name(node_id: int | None) -> str:
 
 
 def _static_values(static: BrokerConfig) -> dict[str, str | None]:
-    """Return the properties the broker was started with that are not defaults; ``None`` for a secret."""
+    """Return the broker's properties at its start that differ from the defaults; a secret is ``None``."""
     given = {
         name: None if isinstance(value, Secret) else value for name, value in static.properties().items()
     }

@@ -23,7 +23,7 @@ FEATURES: Final = {
 
 
 def refusal(feature: str, level: int, upgrade_type: int) -> str | None:
-    """Return why a feature cannot be set to a level, or ``None`` if it has that level."""
+    """Return why a feature cannot be set to a level, or ``None`` if the broker supports that level."""
     known = FEATURES.get(feature)
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         return "The controller does not support the given upgrade type."

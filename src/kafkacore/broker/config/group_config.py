@@ -37,7 +37,8 @@ class GroupSetting(Setting):
     broker_name:
         Kafka's broker setting for the default of all groups; empty if only a group can set it.
     least, most:
-        Limits of the value that Kafka's broker settings set by default; ``None`` for no limit.
+        Minimum and maximum of the value: Kafka's defaults of the broker settings that limit it. ``None`` for
+        no limit.
     least_name, most_name:
         Names of those broker settings, for error messages.
     """

@@ -140,7 +140,7 @@ CLIENT_OR_JAVA: Final = "it configures connections to other brokers, or Java"
 #: Prefixes of access-control settings. They are rejected: ignoring one could leave the broker unprotected.
 SECURITY_PREFIXES: Final = ("authorizer.",)
 
-#: Replication factors and the like; 1 is the only valid value.
+#: Replication factors and similar settings; 1 is the only valid value.
 REPLICATION_FACTORS: Final = (
     "default.replication.factor",
     "offsets.topic.replication.factor",

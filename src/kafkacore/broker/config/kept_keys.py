@@ -65,7 +65,8 @@ _FOR_ALL_OR_ONE: Final = (
 #: As in Apache Kafka, the limits of the settings below are not checked at run time.
 _ANY: Final = (float("-inf"), float("inf"))
 _ANY_SHORT: Final = (-(2**15), 2**15 - 1)
-#: Settings for one broker or, with its prefix, for one listener. They cannot be set for all brokers.
+#: Settings for one broker or, with a listener's prefix, for one listener. They cannot be set for all
+#: brokers.
 _FOR_ONE: Final = (
     _key("cordoned.log.dirs", _LIST),
     _key("sasl.kerberos.kinit.cmd", _S),

@@ -263,7 +263,7 @@ def check_security(listener: Listener, *, has_certificate: bool) -> None:
 def _by_listener(
     properties: Mapping[str, PropertyValue], names: Iterable[str]
 ) -> tuple[dict[str, PropertyValue], dict[str, dict[str, PropertyValue]]]:
-    """Return the settings of all listeners, and those of each listener by its name without the prefix."""
+    """Return the settings without a listener prefix, and those of each listener with its prefix removed."""
     shared: dict[str, PropertyValue] = {}
     own: dict[str, dict[str, PropertyValue]] = {name: {} for name in names}
     # The name of a listener may contain dots, and one name may be the beginning of another.

@@ -11,7 +11,7 @@ def parse_overrides(name: str, text: str) -> dict[str, float]:
     Raises
     ------
     KafkaConfigurationError
-        The text has another form.
+        The text does not have this form.
     """
     found: dict[str, float] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):

@@ -178,7 +178,7 @@ class ClassicGroup:
         return self.leader_id is not None and self.leader_id == member_id
 
     def add(self, member: ClassicGroupMember, on_joined: OnJoined | None = None) -> None:
-        """Add a member, whose protocols :meth:`supports` has accepted. The first member is the leader."""
+        """Add a member. :meth:`supports` must have accepted its protocols. The first member is the leader."""
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self._static, f"{member.group_instance_id} is a member"
             self._static[member.group_instance_id] = member.member_id
@@ -200,7 +200,7 @@ class ClassicGroup:
         session_timeout_ms: int,
         on_joined: OnJoined | None,
     ) -> None:
-        """Update a member; ``on_joined`` is ``None`` if it has no JoinGroup that waits for a response."""
+        """Update a member. ``on_joined`` is ``None`` if no JoinGroup of the member waits for a response."""
         self._votes.subtract(member.protocol_names)
         member.protocols = protocols
         self._votes.update(member.protocol_names)
@@ -347,7 +347,7 @@ class ClassicGroup:
             before(SyncResult(RebalanceInProgressError.errno))
 
     def current_generation(self, member_id: str, *, skip_assignment: bool = False) -> JoinResult:
-        """Return the JoinGroup result of a member of this generation; the leader's lists all members."""
+        """Return a member's JoinGroup result for this generation. The leader's result lists all members."""
         return JoinResult(
             0,
             member_id,
@@ -461,7 +461,7 @@ class ClassicGroup:
             raise NonEmptyGroupError
 
     def offset_expiry(self) -> OffsetExpiry | None:
-        """Return from when on the retention time of its offsets counts; ``None`` if it does not (KIP-211)."""
+        """Return when the retention time of the offsets starts; ``None`` if they do not expire (KIP-211)."""
         if self.protocol_type is None:
             return OffsetExpiry(None)
         if self.is_in(GroupState.EMPTY):

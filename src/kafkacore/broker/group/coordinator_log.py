@@ -160,7 +160,7 @@ class CoordinatorLog:
         topic_id = None if topic is None else topic.topic_id
         if topic_id == self._topic_id:
             return
-        # First, because a client whose request fails below may retry at once and end up here again.
+        # Set this first: a client whose request fails below may retry at once and call this method again.
         self._topic_id = topic_id
         for number in range(len(self._partitions)):
             self._unload(number)
@@ -174,7 +174,7 @@ class CoordinatorLog:
         return partition_for(group_id, len(self._partitions) or self._config.offsets_topic_num_partitions)
 
     def check(self, group_id: str, node_id: int) -> None:
-        """Check that ``node_id`` coordinates the group now; raise the errors of the interface."""
+        """Check that ``node_id`` coordinates the group now. The interface documents the errors."""
         if self.refusal is not None:
             raise self.refusal
         self._look_at_topic()
@@ -357,7 +357,7 @@ class CoordinatorLog:
         return watched
 
     def when_safe(self, group_id: str, on_safe: OnSafe) -> None:
-        """Call ``on_safe`` when every record applied to the group's partition so far is safe."""
+        """Call ``on_safe`` when the high watermark has passed all records applied to the partition so far."""
         number = self.partition_for(group_id)
         partition = self._active(number)
         partition.pending.when_safe(self._config.offsets_commit_timeout_ms, self._watched(number, on_safe))

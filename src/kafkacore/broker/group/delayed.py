@@ -1,8 +1,8 @@
 """Delayed operations of a group: waiting for members to join, to sync and to send heartbeats.
 
-Each operation is completed once, by the members or by its deadline; the rebalancer then acts. The behaviour
-is that of ``DelayedJoin``, ``DelayedSync`` and ``DelayedHeartbeat`` of earlier Kafka releases, which newer
-ones replace by timers.
+Each operation is completed once, by the members or by its deadline. The rebalancer then continues. The
+behaviour is that of ``DelayedJoin``, ``DelayedSync`` and ``DelayedHeartbeat`` of earlier Kafka releases.
+Newer releases use timers instead.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class InitialDelayedJoin(_GroupOperation):
     delay_ms:
         Length of the current delay in milliseconds.
     remaining_ms:
-        Maximum milliseconds of further delay if members have joined during the current one.
+        Maximum further delay in milliseconds if members have joined during the current delay.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class DelayedSync(_GroupOperation):
 
 
 class DelayedHeartbeat(_GroupOperation):
-    """Waits for the session timeout of a member. Each heartbeat replaces it by a new one."""
+    """Waits for the session timeout of a member. Each heartbeat replaces this operation by a new one."""
 
     def __init__(
         self, deadline_ms: float, group: ClassicGroup, rebalancer: Rebalancer, member_id: str

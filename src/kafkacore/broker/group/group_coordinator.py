@@ -208,7 +208,7 @@ class GroupCoordinator:
         try:
             self._check(group_id, node_id)
         except CoordinatorLoadInProgressError:
-            return  # The session restarts when the group has been loaded.
+            return  # No error: the member's session restarts when the group has been loaded.
         group = self._group_of_member(group_id, member_id, instance_id, "heartbeat")
         if generation_id != group.generation_id:
             raise IllegalGenerationError
@@ -236,8 +236,8 @@ class GroupCoordinator:
         node_id:
             The node that received the request.
         on_left:
-            Called with the error code of the request and those of the members when the group's state is
-            durable.
+            Called when the group's state is durable, with the error code of the request and a list of the
+            members' error codes.
 
         Raises
         ------
@@ -289,7 +289,7 @@ class GroupCoordinator:
         node_id:
             The node that received the request.
         states, kinds:
-            Names of the states and group types to return, in any case; empty for all.
+            Case-insensitive names of the states and group types to return; empty for all.
 
         Raises
         ------
