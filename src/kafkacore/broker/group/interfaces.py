@@ -41,8 +41,8 @@ class CoordinatorLog(Protocol):
     def append(self, group_id: str, records: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
         """Append one batch to the group's partition and apply it.
 
-        If the append fails, nothing is applied and ``on_safe`` has been called with the error when this
-        returns. Otherwise the records have been applied.
+        If the append fails, no record is applied, and ``on_safe`` is called with the error before this method
+        returns. Otherwise the records are applied before it returns.
 
         Parameters
         ----------
@@ -67,15 +67,16 @@ class CoordinatorLog(Protocol):
     def when_safe(self, group_id: str, on_safe: OnSafe) -> None:
         """Call ``on_safe`` when every record applied to the group's partition so far is safe.
 
-        This may be at once. The error codes are those of :meth:`append`. A response that contains offsets or
-        group state waits for it, so that clients never see state that a crash could undo.
+        The call may happen before this method returns. The error codes are those of :meth:`append`. A
+        response that contains offsets or group state waits for the call of ``on_safe``, so that clients never
+        see state that a crash could undo.
         """
 
 
 class OffsetExpiry(NamedTuple):
     """Start of the retention time ``offsets.retention.minutes`` of a group's offsets."""
 
-    #: Wall-clock time in milliseconds; ``None`` for the time at which each offset was committed.
+    #: Wall-clock time in milliseconds, or ``None`` if the time of each offset starts at its commit.
     since_ms: int | None
 
 
@@ -90,8 +91,8 @@ class Groups(Protocol):
     def apply_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
         """Apply a group's record that has been appended; ``None`` is a tombstone.
 
-        At run time, a group that exists already has the state of the record. A load applies only the last
-        record of each group.
+        A group that exists is left unchanged, because it already has the state of the record. While a
+        partition is being loaded, this method gets only the last record of each group.
         """
 
     def load(self, group_ids: Sequence[str]) -> None:
@@ -129,13 +130,14 @@ class Groups(Protocol):
         member_id, instance_id, generation:
             The committing member, as in the request.
         version:
-            OffsetCommit version. From version 9 on, an unknown group is ``GROUP_ID_NOT_FOUND``.
+            OffsetCommit version. From version 9 on, the error for an unknown group is ``GROUP_ID_NOT_FOUND``.
 
         Raises
         ------
         GroupIdNotFoundError, UnknownMemberIdError, FencedInstanceIdError, IllegalGenerationError,
         RebalanceInProgressError
-            As in ``validateOffsetCommit`` of Kafka's ``OffsetMetadataManager`` and ``ClassicGroup``.
+            In the same cases as in ``validateOffsetCommit`` of Kafka's ``OffsetMetadataManager`` and
+            ``ClassicGroup``.
         """
 
     def validate_offset_delete(self, group_id: str) -> None:
@@ -153,13 +155,13 @@ class Groups(Protocol):
         """Return whether a member subscribes to the topic; true if the subscriptions are not known."""
 
     def offset_expiry(self, group_id: str) -> OffsetExpiry | None:
-        """Return from when on the retention time of the offsets counts; ``None`` if it does not."""
+        """Return when the retention time of the offsets starts, or ``None`` if they cannot expire now."""
 
     def removal(self, group_id: str) -> Sequence[CoordinatorRecord]:
         """Return the tombstone of an empty group, or no record if the group is not empty.
 
-        It is written in the same batch as the tombstone of the group's last offset. As in Kafka, a simple
-        group gets one as well.
+        The tombstone is written in the same batch as the tombstone of the group's last offset. As in Kafka, a
+        simple group gets a tombstone as well.
         """
 
 

@@ -161,8 +161,8 @@ class Admission:
             "dynamic" if joining.group_instance_id is None else f"instance id {joining.group_instance_id}",
             joining.reason,
         )
-        # A new member sends no heartbeats until it is answered. Without this limit, the group could wait
-        # forever for a member that has disconnected.
+        # A new member sends no heartbeats until it gets the response. Without this timeout, the group could
+        # wait forever for a member that has disconnected.
         self._rebalancer.begin_session(group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
         self._rebalancer.prepare_or_complete(group, f"member {member_id} joined")
 
@@ -201,7 +201,8 @@ class Admission:
         if group.is_in(GroupState.PREPARING_REBALANCE):
             return f"member {member.member_id} rejoined{given_reason}"
         if group.is_in(GroupState.STABLE) and group.is_leader(member.member_id):
-            # The leader rejoins to assign changes outside of the group, such as new partitions of a topic.
+            # The leader rejoins to compute a new assignment after a change outside of the group, such as new
+            # partitions of a topic.
             return f"leader {member.member_id} rejoined{given_reason}"
         if not group.is_in(GroupState.EMPTY) and member.protocols != joining.protocols:
             return f"member {member.member_id} changed its protocols{given_reason}"
@@ -274,7 +275,7 @@ class Admission:
                 result = group.current_generation(member.member_id, skip_assignment=skips)
                 group.answer_join(member, result)
             else:
-                # Return the old leader id, because a client that finds itself to be the leader would assign.
+                # Return the old leader id: a client that finds its own id there would compute an assignment.
                 result = group.current_generation(member.member_id)
                 group.answer_join(member, result._replace(leader=leader_before, members=()))
 

@@ -112,7 +112,10 @@ class Replay:
         return loaded
 
     def _rename_legacy_keys(self) -> None:
-        """Convert the keys that the first Kafka releases wrote; the later record of both keys counts."""
+        """Convert the keys that the first Kafka releases wrote.
+
+        If a key occurs in both formats, the later record counts.
+        """
         for legacy in [key for key in self._last if key.startswith(_LEGACY_KIND)]:
             record = self._last.pop(legacy)
             key = _OFFSET_COMMIT_KIND + legacy[len(_LEGACY_KIND) :]

@@ -116,7 +116,7 @@ class ClassicGroupMember:
         #: Callbacks of the pending JoinGroup and SyncGroup.
         self.on_joined: OnJoined | None = None
         self.on_synced: OnSynced | None = None
-        #: Whether it has not been in a generation yet. Such a member does not send heartbeats.
+        #: Whether the member has not been part of a generation yet. A new member does not send heartbeats.
         self.is_new = False
 
     @property
@@ -133,9 +133,9 @@ class ClassicGroupMember:
 
     @property
     def is_excused(self) -> bool:
-        """Whether it stays a member when its session expires, because it waits for a response.
+        """Whether the member stays in the group when its session expires, because it waits for a response.
 
-        A new member does not: it may have disconnected.
+        A new member does not stay, because it may have disconnected.
         """
         return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
 

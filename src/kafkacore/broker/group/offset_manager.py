@@ -123,7 +123,7 @@ class OffsetManager:
         )
 
     def _may_keep(self, metadata: str | None) -> bool:
-        # Kafka counts UTF-16 code units, and a character has at most two.
+        # Kafka counts UTF-16 code units. A character has at most two, so short metadata need not be encoded.
         limit = self._config.offset_metadata_max_bytes
         if metadata is None or 2 * len(metadata) <= limit:
             return True
@@ -139,8 +139,8 @@ class OffsetManager:
     ) -> None:
         """Read all committed offsets of a group.
 
-        ``on_done`` is called with an error code and the offsets when they are durable. It must not modify
-        the mapping.
+        When the offsets are durable, ``on_done`` is called with an error code and a mapping of the offsets,
+        which it must not modify.
         """
         try:
             self._log.check(group_id, node_id)
@@ -175,7 +175,7 @@ class OffsetManager:
             Topic name and partition of each offset.
         on_done:
             Called with the error code of the request and the code of each partition. If the whole request
-            fails, there may be no codes of partitions.
+            fails, the codes of the partitions may be missing.
         """
         groups = self._log.groups
         try:
@@ -212,9 +212,10 @@ class OffsetManager:
     def expired(self, group_id: str) -> list[CoordinatorRecord]:
         """Return tombstones of the expired offsets of a group, and of the group if none is left.
 
-        Offsets of topics to which a member subscribes do not expire. Others expire after
-        ``offsets.retention.minutes``. The time counts from when the group became empty, or from the commit if
-        the group has members or never had any. A commit with its own retention time expires at that time.
+        Offsets of topics to which a member subscribes do not expire. Other offsets expire after
+        ``offsets.retention.minutes``. That time starts when the group became empty, or at the commit if the
+        group has members or never had any. An offset that was committed with its own retention time expires
+        after that time instead.
         """
         groups = self._log.groups
         expiry = groups.offset_expiry(group_id)

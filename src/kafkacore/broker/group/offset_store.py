@@ -18,7 +18,7 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     commit_timestamp: int
-    #: Time at which it expires, if it was committed with a retention time.
+    #: Time at which the offset expires, if it was committed with a retention time.
     expire_timestamp: int = NO_TIMESTAMP
     topic_id: UUID = ZERO_UUID
     #: Offset of its record in ``__consumer_offsets``.

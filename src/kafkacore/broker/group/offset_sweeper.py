@@ -118,7 +118,7 @@ class OffsetSweeper:
         )
 
     def partition_loaded(self, number: int) -> None:
-        """Remove offsets of topics that were deleted before a crash could remove their offsets."""
+        """Remove the offsets of deleted topics, in case a crash has prevented their earlier removal."""
         self._visit(
             [number],
             lambda group_id: self._offsets.of_topics(
@@ -131,7 +131,8 @@ class OffsetSweeper:
         if topic is None:
             return True
         if topic_id == ZERO_UUID:
-            # An old record has no topic id. A commit for a new topic of the same name has one.
+            # An old record has no topic id, so the name decides. A commit for a new topic of the same name
+            # has an id.
             return name in removed
         return bool(topic_id != topic.topic_id)
 

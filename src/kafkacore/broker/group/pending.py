@@ -79,7 +79,7 @@ class PendingAppends:
         self._wait(timeout_ms, on_safe)
 
     def when_safe(self, timeout_ms: float, on_safe: OnSafe) -> None:
-        """Wait until all appends added so far are safe. As with :meth:`add`, this may be at once."""
+        """Wait until all appends so far are safe. Like :meth:`add`, this may call ``on_safe`` at once."""
         self._wait(timeout_ms, on_safe)
 
     def _wait(self, timeout_ms: float, on_safe: OnSafe) -> None:

@@ -156,11 +156,11 @@ class Rebalancer:
         self.join_purgatory.try_complete_else_watch(group.delayed_join, (group.group_id,))
 
     def maybe_complete(self, group: ClassicGroup) -> None:
-        """Complete the join phase if all members have joined. An initial rebalance always waits its delay."""
+        """Complete the join phase if all members have joined. This never shortens the initial delay."""
         self.join_purgatory.check_and_complete(group.group_id)
 
     def _complete_if_all_joined(self, group: ClassicGroup) -> None:
-        # As in Kafka, a member that leaves ends the delay of an initial rebalance.
+        # As in Kafka, the removal of a member can end the delay of an initial rebalance early.
         if group.is_in(GroupState.PREPARING_REBALANCE) and group.has_all_members_joined:
             self.complete_join(group)
 
@@ -278,7 +278,7 @@ class Rebalancer:
         for member in group.members():
             result = SyncResult(0, group.protocol_type, group.protocol_name, member.assignment)
             if group.answer_sync(member, result):
-                # The session may have expired while the member waited for this response.
+                # Restart the session, which may have expired while the member waited for this response.
                 self.touch(group, member)
 
     def _refuse_assignments(self, group: ClassicGroup, error_code: int) -> None:
@@ -300,7 +300,8 @@ class Rebalancer:
 
     def _store_empty(self, group: ClassicGroup) -> None:
         def on_safe(error_code: int) -> None:
-            # If the broker crashes now, it loads the previous generation, whose sessions then expire.
+            # An error is only logged: after a crash, the broker loads the previous generation, whose sessions
+            # then expire.
             if error_code:
                 logger.warning(
                     "group %s: failed to persist the empty group: error %d", group.group_id, error_code
@@ -308,10 +309,10 @@ class Rebalancer:
 
         self.store(group, {}, on_safe)
 
-    # ---- Its end --------------------------------------------------------------------------------------
+    # ---- Removal --------------------------------------------------------------------------------------
 
     def transition_to_dead(self, group: ClassicGroup, error_code: int) -> None:
-        """Mark a group as dead that this node has removed. Waiting requests fail with ``error_code``."""
+        """Mark a group that this node has removed as dead. Waiting requests fail with ``error_code``."""
         group.transition_to(GroupState.DEAD)
         self._stop_waiting_for_syncs(group)
         if group.delayed_join is not None:

@@ -1,8 +1,8 @@
 """Encodes and decodes the keys and values of the records of ``__consumer_offsets``.
 
-A key begins with an int16 that is the record's type, and a value with one that is its version. Versions 0 to
-4 of both values are read, and those of Apache Kafka 4.3 are written. Malformed bytes raise
-:class:`~kafkacore.errors.MalformedMessageError`. The formats are those of Kafka's
+A key begins with an int16 that is the record's type, and a value begins with an int16 that is its version.
+Offset commits and groups are read in the versions 0 to 4, and written in the versions of Apache Kafka 4.3.
+Malformed bytes raise :class:`~kafkacore.errors.MalformedMessageError`. The formats are those of Kafka's
 ``GroupCoordinatorRecordHelpers`` and ``GroupCoordinatorRecordSerde``.
 """
 

@@ -69,7 +69,13 @@ class GroupRegistry:
         return self._groups.get(group_id)
 
     def known(self, group_id: str) -> ClassicGroup:
-        """Return an existing group, or raise :class:`UnknownMemberIdError`, since it has no such member."""
+        """Return an existing group.
+
+        Raises
+        ------
+        UnknownMemberIdError
+            The group does not exist, and so the member does not either.
+        """
         group = self._groups.get(group_id)
         if group is None:
             raise UnknownMemberIdError(f"Group {group_id} not found.")

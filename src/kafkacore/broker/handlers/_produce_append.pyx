@@ -49,7 +49,7 @@ cdef class ProduceAppend:
     Attributes
     ----------
     request, services, call:
-        The request, the services of the broker, and the message, which is also the response.
+        The request, the services of the broker, and the request's message, which is also the response.
     first_error:
         Error message of the first partition that was refused; empty without an error.
     unvalidated:
@@ -63,7 +63,8 @@ cdef class ProduceAppend:
     cdef readonly Request request
     cdef readonly object services
     cdef readonly ProduceCall call
-    # Text instead of the exception: its traceback would keep this object and the payload alive in a cycle.
+    # This is text and not the exception, whose traceback would keep this object and the payload alive in a
+    # cycle.
     cdef readonly str first_error
     cdef readonly list unvalidated
     cdef readonly list waiting
@@ -155,12 +156,12 @@ cdef class ProduceAppend:
 
     cdef int _appended(self, ProducePartition partition, topic_partition, log, info) except -1:
         cdef int64_t last_offset
-        # The records are in the log. Their memory is freed before the disk has them.
+        # The records are in the log, so free their memory without waiting for the sync.
         partition.records = None
         partition.base_offset, last_offset, partition.log_append_time_ms, partition.log_start_offset, _ = info
         # This applies to acks=1 too: an acknowledged record must be visible to the next request, and readers
-        # do not see records above the high watermark. A repeated batch may still wait for the first one's
-        # flush.
+        # do not see records above the high watermark. A duplicate batch may have to wait until the original
+        # is flushed.
         if self.call.acks != 0 and <int64_t> log.high_watermark <= last_offset:
             self.waiting.append((partition, topic_partition, log, last_offset + 1))
         return 0

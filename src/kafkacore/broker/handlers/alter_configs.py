@@ -96,7 +96,7 @@ def alter_all(
     resources:
         Resources of the request.
     alter:
-        Alters a resource, or returns the function that returns the records of its change.
+        Alters a resource and returns ``None``, or returns a function that returns the records of the change.
     result_class, response_class:
         Classes of a result and of the response.
     validate_only:
@@ -130,7 +130,7 @@ class _Alterations(Generic[ResourceT]):
 
     @property
     def has_changes(self) -> bool:
-        """Whether a resource has its configuration in the metadata log."""
+        """Whether the request changes a resource whose configuration is in the metadata log."""
         return bool(self._changes)
 
     def start(self, alter: Callable[[ResourceT], RecordsOfChange | None]) -> None:

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: assign partitions to other replicas (KIP-455, KIP-860).
+"""AlterPartitionReassignments: change the nodes that replicate partitions (KIP-455, KIP-860).
 
 Versions 0 to 1. All nodes of a simulated cluster share one log. A reassignment is therefore complete when the
 response is sent, unless it adds a node that is down. Then it is in progress until the node is up, or until it

@@ -1,6 +1,7 @@
 """AlterReplicaLogDirs: move replicas to another folder of their broker (KIP-113).
 
-Versions 1 to 2. A broker has one folder. A move to it is complete at once, and every other folder is unknown.
+Versions 1 to 2. A broker has one folder. A move to this folder is complete at once, and a move to any other
+folder fails.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from kafkacore.structs import ACLOperation, TopicPartition, partition_name
 _Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 _Partition = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 
-#: Maximum characters of a folder's name. While Kafka moves a replica, the name of its new folder is that of
-#: the partition with this suffix: a dot, 32 digits and ``-future``.
+#: Maximum characters of a folder's name. While Kafka moves a replica, the name of its new folder consists of
+#: the partition's name, a dot, 32 digits and ``-future``.
 _MAX_FOLDER_NAME: Final = 255
 _FUTURE_SUFFIX_LENGTH: Final = len("." + 32 * "0" + "-future")
 

@@ -1,7 +1,7 @@
 """ApiVersions: return the APIs and versions that this broker announces.
 
-Versions 0 to 4. A request of an unknown version is answered with UNSUPPORTED_VERSION in version 0 and with
-the supported versions of ApiVersions, so that a newer client can fall back (KIP-511).
+Versions 0 to 4. A request of an unknown version gets a response of version 0 with the error
+UNSUPPORTED_VERSION and the supported versions of ApiVersions, so that a newer client can fall back (KIP-511).
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def wanted_replicas(
     Raises
     ------
     InvalidRequestError, InvalidReplicationFactorError, InvalidReplicationAssignmentError
-        As in Kafka's controller.
+        In the same cases as in Kafka's controller.
     """
     if topic.assignments:
         if topic.num_partitions != USE_DEFAULT or topic.replication_factor != USE_DEFAULT:

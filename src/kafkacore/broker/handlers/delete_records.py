@@ -19,7 +19,7 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
-#: Offset of a request that stands for the high watermark.
+#: Offset that a request uses for the high watermark.
 ALL = -1
 UNKNOWN = -1
 

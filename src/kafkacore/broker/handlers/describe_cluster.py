@@ -1,6 +1,7 @@
 """DescribeCluster: return the brokers of the cluster.
 
-Versions 0 to 2. The controllers cannot be described, because a broker does this work too.
+Versions 0 to 2. A request for the controllers is refused, because the brokers also do the work of
+controllers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeConfigs: return settings with their values, sources and documentation.
 
-Versions 1 to 4, for topics, brokers, groups, client metrics and broker loggers. A broker without a name
-stands for the dynamic settings of all brokers. Values of secret settings are never returned.
+Versions 1 to 4, for topics, brokers, groups, client metrics and broker loggers. A broker resource without a
+name stands for the dynamic settings of all brokers. Values of secret settings are never returned.
 
 A resource that occurs several times gets one result with all requested settings: one result takes kilobytes,
 and a request could repeat a resource 100,000 times.

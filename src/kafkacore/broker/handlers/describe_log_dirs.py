@@ -54,7 +54,7 @@ def handle(request: Request[DescribeLogDirsRequest], services: TopicServices) ->
 def _wanted(
     topics: Sequence[DescribeLogDirsRequest.DescribableLogDirTopic] | None, services: TopicServices
 ) -> Iterable[tuple[str, Iterable[int]]]:
-    """Return the requested partitions by topic, or all partitions if the request has null."""
+    """Return the requested partitions by topic, or all partitions if the list in the request is null."""
     if topics is not None:
         return [(topic.topic, topic.partitions) for topic in topics]
     found = [(name, services.topics.get(name)) for name in services.topics.names()]

@@ -75,7 +75,7 @@ def _nodes(cluster: ClusterState) -> list[_Node]:
 
 
 def _unknown(message: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Return the error for each partition, as Kafka does unless only the metadata log is requested."""
+    """Return an error for each partition. As in Kafka, a request must be for the metadata log alone."""
     error = UnknownTopicOrPartitionError("This server does not host this topic-partition.")
     return DescribeQuorumResponse(
         topics=[

@@ -33,7 +33,8 @@ def handle(
     if message.cursor is not None:
         first = message.cursor.topic_name
         names = [name for name in names if name >= first]
-        # A requested topic may have been deleted since the last page; then the cursor is invalid.
+        # If topics are requested by name, the cursor's topic must be one of them. Otherwise it may be
+        # missing, because it may have been deleted since the last page.
         is_lost = bool(requested) and first not in names
         if is_lost or message.cursor.partition_index < 0:
             return DescribeTopicPartitionsResponse(topics=_refused(requested, InvalidRequestError.errno))

@@ -1,4 +1,4 @@
-"""ElectLeaders: elect the preferred leader of partitions, or any live replica without one (KIP-460).
+"""ElectLeaders: elect the preferred leader of partitions, or any live replica if none leads (KIP-460).
 
 Versions 0 to 2. As in Kafka, a request for all partitions returns only those that had an election. Nodes
 share their logs, so an unclean election loses no records.
@@ -95,7 +95,7 @@ def _winner(topic_partition: TopicPartition, kind: int, services: TopicServices)
     ------
     UnknownTopicOrPartitionError, ElectionNotNeededError, PreferredLeaderNotAvailableError,
     EligibleLeadersNotAvailableError
-        As in Kafka's controller.
+        In the same cases as in Kafka's controller.
     """
     cluster, (name, partition) = services.cluster, topic_partition
     topic = services.topics.get(name)

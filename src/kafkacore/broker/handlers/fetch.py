@@ -5,14 +5,15 @@ supported from version 7 (KIP-227), diverging epochs from version 12 (KIP-595), 
 errors from version 16 (KIP-951). The first batch is returned whole even if it exceeds the limits (KIP-74).
 Before version 3 it is cut at the partition's limit, as in Kafka at that time.
 
-Kafka 4 has removed versions 0 to 3. They return messages of format 0 (versions 0 and 1) or 1, without
-headers, in the codec of the batch; zstd is rejected (KIP-110). Another thread converts the records. Such a
-response has at most 512 KiB. Before version 3 it starts at a random partition, because clients of these
-versions do not rotate the partitions themselves.
+Kafka 4 has removed versions 0 to 3. Here, they return messages of format 0 (versions 0 and 1) or 1 (versions
+2 and 3), without headers, in the codec of the batch; zstd is rejected (KIP-110). Another thread converts the
+records. Such a response has at most 512 KiB. Before version 3 the response starts at a random partition,
+because clients of these versions do not rotate the partitions themselves.
 
 Transactions are not supported, so responses never contain aborted transactions. The preferred read replica is
-never set, because all nodes read the same log. Replicas are served like consumers. Old clients can use only
-Fetch, ListOffsets and Metadata: Produce starts at version 3, and group APIs at the versions of Kafka 4.
+never set, because all nodes read the same log. Requests of replicas are served like those of consumers. Old
+clients can use only Fetch, ListOffsets and Metadata: Produce starts at version 3, and group APIs at the
+versions of Kafka 4.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class _Fetch:
         )
 
     def _may_read(self) -> Callable[[str], bool] | None:
-        """Return a check of whether a topic may be read, or ``None`` if every client may read every topic.
+        """Return a function that checks read access to a topic, or ``None`` if clients may read every topic.
 
         The check runs at each read, so that a session continues with the topics that remain allowed.
         """
@@ -165,7 +166,7 @@ class _Fetch:
         leaders = CurrentLeaders(self.services.cluster)
         responses: list[_TopicResponse] = []
         if any(result.error in _LOOKUP_ERRORS for _, result in included):
-            # As in Kafka, partitions that were not looked up in the logs come last.
+            # As in Kafka, partitions that are unknown or that the client may not read come last.
             included = sorted(included, key=lambda each: each[1].error in _LOOKUP_ERRORS)
         for partition, result in included:
             if not responses or (responses[-1].topic_id, responses[-1].topic) != (

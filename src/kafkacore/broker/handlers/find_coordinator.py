@@ -29,8 +29,8 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 FIRST_VERSION_WITH_SHARE = 6
 #: Unsupported coordinator types, with the feature that needs them.
 NOT_SERVED = {TRANSACTION: "transactions", SHARE: "share groups"}
-#: The version that librdkafka uses. It retries until ``init_transactions`` times out unless the error is a
-#: failed authorization, which it reports together with the broker's message.
+#: The version that librdkafka uses. librdkafka reports a failed authorization together with the broker's
+#: message. After any other error it retries until ``init_transactions`` times out.
 LIBRDKAFKA_VERSION = 2
 
 logger = NameLogger(__name__)

@@ -1,9 +1,9 @@
 """IncrementalAlterConfigs: set, delete, append to and subtract from single settings (KIP-339).
 
 Versions 0 to 1, for topics, brokers, groups, client metrics and broker loggers. On response, the changes are
-on disk and in effect; levels of loggers are in effect until the broker stops. The broker settings that
-DescribeConfigs does not return as read-only can be changed. Settings of a single broker can be changed only
-on the first virtual node. ``alter.config.policy`` is not supported.
+on disk and in effect; levels of loggers are in effect until the broker stops. A broker setting can be changed
+unless DescribeConfigs returns it as read-only. Settings of a single broker can be changed only on the first
+virtual node. ``alter.config.policy`` is not supported.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ def handle(request: Request[JoinGroupRequest], services: GroupServices) -> JoinG
         session_timeout_ms=message.session_timeout_ms,
         rebalance_timeout_ms=message.rebalance_timeout_ms if has_own_timeout else message.session_timeout_ms,
         protocol_type=message.protocol_type,
-        # Copied, because a view would keep the whole request in memory for as long as the member is in the
-        # group.
+        # Copy the metadata, because a view would keep the whole request in memory for as long as the member
+        # is in the group.
         protocols=tuple(MemberProtocol(one.name, bytes(one.metadata)) for one in message.protocols),
         reason=reason_of(message),
         must_know_its_id=version >= FIRST_VERSION_WITH_ID_REQUIRED,

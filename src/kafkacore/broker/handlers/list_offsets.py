@@ -115,7 +115,7 @@ def _answer(
 
 
 def _is_searched(timestamp: int) -> bool:
-    """Whether batches must be decompressed, which can take too long for the network thread."""
+    """Whether the search must decompress batches, which can take too long for the network thread."""
     return timestamp >= 0 or timestamp == OffsetSpec.MAX_TIMESTAMP
 
 

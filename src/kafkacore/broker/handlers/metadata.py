@@ -60,7 +60,8 @@ def handle(request: Request[MetadataRequest], services: TopicServices) -> Metada
 
 def _topics(request: Request, services: TopicServices) -> list[_Topic]:
     message, version = request.message, request.version
-    # An empty list means "all" in version 0 and "none" afterwards, when null took over "all".
+    # In version 0 an empty list requests all topics. In later versions it requests none, and null requests
+    # all.
     if message.topics is None or (version == 0 and not message.topics):
         names = services.topics.names()
         visible = visible_topics(names, request, services, is_asked_for=False)

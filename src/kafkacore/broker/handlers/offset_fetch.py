@@ -109,11 +109,11 @@ class _Fetch:
 
     def _group(self, code: int, group: _RequestedGroup, offsets: Mapping[str, TopicOffsets]) -> _Found:
         if code == CoordinatorNotAvailableError.errno:
-            # Clients before 3.9 do not handle CoordinatorNotAvailable here; NotCoordinator makes them look
-            # again.
+            # Clients before 3.9 do not handle CoordinatorNotAvailable here. NotCoordinator makes them look up
+            # the coordinator again.
             code = NotCoordinatorError.errno
         if code and self._request.version < FIRST_VERSION_WITH_ERROR:
-            # These versions have no error field for the whole response.
+            # These versions have no error field for the whole response, so each partition gets the error.
             return _Found(code, [_all_with(code, topic) for topic in group.topics or ()])
         if code:
             return _Found(code, [])
@@ -178,7 +178,7 @@ class _Fetch:
 
 
 def _of_topic(partitions: TopicOffsets, topic_id: UUID) -> TopicOffsets:
-    """Exclude offsets committed to an earlier topic of the same name; old records lack the topic ID."""
+    """Exclude offsets of an earlier topic of the same name, but keep old records without a topic ID."""
     return {index: offset for index, offset in partitions.items() if offset.topic_id in (ZERO_UUID, topic_id)}
 
 

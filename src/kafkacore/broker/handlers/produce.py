@@ -120,11 +120,11 @@ class _Produce:
         return response
 
     def conclude(self) -> ProduceCall | AnsweredLater:
-        """Return the response after all batches are appended or refused, or wait with ``ANSWERED_LATER``."""
+        """Return the response or ``ANSWERED_LATER``, after all batches have been appended or refused."""
         call, request, services = self.call, self.request, self.services
         if call.acks == 0:
             if self._append.first_error:
-                # Without a response, closing the connection is how the producer is notified, as in Kafka.
+                # There is no response, so close the connection to notify the producer, as in Kafka.
                 raise CloseConnectionError(f"Produce with acks=0 failed: {self._append.first_error}")
             request.respond(None)
             return ANSWERED_LATER

@@ -212,7 +212,7 @@ class BrokerServices:
     metadata: ClusterMetadata
     authorizer_log: AuthorizerLog
     authorizer: Authorizer | None = None
-    #: Runs work on another thread that would block the network thread for too long.
+    #: Runs long work on another thread, so that it does not block the network thread.
     long_work: ChangeQueue = field(default_factory=ChangeQueue)
     loggers: BrokerLoggers = field(default_factory=BrokerLoggers)
 

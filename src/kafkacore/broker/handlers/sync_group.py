@@ -35,7 +35,7 @@ def handle(request: Request[SyncGroupRequest], services: GroupServices) -> SyncG
         group_instance_id=message.group_instance_id,
         protocol_type=message.protocol_type,
         protocol_name=message.protocol_name,
-        # Copied, because they are kept for as long as the generation exists.
+        # Copy the assignments, because the group keeps them for as long as the generation exists.
         assignments={one.member_id: bytes(one.assignment) for one in message.assignments},
         on_synced=lambda result: request.respond(_response(result)),
     )

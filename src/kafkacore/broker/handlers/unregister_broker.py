@@ -1,4 +1,4 @@
-"""UnregisterBroker: refuse to unregister a running node; any other node is not registered.
+"""UnregisterBroker: refuse to unregister a running node. All other node IDs count as not registered.
 
 Version 0. Apache Kafka also unregisters a running node, after which a cluster of one node serves no client.
 """

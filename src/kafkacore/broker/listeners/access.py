@@ -20,7 +20,7 @@ from kafkacore.security.server_authenticator import AnswerApiVersions, SaslServe
 
 
 class ListenerAccess:
-    """TLS, SASL and connection limits of the listeners with one name, of all nodes.
+    """TLS, SASL and connection limits of all listeners that have the same name, on all nodes.
 
     Only the network thread uses it.
 
@@ -122,6 +122,6 @@ class ListenerAccess:
         self.listener = listener
 
     def close(self) -> None:
-        """Close the resources of its SASL mechanisms."""
+        """Close the resources of the listener's SASL mechanisms."""
         if self.sasl is not None:
             self.sasl.close()

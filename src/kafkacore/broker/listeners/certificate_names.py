@@ -1,6 +1,6 @@
 """Names of clients with certificates: the distinguished name, and the user name that rules derive from it.
 
-The format follows RFC 2253 and Java's ``X500Principal``, the rules Kafka's ``SslPrincipalMapper``.
+The format follows RFC 2253 and Java's ``X500Principal``. The rules follow Kafka's ``SslPrincipalMapper``.
 Certificates must have been verified before.
 """
 
@@ -28,10 +28,11 @@ _KEYWORDS: Final = {
 #: Encodings of string types, by tag.
 _STRINGS: Final = {12: "utf-8", 19: "ascii", 20: "latin-1", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
 _OBJECT_IDENTIFIER, _SEQUENCE, _SET, _CONTEXT_0 = 0x06, 0x30, 0x31, 0xA0
-#: From _LONG on, the first byte of a size is the number of bytes that follow. _LONG_TAG marks a multi-byte
-#: tag.
+#: If the first byte of a size is at least _LONG, the excess is the number of size bytes that follow.
+#: _LONG_TAG marks a multi-byte tag.
 _LONG, _LONG_TAG = 0x80, 0x1F
-#: Fields before the subject: serial number, algorithm, issuer, validity; an optional version precedes them.
+#: Number of fields before the subject (serial number, algorithm, issuer, validity), not counting the optional
+#: version before them.
 _BEFORE_SUBJECT: Final = 4
 #: Maximum bytes of a subject. Real subjects have some hundred bytes; the name is stored in tables and logs.
 _MAX_SUBJECT_LENGTH: Final = 8 * 1024
@@ -117,8 +118,8 @@ def _elements(data: memoryview, expected: int | None = None) -> Iterator[_Elemen
             count = size - _LONG
             size = int.from_bytes(data[begin : begin + count])
             begin += count
-            # An indefinite length would let content decide where the element ends, and DER requires the
-            # shortest form.
+            # DER requires the shortest form. This also rejects an indefinite length, with which the content
+            # would decide where the element ends.
             if size < max(_LONG, 1 << 8 * (count - 1)):
                 raise ValueError("a length is not in its shortest form")
         if begin + size > len(data):

@@ -38,7 +38,7 @@ def with_certificates(config: BrokerConfig, clock: Clock) -> list[Listener]:
     Raises
     ------
     KafkaConfigurationError, OSError
-        As :func:`own_certificate`.
+        Raised by :func:`own_certificate`.
     """
     hosts = {host for each in config.node_listeners for host in (each.host, each.advertised_host)}
     hosts -= set(EVERY_ADDRESS)

@@ -33,7 +33,8 @@ from kafkacore.errors import IllegalStateError
 from kafkacore.record.compression import compress
 
 cdef enum:
-    # Maximum growth of a record in bytes, from a longer timestamp delta and a longer length.
+    # Maximum number of bytes by which a record can grow, because its timestamp delta and its length may need
+    # more bytes.
     GROWTH = 9 + 4
     # Result of begin(): the header is written, and the retained records must follow.
     WRITE = 20
@@ -170,7 +171,7 @@ cdef class BatchFilter:
 
     @cython.nonecheck(False)
     cdef int write_records(self, Buffer *to, int64_t later) noexcept nogil:
-        """Append the retained records to `to`, for a base timestamp that is `later` milliseconds later."""
+        """Append the retained records to `to`. The new base timestamp is `later` ms after the old one."""
         cdef const Span *spans = <const Span *> self.spans.data
         cdef const uint8_t *rest
         cdef uint8_t *at
@@ -186,7 +187,8 @@ cdef class BatchFilter:
             read_varint(&rest, spans[index].end, &length)
             rest += 1
             read_varlong(&rest, spans[index].end, &delta)
-            # Checked again: the records may be in a bytearray that another thread has changed after parsing.
+            # Check again, because the records may be in a bytearray that another thread has changed after
+            # parsing.
             if rest > spans[index].end:
                 return RECORDS_LEFT
             delta = <int64_t> (<uint64_t> delta - <uint64_t> later)
@@ -271,7 +273,7 @@ cdef class BatchFilter:
     def filter(self, const uint8_t[::1] chunk):
         """Process the plain batches at the start of ``chunk``.
 
-        Returns and raises the same as :func:`~kafkacore.broker.log._key_walk.map_keys`.
+        The result and the errors are those of :func:`~kafkacore.broker.log._key_walk.map_keys`.
         """
         cdef Batch batch
         cdef int64_t at = 0

@@ -52,15 +52,18 @@ def walk_batches(const uint8_t[::1] chunk, int64_t position, int64_t end, bint c
     end:
         Size of the file. A batch that extends beyond it is torn.
     check_crcs:
-        Whether to verify CRCs. If so, only batches that are completely in ``chunk`` are returned, otherwise
-        all whose header is.
+        Whether to verify CRCs. If so, a batch must be completely in ``chunk`` to be returned. Otherwise its
+        header is enough.
 
     Returns
     -------
     tuple
-        The headers, with their positions in the file; the position after the last of these batches; the
-        number of bytes from there on that the next call needs; and a description of the damage at that
-        position, or ``None``.
+        Four items:
+
+        - The headers, with their positions in the file.
+        - The position after the last of these batches.
+        - The number of bytes from that position on that the next call needs.
+        - A description of the damage at that position, or ``None``.
     """
     cdef list headers = []
     cdef BatchHeader header
@@ -101,8 +104,11 @@ def find_batch(const uint8_t[::1] chunk, int64_t target_offset):
     Returns
     -------
     tuple
-        Whether it was found; its position in ``chunk``, or the position at which to continue, which may be
-        after the chunk; and its size. A size of -1 means that the bytes at the position are not a batch.
+        Three items:
+
+        - Whether the batch was found.
+        - Its position in ``chunk``, or the position at which to continue, which may be after the chunk.
+        - Its size, or -1 if the bytes at the position are not a batch.
     """
     cdef int64_t at = 0
     cdef int64_t length = chunk.shape[0]

@@ -142,7 +142,7 @@ cdef class IndexFile:
         return len(data) == count * self._entry_size and all(a < c and b < d for (a, b), (c, d) in pairs)
 
     cdef uint8_t *add(self) except NULL:
-        """Add an entry and return where the caller must write it."""
+        """Add an entry and return the address at which the caller must write it."""
         cdef uint8_t *at
         if self._waiting_size >= MAX_WAITING * self._entry_size:
             self.write()
@@ -251,7 +251,7 @@ cdef class OffsetIndex:
 
     @property
     def last(self):
-        """Last entry, or the start of the segment without entries."""
+        """Last entry, or the start of the segment if there are no entries."""
         return OffsetPosition(self._last_offset, self._last_position)
 
     @property
@@ -318,7 +318,7 @@ cdef class OffsetIndex:
 
 @cython.final
 cdef class TimeIndex:
-    """A sparse index of timestamps to offsets: no record up to the offset has a later timestamp.
+    """A sparse index of timestamps to offsets: no record up to an entry's offset has a later timestamp.
 
     Parameters and errors are those of :class:`OffsetIndex`.
     """
@@ -343,7 +343,7 @@ cdef class TimeIndex:
 
     @property
     def last(self):
-        """Last entry, or :data:`NO_TIMESTAMP` and the start of the segment without entries."""
+        """Last entry, or :data:`NO_TIMESTAMP` and the start of the segment if there are no entries."""
         return TimestampOffset(self._last_timestamp, self._last_offset)
 
     @property

@@ -27,7 +27,7 @@ cdef dict _REASONS = {
 
 
 cdef int stopped(int code, const Batch *batch) except -1:
-    """Raise the error for `code`, if it is one."""
+    """Raise the error that `code` stands for, if it stands for one."""
     if code in (NEEDS_MORE, SPECIAL_BATCH, FULL):
         return 0
     if code == NO_MEMORY:
@@ -73,9 +73,12 @@ def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start
     Returns
     -------
     tuple
-        Position in the chunk at which the pass stopped; the reason, which is ``STOPPED_AT_BATCH``,
-        ``STOPPED_FULL``, or any other value if more of the file is needed; and the number of bytes from there
-        on that the next call needs.
+        Three items:
+
+        - The position in the chunk at which the pass stopped.
+        - The reason: ``STOPPED_AT_BATCH``, ``STOPPED_FULL``, or any other value if more of the file is
+          needed.
+        - The number of bytes from that position on that the next call needs.
 
     Raises
     ------

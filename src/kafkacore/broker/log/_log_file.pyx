@@ -1,4 +1,4 @@
-"""One file of a log. It has a descriptor only while it is in use, and for a while after that."""
+"""One file of a log. Its descriptor is open while the file is in use, and for some time afterwards."""
 
 cimport cython
 
@@ -38,7 +38,7 @@ cdef class LogFile:
     cdef public int fd
     cdef readonly int holds
     cdef object files, lock, disk
-    # Whether to close the descriptor after the last hold.
+    # Whether to close the descriptor when the last hold is released.
     cdef bint is_closing
 
     def __init__(self, files, path, bint creates):
@@ -50,7 +50,7 @@ cdef class LogFile:
         self.fd = CLOSED
 
     def hold(self):
-        """Return the descriptor and keep it open until :meth:`release_hold`, called once for each hold."""
+        """Return the descriptor and keep it open until a matching call of :meth:`release_hold`."""
         return self.take_hold()
 
     cdef int take_hold(self) except -1:
@@ -70,7 +70,7 @@ cdef class LogFile:
                 self.files.closed(self)
 
     def release(self):
-        """Close the descriptor, or schedule that for the last hold. The next use opens the file again."""
+        """Close the descriptor as soon as there are no holds. The next use opens the file again."""
         with self.lock:
             if self.fd >= 0:
                 self.is_closing = self.holds > 0
@@ -123,7 +123,7 @@ cdef class LogFile:
 
     def fdatasync(self):
         fd = self.take_hold()
-        # Set before the sync, which may miss writes that happen meanwhile.
+        # Clear this before the sync, because the sync may miss writes that happen meanwhile.
         self.is_unsynced = False
         try:
             self.disk.fdatasync(fd)

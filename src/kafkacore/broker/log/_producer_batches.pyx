@@ -64,14 +64,15 @@ cdef class ProducerBatches:
         InvalidProducerEpochError
             The producer is fenced: a batch with a newer epoch is in the log.
         OutOfOrderSequenceNumberError
-            The first sequence number is not the next one, and the batch does not repeat one of the last five.
+            The first sequence number is not the expected one, and the batch does not repeat one of the last
+            five batches.
         """
         cdef int64_t epoch
         cdef int64_t last_sequence = NO_SEQUENCE
         cdef bint is_next
         entry = self.entries.get(header.producer_id)
         if entry is None:
-            # A new producer, or one whose state has expired: it may start at any sequence number.
+            # A new producer, or a producer whose state has expired, may start at any sequence number.
             return None
         epoch = entry.producer_epoch
         batches = entry.batches

@@ -119,7 +119,7 @@ cdef class SegmentAppender:
         return now_ms - self._created_ms
 
     def first_timestamp(self):
-        """Return the largest timestamp of the first batch, or -1 without one."""
+        """Return the largest timestamp of the first batch, or -1 if the segment is empty."""
         return self.find_first_timestamp()
 
     cdef int64_t find_first_timestamp(self) except? -1:

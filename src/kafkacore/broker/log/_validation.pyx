@@ -89,9 +89,13 @@ cpdef tuple validate_append(
     Returns
     -------
     tuple, None
-        The batch to append; its bytes, which are ``records`` or the recompressed batch; its largest
-        timestamp; and whether the time of the append replaces the timestamps. ``None`` if the budget may be
-        too small. In that case the batch has not been validated.
+        ``None`` if the budget may be too small. In that case the batch has not been validated. Otherwise four
+        items:
+
+        - The batch to append.
+        - Its bytes, which are ``records`` or the recompressed batch.
+        - Its largest timestamp.
+        - Whether the time of the append replaces the timestamps.
 
     Raises
     ------
@@ -138,7 +142,7 @@ cpdef tuple validate_append(
             return None
         limit = budget.plain_bytes
         batch.max_decompressed_size = min(batch.max_decompressed_size, limit // cost)
-        # If validation fails, its cost is unknown, so nothing is left for the next batches.
+        # If validation fails, its cost is unknown, so the whole budget counts as used.
         budget.plain_bytes = 0
     try:
         max_timestamp = validate_records(batch, config, now_ms, topic_partition)
@@ -199,7 +203,7 @@ cdef int64_t validate_records(RecordBatch batch, config, int64_t now_ms, topic_p
             "batches."
         ) from None
     except CorruptRecordError as error:
-        # Not CORRUPT_MESSAGE, which is retriable: the CRC is right, so a retry would fail as well.
+        # Do not return CORRUPT_MESSAGE, which is retriable: the CRC is right, so a retry would fail as well.
         raise InvalidRecordError(
             f"The record batch in the append to {partition_name(topic_partition)} is malformed: "
             f"{error.reason}"

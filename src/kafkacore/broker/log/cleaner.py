@@ -1,7 +1,7 @@
 """Compaction of one log: keeps the last record of each key. Follows Kafka's ``Cleaner``.
 
 A first pass over the dirty part maps each key to the offset of its last record. A second pass rewrites all
-segments up to there without the records that the map shows to be superseded.
+segments up to the end of the mapped part, without the records that the map shows to be superseded.
 """
 
 from __future__ import annotations
@@ -290,7 +290,8 @@ class Cleaner:
         for index, segment in enumerate(dirty):
             if self._walk(log, segment, lambda chunk: map_keys(offsets, chunk, start), take, lambda: None):
                 break
-            # This includes offsets at the end of the segment that an earlier compaction has removed.
+            # The map also covers the offsets at the end of the segment that an earlier compaction has
+            # removed.
             next_base = dirty[index + 1].base_offset if index + 1 < len(dirty) else end
             offsets.latest_offset = next_base - 1
         return offsets

@@ -141,7 +141,7 @@ class DataFolder:
                 deleted.append(aside)
                 continue
             if topic is not None and partition < topic.partition_count:
-                # The records of the other topic must not be hidden by an empty partition.
+                # Leave the folder as it is: an empty partition must not hide the records of the other topic.
                 path = folder / checkpoints.PARTITION_METADATA_FILE
                 foreign[topic_partition] = (
                     f"{path} has topic id {topic_id} instead of {topic.topic_id}; "
@@ -153,7 +153,7 @@ class DataFolder:
         return foreign, deleted
 
     def move_aside(self, topic_partition: TopicPartition) -> None:
-        """Rename an existing folder with the name of a new partition, left by a deleted topic."""
+        """Rename the folder that a deleted topic has left under the name of a new partition, if any."""
         if self._disk.exists(self.of_partition(topic_partition)):
             self._move_aside(topic_partition, self._random_id(), STRAY_SUFFIX)
 

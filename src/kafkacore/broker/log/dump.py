@@ -50,7 +50,7 @@ def dump_log_segments(
     CorruptRecordError
         The file is damaged. The lines before the damage have been yielded.
     IllegalArgumentError
-        The file name is not that of such a file.
+        The file name does not consist of an offset and one of these suffixes.
     OSError
         The file cannot be read.
     """

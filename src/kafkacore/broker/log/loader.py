@@ -30,8 +30,8 @@ logger = logging.getLogger(__name__)
 _LEFTOVERS = (DELETED_SUFFIX, ".tmp")
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
-#: Bytes before a snapshot that are searched for the producers' recent batches. The next size is tried if
-#: some were not found.
+#: Numbers of bytes before a snapshot to search for the producers' recent batches. If some are not found, the
+#: next number is tried.
 TAIL_SIZES = (1 << 20, 4 << 20, 16 << 20)
 
 
@@ -73,7 +73,7 @@ class _Loader:
         self.without_index: set[int] = set()
         #: Index of the first segment that recovery has read.
         self.first_recovered = 0
-        #: Offset from which on recovery has read that segment.
+        #: Offset from which on recovery has read the segment at ``first_recovered``.
         self.walked_from = 0
         #: Whether data was removed. Until that is synced, a loss of power may bring the data back.
         self.has_truncated = False
@@ -84,7 +84,7 @@ class _Loader:
         if finish_replacements(self.files, self.folder, self.config, self.now_ms, names):
             names = self.names = self.disk.listdir(self.folder)
         for name in names:
-            # Not with Path, which is slow: a start does this for every file.
+            # Do not use Path, which is slow: a start does this for every file.
             stem, suffix = splitext(name)
             is_orphan = suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in names
             if suffix in _LEFTOVERS or is_orphan:
@@ -122,7 +122,7 @@ class _Loader:
             segment.release_indexes()
 
     def recover(self, recovery_point: int) -> int:
-        """Recover all segments from the one with ``recovery_point`` on, and return the log end offset."""
+        """Recover the segment with ``recovery_point`` and all later ones. Return the log end offset."""
         first = max((i for i, s in enumerate(self.segments) if s.base_offset <= recovery_point), default=0)
         self.check_closed(self.segments[:first])
         self.first_recovered = first
@@ -131,7 +131,8 @@ class _Loader:
             segment = self.segments[index]
             is_gap = self.config.compacts and segment.base_offset > end
             if segment.base_offset != end and not is_gap:
-                # Without compaction there are no gaps, so the missing and all later records were not synced.
+                # A log without compaction has no gaps, so the missing records and all later ones were not
+                # synced.
                 self.remove_from(index, f"segment {segment.base_offset} does not begin at offset {end}")
                 break
             size = segment.size
@@ -246,7 +247,7 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     unknown_from = 0 if not epochs.load() else log_end_offset if is_clean else loader.walked_from
     producers = _load_producers(loader, start, log_end_offset, epochs, unknown_from)
     epochs.truncate_to_bounds(start, log_end_offset)
-    # Unused partitions need no descriptors.
+    # Close the indexes, because unused partitions need no descriptors.
     for segment in loader.segments:
         segment.release_indexes()
     # Nothing needs a sync if the log ends at the recovery point. But if recovery has removed data, the new
@@ -289,9 +290,9 @@ def _find_end_offset(loader: _Loader, recovery_point: int, is_clean: bool) -> tu
 
 
 def _restore_recent_batches(loader: _Loader, producers: ProducerStateManager) -> None:
-    """Read the producers' recent batches before the snapshot, which has only the last one of each.
+    """Read the producers' recent batches before the snapshot from the log.
 
-    Only batch headers are read.
+    The snapshot has only the last batch of each producer. Only batch headers are read.
     """
     end = producers.map_end_offset
     before = [segment for segment in loader.segments if segment.base_offset < end]

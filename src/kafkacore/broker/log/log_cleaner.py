@@ -207,7 +207,7 @@ class LogCleaner:
     def clean_filthiest(self) -> CleaningResult | None:
         """Compact the log with the largest dirty ratio.
 
-        Returns ``None`` if no log needs it, or if the log could not be compacted.
+        Returns ``None`` if no log needs compaction, or if the log could not be compacted.
         """
         chosen = self._choose(self._clock.wall_ms())
         if chosen is None:
@@ -232,7 +232,7 @@ class LogCleaner:
         return best
 
     def _first_dirty(self, topic_partition: TopicPartition, log: UnifiedLog) -> int:
-        """Return where the last compaction ended, or the log start offset if that is outside the log."""
+        """Return the end of the last compaction. If it is outside the log, return the log start offset."""
         offset = self._checkpoints().get(topic_partition, log.log_start_offset)
         return offset if log.log_start_offset <= offset <= log.log_end_offset else log.log_start_offset
 

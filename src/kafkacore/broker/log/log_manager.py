@@ -374,7 +374,8 @@ class LogManager:
         config = self._config(topic)
         with self._lock:
             if topic.name in self._names_in_checkpoints:
-                # After a crash, the offsets of the deleted topic would otherwise be applied to the new one.
+                # Remove the deleted topic of the same name from the checkpoint files. Otherwise a start after
+                # a crash would apply its offsets to the new topic.
                 self.checkpoint()
         made: dict[TopicPartition, UnifiedLog | None] = {}
         try:
@@ -382,7 +383,7 @@ class LogManager:
                 self._folder.move_aside(topic_partition)
                 made[topic_partition] = None
                 made[topic_partition] = self._open_log(topic, config, topic_partition)
-            # Before the topic is listed, its folders must be durable.
+            # The folders must be durable before the topic is added to the list of topics.
             self._disk.fsync_dir(self.data_dir)
             with self._lock:
                 # Another thread may have changed the topic's configs meanwhile.
@@ -479,7 +480,7 @@ class LogManager:
     def _remove_folders(self, topic_id: UUID | None, folders: list[Path]) -> None:
         """Remove some folders, and schedule the rest.
 
-        Acknowledgements wait for the flusher, so it must not spend long on this.
+        Acknowledgements wait for the flusher, so it must not spend much time on removing folders.
         """
         for folder in folders[-FOLDERS_PER_ROUND:]:
             self._disk.remove_tree(folder)
@@ -505,7 +506,7 @@ class LogManager:
     def clean_filthiest(self) -> CleaningResult | None:
         """Compact the log with the largest dirty ratio on this thread.
 
-        Returns ``None`` if no log needs it, or if it could not be compacted.
+        Returns ``None`` if no log needs compaction, or if the log could not be compacted.
         """
         return self._cleaner.clean_filthiest()
 
@@ -515,7 +516,7 @@ class LogManager:
         return dict(self._cleaner.uncleanable)
 
     def _on_flushed(self, log: UnifiedLog, has_moved: bool) -> None:
-        # After a failure as well: requests that wait for the log must be completed with an error.
+        # Call the callback after a failure as well, because requests that wait for the log must get an error.
         if (has_moved or log.failure is not None) and self.on_high_watermark is not None:
             self.on_high_watermark(log.topic_partition, log.high_watermark)
 
@@ -563,7 +564,8 @@ class LogManager:
             recovery_points = self._offline_entries(checkpoints.RECOVERY_POINT_FILE)
             log_starts = self._offline_entries(checkpoints.LOG_START_OFFSET_FILE)
             recovery_points |= {tp: log.recovery_point for tp, log in logs.items()}
-            # Also if a segment begins at the offset: a loss of power may bring back older segments.
+            # Write the offset even if a segment begins there, because a loss of power may bring back older
+            # segments.
             log_starts |= {tp: log.log_start_offset for tp, log in logs.items() if log.log_start_offset}
             disk, data_dir = self._disk, self.data_dir
             checkpoints.write_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE, recovery_points)

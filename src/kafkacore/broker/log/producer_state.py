@@ -165,8 +165,8 @@ class ProducerStateManager:
     ) -> None:
         """Load the latest valid snapshot. The caller must then :meth:`replay` from :attr:`map_end_offset` on.
 
-        It removes snapshots that are damaged or outside of the log, and interim snapshots other than the
-        latest.
+        Snapshots that are damaged or outside of the log are removed, and so are interim snapshots other than
+        the latest.
 
         Parameters
         ----------
@@ -197,8 +197,8 @@ class ProducerStateManager:
                     )
                     self.remove_snapshot(offset)
         if is_ahead:
-            # The snapshot has batches that are lost. If a loss of power brought it back, it would be used
-            # once the log has grown to its offset again.
+            # Make the removal durable. If a loss of power brought a snapshot with lost batches back, it would
+            # be used once the log has grown to its offset again.
             self._disk.fsync_dir(self._folder)
 
     def _load_snapshot(self, offset: int) -> None:
@@ -239,7 +239,7 @@ class ProducerStateManager:
             self.remove_snapshot(former)
 
     def remove_snapshots_before(self, offset: int) -> None:
-        """Remove the snapshots below ``offset``, except the latest of all. Recovery does not read them."""
+        """Remove the snapshots below ``offset``, which recovery does not read. Keep the latest snapshot."""
         for found in self._snapshot_offsets()[:-1]:
             if found < offset:
                 self.remove_snapshot(found)

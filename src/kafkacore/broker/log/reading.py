@@ -11,7 +11,8 @@ from kafkacore.errors import CorruptRecordError
 #: Minimum size in bytes of a read that is sent with ``sendfile``. Copying is faster for smaller reads; see
 #: docs/how-it-works/log.md.
 MIN_SLICE_SIZE = 8 * 1024
-#: Minimum size in bytes of a read whose end is searched in the index. Smaller reads are faster without.
+#: Minimum size in bytes of a read whose end is searched in the index. Smaller reads are faster without that
+#: search.
 _MIN_SEARCH_SIZE = 64 * 1024
 
 

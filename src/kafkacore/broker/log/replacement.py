@@ -1,4 +1,4 @@
-"""Replacement of segments by a compacted one. After a crash, a start finishes or undoes it.
+"""Replacement of segments by a compacted one. The next start after a crash finishes or undoes it.
 
 The new segment is written with the suffix ``.cleaned`` and renamed to ``.swap`` once it is complete and on
 disk. Then the old segments are renamed to ``.deleted``, and the new one loses its suffix. Each step is synced
@@ -51,7 +51,10 @@ def remove_cleaned(disk: Disk, folder: Path, base_offset: int) -> None:
 
 
 def begin_swap(disk: Disk, new: LogSegment) -> None:
-    """Rename the new segment to ``.swap``. After a crash from here on, a start finishes the replacement."""
+    """Rename the new segment to ``.swap``.
+
+    If the broker crashes from now on, the next start finishes the replacement.
+    """
     new.rename(SWAP_SUFFIX)
     disk.fsync_dir(new.folder)
 

@@ -146,7 +146,7 @@ class LogSegment:
         return self.appender.max_timestamp
 
     def first_timestamp(self) -> int:
-        """Return the largest timestamp of the first batch, or -1 without one."""
+        """Return the largest timestamp of the first batch, or -1 if the segment is empty."""
         return self.appender.first_timestamp()
 
     def _path(self, suffix: str) -> Path:
@@ -154,7 +154,7 @@ class LogSegment:
 
     @staticmethod
     def remove_indexes(disk: Disk, folder: Path, base_offset: int) -> None:
-        """Remove damaged index files. Call :meth:`rebuild_indexes` on the segment opened after that."""
+        """Remove damaged index files. Open the segment afterwards and call :meth:`rebuild_indexes`."""
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             path = segment_file(folder, base_offset, suffix)
             if disk.exists(path):
@@ -178,7 +178,8 @@ class LogSegment:
         limit_offset:
             Offset before which the last batch must end.
         end_offset:
-            Offset after the last record of the segment. A batch that reaches it is damaged.
+            Offset after the last record of the segment. A batch that contains this or a later offset is
+            damaged.
 
         Returns
         -------
@@ -210,7 +211,7 @@ class LogSegment:
         return RecordsSlice(memoryview(data)[:length], next_offset)
 
     def _check_end(self, data: bytes, position: int, offset: int, end_offset: int) -> None:
-        """Check that the batch does not claim offsets beyond the segment: its reader would wait forever."""
+        """Check that the batch does not end after the segment, because its reader would wait forever."""
         headers, _, _, _ = walk_batches(data[:BATCH_OVERHEAD], position, self.size, False)
         if headers and headers[0].last_offset >= end_offset:
             raise CorruptRecordError(
@@ -233,9 +234,10 @@ class LogSegment:
         return found
 
     def _walk(self, position: int, offset: int) -> tuple[tuple[int, int] | None, int]:
-        """Search from ``position`` on for the batch of :meth:`_find`. Return also its base offset.
+        """Search from ``position`` on for the batch that :meth:`_find` returns.
 
-        Without such a batch, the result is ``None`` and :data:`MAX_OFFSET`.
+        Return the position and the size of the batch, and its base offset. Without such a batch, return
+        ``None`` and :data:`MAX_OFFSET`.
         """
         end = self.appender.size
         while end - position >= BATCH_OVERHEAD:
@@ -381,7 +383,8 @@ class LogSegment:
         largest = self.max_timestamp
         if largest.offset < limit_offset:
             return largest
-        # An append adds to both indexes at once, so the time index covers the batches before the walk below.
+        # An append adds to both indexes at once, so the time index covers all batches before the start of the
+        # loop below.
         index = self.time_index.file.last_below(lambda entry: self.base_offset + entry[1] < limit_offset)
         largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         if index >= 0:
@@ -462,7 +465,8 @@ class LogSegment:
         """Complete the indexes. The last time index entry gets the largest timestamp, for retention."""
         if self.max_timestamp.timestamp >= 0:
             self.time_index.maybe_append(*self.max_timestamp, closing=True)
-        # Write now: a full disk fails the append only, whereas a failed sync would take the log offline.
+        # Write now: if the disk is full, only the append fails, whereas a failed sync would take the log
+        # offline.
         self.offset_index.file.write()
         self.time_index.file.write()
 
@@ -494,7 +498,7 @@ class LogSegment:
         self.time_index.file.release()
 
     def mark_deleted(self) -> None:
-        """Rename the files to ``.deleted``, so that the next start ignores them, until :meth:`remove`."""
+        """Rename the files to ``.deleted``, so that a start before :meth:`remove` ignores them."""
         self.rename(self._ending + DELETED_SUFFIX)
 
     def rename(self, ending: str) -> None:

@@ -35,7 +35,7 @@ class _Known(NamedTuple):
     time_entries: int
     #: Size in bytes of the batch of the last offset index entry.
     last_size: int
-    #: Position and offset after that batch.
+    #: Position and offset after the batch of the last offset index entry.
     position: int
     next_offset: int
 
@@ -56,7 +56,8 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
     recovery_point:
         Offset below which all records are known to be on disk.
     trusts_indexes:
-        Whether the index files cannot have lost writes, because the machine has been running since.
+        Whether the index files cannot have lost writes, because the machine has been running since the last
+        process opened the log.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """The list of topics, kept in ``topics.json`` in the data folder.
 
-The file is replaced atomically, and so are topics created and deleted. Apache Kafka keeps the list in its
-metadata log, which a single node does not need.
+The file is replaced atomically, so that topics are created and deleted atomically, too. Apache Kafka keeps
+the list in its metadata log, which a single node does not need.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]
     except FileNotFoundError:
         return None
     try:
-        # Without the CRC, a flipped bit in a name would replace a topic by an empty one with another name.
+        # If there is a CRC, it is verified, because a flipped bit in a name would otherwise replace a topic
+        # by an empty one with another name.
         content = read_checked_json(data, needs_crc=False)
         if content["version"] != _VERSION:
             raise ValueError(f"unknown version {content['version']}")
