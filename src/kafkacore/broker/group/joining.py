@@ -109,7 +109,8 @@ class Admission:
         if group.is_in(GroupState.EMPTY, GroupState.DEAD):
             return True
         if group.is_in(GroupState.PREPARING_REBALANCE):
-            # Only members that have rejoined count: the others may have left, or may exceed a lowered limit.
+            # Count only the members that have rejoined: the others may have left, or may exceed a lowered
+            # limit.
             is_there = member_id in group and group.member(member_id).is_awaiting_join
             return is_there or group.awaiting_join_count < most
         return member_id in group or len(group) < most

@@ -119,7 +119,7 @@ class PendingAppends:
         self._keep_watch()
 
     def fail(self, code: int) -> None:
-        """Fail all pending appends with an error code, because their outcome will not be known here."""
+        """Fail all pending appends with an error code, because this node will not learn their outcome."""
         watch, self._watch = self._watch, None
         if watch is not None:
             self._purgatory.cancel(watch)

@@ -20,7 +20,7 @@ from kafkacore.protocol.generated.group_records import (
 )
 from kafkacore.wire import Cursor, Writer
 
-#: Record types, which are the first two bytes of a key. A tombstone has no other sign of its type.
+#: Record types, which are the first two bytes of a key. Only the key shows the type of a tombstone.
 LEGACY_OFFSET_COMMIT: Final = 0
 OFFSET_COMMIT: Final = 1
 GROUP_METADATA: Final = 2

@@ -1,6 +1,6 @@
 """AlterUserScramCredentials: set and delete SCRAM credentials of users (KIP-554).
 
-Version 0. On response, the changes are on disk and in effect for the next login.
+Version 0. When the response is sent, the changes are on disk and in effect for the next login.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CreateAcls: add access control entries.
 
-Versions 1 to 3. On response, the entries are on disk and in effect. As in Kafka, adding an existing entry
-succeeds.
+Versions 1 to 3. When the response is sent, the entries are on disk and in effect. As in Kafka, adding an
+existing entry succeeds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DeleteAcls: delete the access control entries that match the filters.
 
-Versions 1 to 3. On response, the entries are deleted on disk and no longer in effect.
+Versions 1 to 3. When the response is sent, the entries are deleted on disk and no longer in effect.
 """
 
 from __future__ import annotations

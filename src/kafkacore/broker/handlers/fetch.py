@@ -77,8 +77,8 @@ _LOOKUP_ERRORS = (
 _CONVERSION_ERRORS = (UnsupportedCompressionTypeError.errno,)
 #: Maximum bytes of log records that are converted for one response.
 MAX_CONVERTED_BYTES = 512 * 1024
-#: Maximum bytes of these records after decompression. The batch that reaches the limit is the last one
-#: returned.
+#: Maximum bytes of the records that are converted for one response, after decompression. The batch that
+#: reaches the limit is the last one returned.
 MAX_CONVERTED_PLAIN_BYTES = 4 * 1024 * 1024
 
 _PartitionData = FetchResponse.PartitionData

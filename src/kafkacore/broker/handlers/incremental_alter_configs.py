@@ -1,9 +1,9 @@
 """IncrementalAlterConfigs: set, delete, append to and subtract from single settings (KIP-339).
 
-Versions 0 to 1, for topics, brokers, groups, client metrics and broker loggers. On response, the changes are
-on disk and in effect; levels of loggers are in effect until the broker stops. A broker setting can be changed
-unless DescribeConfigs returns it as read-only. Settings of a single broker can be changed only on the first
-virtual node. ``alter.config.policy`` is not supported.
+Versions 0 to 1, for topics, brokers, groups, client metrics and broker loggers. When the response is sent,
+the changes are on disk and in effect; levels of loggers are in effect until the broker stops. A broker
+setting can be changed unless DescribeConfigs returns it as read-only. Settings of a single broker can be
+changed only on the first virtual node. ``alter.config.policy`` is not supported.
 """
 
 from __future__ import annotations

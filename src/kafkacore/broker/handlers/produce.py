@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     Unvalidated = tuple[ProducePartition, TopicPartition, UnifiedLog]
 
-#: Minimum bytes of batches that one call of the other thread validates.
+#: Minimum total size in bytes of the batches that one call on the other thread validates.
 _VALIDATED_AT_ONCE = 256 * 1024
 
 
@@ -166,7 +166,7 @@ class _Produce:
 
 
 def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:
-    """Group batches so that each call of the other thread validates enough to be worth its overhead."""
+    """Group batches so that each call on the other thread validates enough to be worth its overhead."""
     part: list[Unvalidated] = []
     size = 0
     for each in unvalidated:

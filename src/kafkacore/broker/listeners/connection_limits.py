@@ -29,7 +29,7 @@ class ConnectionRate:
     Parameters
     ----------
     per_second:
-        Connections per second; 0 pauses for a second after each connection.
+        Connections per second. 0 means a pause of one second after each connection.
     """
 
     def __init__(self, per_second: int) -> None:

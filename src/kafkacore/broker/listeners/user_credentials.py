@@ -26,7 +26,7 @@ class RunTimeUsers(Protocol):
         """Return the names of the users that have a credential."""
 
     def decides(self, mechanism: str, user: str) -> bool:
-        """Whether the user's credential of a mechanism was set or deleted, which overrides all others."""
+        """Whether the user's credential of a mechanism was set or deleted, overriding configured ones."""
 
     def decides_about(self, user: str) -> bool:
         """Whether any credential of the user was set or deleted."""

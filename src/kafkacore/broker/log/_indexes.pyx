@@ -39,8 +39,8 @@ cdef class IndexFile:
     """A file of entries of fixed size, created on first use.
 
     The newest entries stay in memory until there are many or the segment is closed, because a write per batch
-    would take as long as writing the batch itself. If the process dies they are lost, and the next start uses
-    the entries before them or rebuilds the index.
+    would take as long as writing the batch itself. If the process dies, these entries are lost, and the next
+    start uses the entries before them or rebuilds the index.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ class Cleaner:
         Raises
         ------
         CleaningAbortedError
-            The log was closed, or its segments were removed, meanwhile.
+            The log was closed, or its segments were removed, during compaction.
         CorruptRecordError
             The log is damaged. The damaged segment has not been replaced.
         KafkaStorageError

@@ -99,7 +99,7 @@ class ProducerStateManager:
     def restore_recent_batches(self, headers: Iterable[BatchHeader]) -> bool:
         """Add the last five batches of each producer, any of which may be sent again.
 
-        A snapshot has only the last batch of each.
+        A snapshot has only the last batch of each producer.
 
         Parameters
         ----------

@@ -81,7 +81,7 @@ def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPos
     if end - position > max_bytes:
         if max_bytes < _MIN_SEARCH_SIZE:
             return None
-        # The index has the beginning of every large batch, and of every few small ones.
+        # The index has an entry for every large batch, and one entry for every few small batches.
         try:
             entry = segment.offset_index.entry_before(position + max_bytes)
             header = None if entry is None else segment.header_of(entry)
