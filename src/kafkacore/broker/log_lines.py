@@ -15,11 +15,11 @@ from typing import Any, TextIO
 
 from kafkacore.structs import printable
 
-#: Maximum lines of the same message in each window. Further ones are only counted.
+#: Maximum lines of the same message in each window. Further lines are only counted.
 MAX_OF_A_KIND = 20
 #: Length of a window in seconds.
 WINDOW_S = 10.0
-#: Maximum messages that are counted at the same time.
+#: Maximum number of different messages that are counted at the same time.
 MAX_KINDS = 1000
 _MAX_LINE_LENGTH = 2000
 

@@ -33,7 +33,7 @@ class QuotaKind(IntEnum):
     PRODUCE = 0
     #: Bytes of fetched records per second.
     FETCH = 1
-    #: Percent of the network thread.
+    #: Percent of the network thread's time.
     REQUEST = 2
     #: New connections per second.
     CONNECTION = 3
@@ -52,7 +52,9 @@ class QuotaEntity(NamedTuple):
 
 
 class WindowedRate:
-    """Rate per second over a window of samples, in which all but the newest count as complete, as in Kafka.
+    """Rate per second over a window of samples.
+
+    As in Kafka, all samples except the newest count as complete.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ class _RecentRates(Generic[K]):
         return self._rates.get(key)
 
     def of(self, key: K, now_ms: float) -> WindowedRate:
-        """Return the rate of a key, which is about to be recorded into, and remove inactive ones."""
+        """Return the rate of a key, into which the caller records next, and remove inactive rates."""
         rate = self._rates.get(key)
         if rate is None:
             rate = self._rates[key] = WindowedRate(self._sample_count, self._sample_ms)
@@ -131,9 +133,10 @@ _ANY_CLIENT = QuotaEntity(None, "")
 class ClientQuota:
     """Quota of one type for all clients.
 
-    As in Kafka, the most specific limit applies: of user and client id, of the user, of the client id, each
-    by name before the default. All clients of a user share the limit of the user. A limit set by an API has
-    precedence over the configuration.
+    As in Kafka, the most specific limit applies. Limits of the user by name come first, then those of the
+    default user, then those of client ids alone. For each user, the order is: with the client id, with the
+    default client id, without a client id. All clients of a user share the limit of the user. A limit set by
+    an API has precedence over the configuration.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""The ``kafkacore`` command: ``main`` is the entry, each other module a command or what several share."""
+"""The ``kafkacore`` command: ``main`` is the entry point; the other modules are commands and shared code."""

@@ -20,19 +20,19 @@ from kafkacore.text import did_you_mean
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 DEFAULT_TIMEOUT_S = 10.0
-#: Attempts to connect, and the pause between them: a broker that refuses connections may be starting.
+#: Number of attempts to connect, and the pause between them. A broker that refuses may still be starting.
 REFUSALS = 5
 REFUSAL_PAUSE_MS = 250.0
 CONNECT_TIMEOUT_S = 0.5
-#: A request may take at least as long as a fetch waits for records (0.5 s), and less than a connection may be
-#: idle (9 minutes).
+#: Limits of ``--timeout``: longer than a fetch waits for records (0.5 s), and shorter than a connection may
+#: be idle (9 minutes).
 LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 1.0, 500.0
 
 Commands = argparse._SubParsersAction
 
 
 class CommandError(KafkaError):
-    """A command cannot continue, for example because of a line of its input.
+    """A command cannot continue, for example because a line of its input is invalid.
 
     Wrong arguments raise :class:`KafkaConfigurationError` instead.
     """
@@ -211,7 +211,7 @@ def seconds(text: str) -> float:
 
 
 def natural(text: str) -> int:
-    """Parse a whole number from 0 for argparse."""
+    """Parse a whole number that is not negative, for argparse."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
     return int(text)

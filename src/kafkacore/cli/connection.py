@@ -160,7 +160,7 @@ def _given_by_file(arguments: argparse.Namespace) -> dict[str, str]:
         return read_properties(Path(config))
     if not hasattr(arguments, "client_profile"):
         return {}
-    # For the lookup of the password.
+    # _password() also reads this attribute.
     arguments.client_profile = arguments.client_profile or os.environ.get(PROFILE_VARIABLE)
     return read_profile(arguments.client_profile) if arguments.client_profile else {}
 

@@ -62,8 +62,8 @@ def aborted_bytes(entries: Iterable[AbortedTransaction]) -> bytes:
 class CleanedTransactions:
     """Tracks transactions while compaction passes over the batches of a log in order.
 
-    It tells which batches belong to aborted transactions, and which markers belong to transactions without
-    any remaining batch.
+    It determines which batches belong to aborted transactions, and which markers belong to transactions
+    without any remaining batch.
 
     Parameters
     ----------

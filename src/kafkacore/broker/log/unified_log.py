@@ -108,10 +108,10 @@ class UnifiedLog:
     ) -> None:
         self.topic_partition = topic_partition
         self._lock = Lock()
-        #: Why the log is offline, or ``None``. Set when the disk fails; every later call raises it.
+        #: Why the log is offline, or ``None``. Set when the disk fails; later calls raise an error with it.
         self.failure: str | None = None
         self._is_closed = False
-        #: Log end offset when a full disk was last logged.
+        #: Log end offset when the error for a full disk was last logged.
         self._full_at = -1
         self.topic_id = topic_id
         self.folder = folder
@@ -166,7 +166,7 @@ class UnifiedLog:
         self.high_watermark = loaded.log_end_offset
         #: Segment, position and offset of the high watermark.
         self.high_watermark_metadata = self._local.log_end_metadata
-        # A start does not sync the folder of a log that has never had a record.
+        # The folder of a log that has never had a record counts as dirty, because a start does not sync it.
         self._is_folder_dirty = not loaded.is_synced or not loaded.log_end_offset
 
     @property
@@ -290,20 +290,22 @@ class UnifiedLog:
                 if not self._flushes_acks:
                     self.high_watermark = local.log_end_offset
                     self.high_watermark_metadata = local.log_end_metadata
-        # Also for a duplicate that is not flushed, whose sync may have failed for lack of descriptors.
+        # A duplicate that is not flushed also marks the log, because the sync of the original batch may have
+        # failed for lack of descriptors.
         if self._flushes_acks and info[1] >= self.high_watermark:
             self._work.mark_dirty(self)
         return info
 
     def _roll(self, now_ms: int) -> None:
         """Start a new segment at the log end offset."""
-        # The epochs and the snapshot come first, so that a start need not read older segments for them.
+        # Write the epochs and the producer snapshot before the new segment, so that a start need not read
+        # older segments for them.
         self._local.segments[-1].become_inactive()
         self._epochs.sync()
         self._producers.take_snapshot()
         self._local.roll(LogSegment(self._files, self.folder, self.log_end_offset, self.config, now_ms))
         self._is_folder_dirty = True
-        # In "os" mode as well: a closed segment is synced once, so that recovery need not read it.
+        # Even in "os" mode, a closed segment is synced once, so that recovery need not read it.
         self._work.mark_dirty(self)
 
     # ---- Read -----------------------------------------------------------------------------------------
@@ -387,7 +389,8 @@ class UnifiedLog:
             found, next_offset = self._search(records, timestamp, start_offset)
             if found is not None:
                 return found
-            # The header has a later timestamp than any record, or the found record is below start_offset.
+            # The batch has no such record: its header has a later timestamp than its records, or the record
+            # is below start_offset.
             start_offset = max(next_offset, start_offset + 1)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
@@ -477,7 +480,7 @@ class UnifiedLog:
                 segments = local.segments[first : None if with_active else -1]
                 active = local.segments[-1]
                 end_metadata = local.log_end_metadata
-                # A log that has never had a record opens the same way without its files.
+                # A log that has never had a record needs no sync: it opens the same way without its files.
                 is_needed = local.log_end_offset > 0 or self._epochs.is_dirty
                 is_folder_dirty = self._is_folder_dirty and is_needed
                 self._is_folder_dirty &= not is_folder_dirty
@@ -492,7 +495,8 @@ class UnifiedLog:
             except OSError as error:
                 with self._lock:
                     failure = self._fail("flush", error)
-                # Without _lock: appends fail now that the log is offline, and closing needs _flush_lock.
+                # This does not need _lock: appends fail because the log is offline, and closing needs
+                # _flush_lock, which is held here.
                 rewrite_unsynced(segments, self.recovery_point, self.name)
                 raise failure from error
             with self._lock:
@@ -607,7 +611,7 @@ class UnifiedLog:
     def _delete_segments(self, count: int) -> None:
         """Remove the first ``count`` segments. The flusher's thread removes their files later."""
         if not count or self._is_replacing:
-            # The next run of retention finds them again.
+            # The next run of retention finds these segments again.
             return
         removed = self._local.segments[:count]
         try:
@@ -649,9 +653,10 @@ class UnifiedLog:
         return self._is_closed
 
     def replace_segments(self, new: LogSegment, old: Sequence[LogSegment]) -> bool:
-        """Replace the segments ``old`` by the compacted segment ``new``. Durable on return.
+        """Replace the segments ``old`` by the compacted segment ``new``.
 
-        A read sees either the old segments or the new one. A read that has begun keeps its data.
+        The change is durable on return. A read sees either the old segments or the new one. A read that has
+        begun keeps its data.
 
         Parameters
         ----------
@@ -727,7 +732,7 @@ class UnifiedLog:
     def begin_epoch(self, epoch: int) -> None:
         """Append batches in leader epoch ``epoch`` from now on.
 
-        The epoch is on disk before any batch of it is acknowledged.
+        The epoch is on disk before any batch with this epoch is acknowledged.
 
         Raises
         ------
@@ -802,7 +807,7 @@ class UnifiedLog:
         return KafkaStorageError(self.failure)
 
     def _full(self, log_end_offset: int) -> KafkaStorageError:
-        """Return the error for a full disk, logged once until the next successful append."""
+        """Return the error for a full disk, and log it once until the next successful append."""
         message = f"{self.name}: the disk is full, so appends fail until there is free space"
         if self._full_at != log_end_offset:
             self._full_at = log_end_offset

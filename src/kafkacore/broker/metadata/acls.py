@@ -21,7 +21,7 @@ from kafkacore.protocol.generated.metadata_records import (
 from kafkacore.security.principal import KafkaPrincipal
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
-#: Resource name, host or user name that matches all of them.
+#: Resource name, host or user name that matches every resource, host or user.
 WILDCARD: Final = "*"
 _NUMBERS: Final[dict[type[IntEnum], frozenset[int]]] = {
     kind: frozenset(each.value for each in kind)
@@ -30,7 +30,7 @@ _NUMBERS: Final[dict[type[IntEnum], frozenset[int]]] = {
 
 
 class Acl(NamedTuple):
-    """An access control entry: allows or denies a principal an operation on the resources of a pattern."""
+    """An access control entry. It allows or denies a principal an operation on resources of a pattern."""
 
     resource_type: ResourceType
     name: str
@@ -147,7 +147,7 @@ def checked_filter(
     Raises
     ------
     InvalidRequestError
-        A field is unknown or not a known number.
+        A field has the value UNKNOWN, or a number without a meaning.
     """
     known = (
         (ResourceType, resource_type),
@@ -170,7 +170,7 @@ def checked_filter(
 
 
 def asked_filter(message: AskedFilter) -> AclFilter:
-    """Return the filter of a DescribeAcls or DeleteAcls request, like :func:`checked_filter`."""
+    """Check and return the filter of a DescribeAcls or DeleteAcls request, like :func:`checked_filter`."""
     return checked_filter(
         message.resource_type_filter,
         message.resource_name_filter,
@@ -219,7 +219,7 @@ class AclStore:
     # ---- Changes ---------------------------------------------------------------------------------------
 
     def additions(self, acls: Iterable[Acl]) -> list[AccessControlEntryRecord]:
-        """Return the records that add the entries which do not exist yet."""
+        """Return the records that add the entries that do not exist yet."""
         return [self._record(acl, self._new_id()) for acl in dict.fromkeys(acls) if acl not in self._ids]
 
     def removals(self, acls: Iterable[Acl]) -> list[RemoveAccessControlEntryRecord]:

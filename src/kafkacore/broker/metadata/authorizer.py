@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.requests._request import RequestContext
 
 ANYBODY: Final = "User:*"
-#: Operations whose permission includes the key's operation. Denying one of them does not deny the key's.
+#: For each operation, the operations whose permission includes it. A denial of one of those does not deny it.
 _IMPLY: Final = {
     ACLOperation.DESCRIBE: frozenset(
         {
@@ -33,10 +33,10 @@ _IMPLY: Final = {
 }
 #: Maximum decisions in the cache. It is cleared when it is full.
 MAX_CACHED: Final = 10_000
-#: Maximum length of a resource name whose decision is cached, which is the maximum length of a topic name. A
-#: group id may have 32 KiB.
+#: Maximum length of a resource name for which decisions are cached. It is the maximum length of a topic name;
+#: a group id may be 32 KiB long.
 MAX_CACHED_LENGTH: Final = 249
-#: Resource name without entries, as in Kafka. Only super users and defaults decide about it.
+#: A resource name that has no entries, as in Kafka. Only super users and defaults allow access to it.
 _NO_NAME: Final = "hardcode"
 
 _Decision = tuple[str, str, int, int, str]
@@ -109,7 +109,7 @@ class StandardAuthorizer:
     def why_denied(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
     ) -> str:
-        """Return why :meth:`authorize` has denied that: the entry that denies it, or that none allows it."""
+        """Return why :meth:`authorize` has denied the operation: an entry denies it, or none allows it."""
         if self._version != self._acls.version:
             self._learn()
         principals, hosts = (str(context.principal), ANYBODY), (_address(context.host), WILDCARD)

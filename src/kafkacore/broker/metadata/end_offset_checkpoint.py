@@ -68,7 +68,7 @@ class EndOffsetCheckpoint:
     def set(self) -> None:
         """Rename the temporary file and sync the folder.
 
-        After an ``OSError``, either offset may be in effect.
+        After an ``OSError``, either the old or the new offset may be in effect.
         """
         self._disk.rename(self._temporary, self.path)
         self._disk.fsync_dir(self.path.parent)

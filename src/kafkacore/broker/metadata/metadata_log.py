@@ -64,12 +64,12 @@ class MetadataLog:
         self._next_offset = 0
         #: Number of records in the file.
         self.record_count = 0
-        #: Why no records can be appended until the broker restarts; empty if they can.
+        #: Why no records can be appended until the broker restarts; empty if records can be appended.
         self.failure = ""
 
     @property
     def end_offset(self) -> int:
-        """Offset of the next record. Every earlier one is durable, unless :attr:`failure` says otherwise."""
+        """Offset of the next record. All earlier records are durable, unless :attr:`failure` is set."""
         return self._next_offset
 
     # ---- Load -----------------------------------------------------------------------------------------
@@ -80,8 +80,8 @@ class MetadataLog:
         Parameters
         ----------
         was_clean:
-            Whether the previous broker was shut down cleanly. Then, even without a checkpoint, a batch that
-            is incomplete means damage.
+            Whether the previous broker was shut down cleanly. If so, an incomplete batch means damage even
+            without a checkpoint.
 
         Raises
         ------
@@ -220,7 +220,7 @@ class MetadataLog:
             self._disk.fdatasync(fd)
         finally:
             self._disk.close(fd)
-        # An empty log has no offsets. With a checkpoint of 0, a start does not take it for damaged.
+        # An empty log has no offsets, so the checkpoint is 0. Otherwise a start would report damage.
         self._checkpoint.prepare(offset if written else 0)
         try:
             if not written:
@@ -272,7 +272,10 @@ class MetadataLog:
 
 
 def _has_sound_batch(data: bytes, position: int) -> bool:
-    """Return whether a valid batch follows at or after ``position``, which a crash cannot cause."""
+    """Return whether a valid batch follows at or after ``position``.
+
+    A crash cannot cause this, so it means damage.
+    """
     at = data.find(CURRENT_MAGIC, position + MAGIC_AT)
     while at >= 0:
         start = at - MAGIC_AT

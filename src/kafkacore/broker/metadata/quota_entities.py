@@ -27,9 +27,9 @@ class QuotaKey(NamedTuple):
     kind:
         Type of the quota.
     maximum:
-        Maximum of a whole number; ``None`` for a number with a fraction.
+        Maximum value if the quota is a whole number; ``None`` if it may have a fraction.
     is_of_ip:
-        Whether it limits IP addresses, and not users and client ids.
+        Whether the quota limits IP addresses instead of users and client ids.
     """
 
     kind: QuotaKind

@@ -171,7 +171,10 @@ class ScramUsers:
         return [_record_of(user, known, made)]
 
     def _removals(self, user: str, mechanism: ScramMechanism) -> list[ScramRecord]:
-        """Return a removal of the credential in the log, and another that overrides the configuration's."""
+        """Return the records that remove a credential.
+
+        One removes the credential in the log; the other overrides the credential in the configuration.
+        """
         has_one = (user, mechanism) in self._credentials
         if not has_one and not self._is_of_configuration(user, mechanism):
             raise ResourceNotFoundError("Attempt to delete a user credential that does not exist")

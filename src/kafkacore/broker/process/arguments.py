@@ -1,7 +1,7 @@
 """The command line of ``kafkacore broker`` and ``python -m kafkacore.broker``.
 
-An option of its own overrides ``--override``, which overrides the configuration file, which overrides the
-defaults.
+A dedicated option, such as ``--data-dir``, overrides ``--override``. Both override the configuration file,
+which overrides the defaults.
 """
 
 from __future__ import annotations
@@ -206,7 +206,10 @@ def _names_a_key_store(layers: list[tuple[str, dict[str, object]]]) -> bool:
 
 
 def _password(user: str) -> Secret:
-    """Read a password from the environment or the terminal; a command line would be visible to every user."""
+    """Read a password from the environment or the terminal.
+
+    It is not an argument, because every user can see the command line.
+    """
     given = os.environ.get(PASSWORD_VARIABLE)
     if given is None and sys.stdin.isatty():
         given = getpass.getpass(f"Password of {user}: ")

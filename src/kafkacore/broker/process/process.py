@@ -168,7 +168,8 @@ class BrokerProcess:
         self.kill()  # closes the pipes of a process that has exited on its own
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.log_path.open("ab") as log, _unnamed_file(self._secrets()) as secrets:
-            # A new session: Ctrl-C reaches only this process, which then stops the broker in the right order.
+            # Start a new session, so that Ctrl-C reaches only this process, which then stops the broker in
+            # the right order.
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module, no shell
                 [*self._command(), *(["--config-file", f"/dev/fd/{secrets}"] if secrets is not None else [])],
                 stdin=subprocess.PIPE,

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 #: Exit statuses of :func:`run_broker`.
 EXIT_CLEAN, EXIT_FAILED = 0, 1
-#: Written to the wake-up pipe by signal handlers and when the network thread stops. It is not a signal
+#: Written to the wake-up pipe by signal handlers and when the network thread stops. No signal has this
 #: number.
 WAKE_UP = b"x"
 _SIGNALS = {int(each): each.name for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
@@ -99,7 +99,7 @@ def run_broker(
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         if not (number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN)
     }
-    # Python runs a signal handler only after the wait, so the signal itself must wake the wait up too.
+    # Python runs a signal handler only after the wait, so the signal itself must also end the wait.
     woken_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     try:
         for note in notes:
@@ -171,7 +171,7 @@ def _wait_for_end(read_end: int, *, watch_stdin: bool) -> str:
     while True:
         readable, _, _ = select.select(watched, [], [])
         if read_end in readable:
-            # The wake-up descriptor adds the numbers of all signals; only our handlers also write WAKE_UP.
+            # Python writes the number of every signal to the pipe; only our handlers also write WAKE_UP.
             numbers = os.read(read_end, 4096)
             if WAKE_UP in numbers:
                 return next(

@@ -194,7 +194,7 @@ class KafkaBroker:
         quotas = Quotas(config, clock)
         metadata = self._metadata = load_metadata(config, clock, disk, quotas, log_manager.was_clean)
         access = self._listener_access(config)
-        # Only the server closes the selector, so nothing that can fail may follow.
+        # Only the server closes the selector, so nothing may fail before the server is created.
         selector = _selector(config, clock)
         cluster = ClusterState(topics, described_nodes(listeners, config))
         timer = Timer(clock.monotonic_ms())
@@ -249,7 +249,7 @@ class KafkaBroker:
         return server
 
     def _listener_access(self, config: BrokerConfig) -> dict[str, ListenerAccess]:
-        """Return the access to each listener, by the listener's name."""
+        """Return authentication and limits of each listener, by the listener's name."""
 
         def logged_users() -> RunTimeUsers | None:
             return None if self._metadata is None else self._metadata.users
@@ -403,7 +403,7 @@ class KafkaBroker:
         self._close_log()
 
     def _close_log(self) -> None:
-        # Stopped before the logs, so that nothing is appended to closed logs.
+        # All these are closed before the logs, so that nothing is appended to closed logs.
         if self.services is not None:
             self.services.loggers.close()
         long_work, self._long_work = self._long_work, None

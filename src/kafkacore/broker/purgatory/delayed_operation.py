@@ -30,7 +30,7 @@ class DelayedOperation(TimerTask):
         super().__init__()
         self.deadline_ms = deadline_ms
         self.is_completed = False
-        #: The purgatory that watches it, and the keys it is watched under.
+        #: The purgatory that watches the operation, and the keys under which it does so.
         self.purgatory: DelayedOperationPurgatory | None = None
         self.keys: tuple[Hashable, ...] = ()
         #: Called with the exception if :meth:`on_complete` fails, so that other requests are not affected.
@@ -38,7 +38,10 @@ class DelayedOperation(TimerTask):
 
     @abstractmethod
     def can_complete(self) -> bool:
-        """Return whether it can be completed now. This must be fast, because each event on a key calls it."""
+        """Return whether the operation can be completed now.
+
+        This must be fast, because each event on a key calls it.
+        """
 
     @abstractmethod
     def on_complete(self, expired: bool) -> None:
@@ -87,7 +90,7 @@ class DelayedOperationPurgatory:
         return len(self._watchers)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> bool:
-        """Complete ``operation`` if possible and return whether it was; otherwise watch it under ``keys``."""
+        """Complete ``operation`` if possible, else watch it under ``keys``; return whether it is complete."""
         if operation.can_complete():
             return operation.force_complete(expired=False)
         self.watch(operation, keys)
@@ -104,7 +107,7 @@ class DelayedOperationPurgatory:
             self._timer.add(operation.deadline_ms, operation)
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Complete what can be completed after an event on ``key``; return the number of operations."""
+        """Complete the operations that can be completed after an event on ``key``; return their number."""
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
@@ -144,14 +147,14 @@ class PendingPartition(Protocol):
 
 
 class DelayedProduce(DelayedOperation):
-    """A Produce that waits until the high watermark has passed all its records, or they are lost.
+    """A Produce that waits until the high watermark has passed all its records, or until they are lost.
 
     Parameters
     ----------
     deadline_ms:
         Monotonic time in milliseconds at which the Produce times out.
     pending:
-        Partitions to which it appended records.
+        Partitions to which the request has appended records.
     answer:
         Called once, when every outcome is known or the deadline is reached.
     """

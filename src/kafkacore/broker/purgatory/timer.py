@@ -120,7 +120,7 @@ class Timer:
     def time_to_next_ms(self, now_ms: float) -> float | None:
         """Return the milliseconds until :meth:`advance` must be called, or ``None`` if there are no tasks.
 
-        This can be earlier than the first deadline, if tasks must move to a finer wheel before.
+        This can be earlier than the first deadline, if tasks must move to a finer wheel before then.
         """
         if self._overdue:
             return 0.0
@@ -145,8 +145,8 @@ class Timer:
         number = tick // slot_ms
         slot = self._wheels[level][number % SLOTS_OF_A_WHEEL]
         if not slot.is_queued:
-            # A slot that is queued already begins at the same time: earlier uses of the slot have been due,
-            # and later ones are beyond the end of this wheel.
+            # A slot that is already queued has the same start time: its earlier periods are over, and its
+            # later periods are beyond the end of this wheel.
             slot.is_queued = True
             slot.begin_ms = number * slot_ms
             heapq.heappush(self._queue, (slot.begin_ms, next(self._ties), slot))

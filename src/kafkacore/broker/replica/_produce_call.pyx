@@ -1,7 +1,7 @@
 """Decodes Produce requests and encodes their responses.
 
 One object per partition holds both the request and the response. This code is written by hand, because half
-of the cost of a Produce was spent on the objects of the generated messages. A test compares both.
+of the cost of a Produce was spent on the objects of the generated messages. A test compares it with them.
 """
 
 cimport cython

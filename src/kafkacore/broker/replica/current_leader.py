@@ -40,5 +40,5 @@ class CurrentLeaders:
         return leader, epoch
 
     def endpoints(self, listener_name: str) -> list[BrokerNode]:
-        """Return the returned leaders with their advertised addresses of a listener."""
+        """Return the collected leaders, with the addresses that they advertise for a listener."""
         return [node.for_listener(listener_name) for node in self._nodes.values()]

@@ -91,7 +91,7 @@ class FetchPartitionResult(NamedTuple):
     records: Any = NO_RECORDS
     #: Epoch and end offset up to which the log and the records that the client has read agree.
     diverging_epoch: tuple[int, int] | None = None
-    #: Whether there are records at the offset, even if the limits did not allow to return any.
+    #: Whether there are records at the offset, even if the limits did not allow any to be returned.
     is_readable: bool = False
     #: The log that was read. It counts the bytes sent.
     log: Any = None

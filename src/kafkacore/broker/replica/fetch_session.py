@@ -4,7 +4,8 @@ Used by the network thread alone. The behaviour is that of Kafka's ``FetchManage
 ``FetchSessionCache``, with one difference: Kafka checks every partition of a session at each fetch. Here a
 session is notified of changes of its partitions and checks only those, so that the cost of a fetch grows with
 the changes and not with the session. A partition that is not checked has no records to send, no error and no
-new offset. A few others are checked in turn, because a log start offset may move without notification.
+new offset. Each fetch also checks a few of these in turn, because a log start offset may move without
+notification.
 """
 
 from __future__ import annotations
@@ -120,13 +121,13 @@ class FetchSession:
         self.partitions: dict[PartitionKey, CachedPartition] = {}
         #: Partitions that the next fetch checks, in the order in which to serve them.
         self.to_check: dict[FetchPartition, CachedPartition] = {}
-        #: Keys in the two eviction lists; ``None`` while the session may not be evicted.
+        #: The session's key in each of the two eviction lists; ``None`` while it may not be evicted.
         self.evictable_by_all: EvictableKey | None = None
         self.evictable_by_privileged: EvictableKey | None = None
         self._in_turn: list[CachedPartition] = []
 
     def add_next_in_turn(self) -> None:
-        """Add a few more partitions to check, so that each has its turn without a notification."""
+        """Add a few more partitions to check in turn, so that none depends on notifications alone."""
         if not self._in_turn:
             self._in_turn = list(self.partitions.values())
         for partition in self._in_turn[-CHECKED_IN_TURN:]:

@@ -117,7 +117,7 @@ class ReplicaManager:
         return bool(self._changed or self._keys or self._tasks)
 
     def _take_events(self) -> None:
-        """Collect the keys of changed partitions and notify their watchers. Completes no request."""
+        """Collect the keys of changed partitions and notify their watchers. This completes no request."""
         changed = self._changed
         while changed:
             for topic_partition in {changed.popleft() for _ in range(len(changed))}:
@@ -126,7 +126,7 @@ class ReplicaManager:
                     self._keys[watcher.partition_changed()] = None
 
     def complete_delayed(self) -> int:
-        """Run the tasks and complete the requests that wait for changes since the last call.
+        """Run the tasks, and complete the requests for which the changes since the last call are enough.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class ReplicaManager:
     def fetch_messages(
         self, params: FetchParams, context: FetchContext, respond: Callable[[PartitionResults], None]
     ) -> DelayedFetch | None:
-        """Read, and call ``respond`` when ``min_bytes`` are available or ``max_wait_ms`` is over.
+        """Read the partitions; call ``respond`` when ``min_bytes`` are available or ``max_wait_ms`` is over.
 
         Returns
         -------
@@ -294,8 +294,8 @@ class ReplicaManager:
         Returns
         -------
         tuple
-            The log; the offset before which the consumer may read; the diverging epoch and its end offset, or
-            ``None``.
+            The log, the offset before which the consumer may read, and a pair with the diverging epoch and
+            its end offset. The pair is ``None`` if the epochs do not diverge.
 
         Raises
         ------
@@ -316,7 +316,7 @@ class ReplicaManager:
         diverging_epoch = None
         if partition.last_fetched_epoch != NO_EPOCH:
             diverging_epoch = _diverging_epoch(log, partition)
-        # Compare with the high watermark first: reading it is faster, and most offsets are below it.
+        # Compare the offset with the high watermark first: reading it is faster, and most offsets are lower.
         is_beyond_end = offset > log.high_watermark and offset > log.log_end_offset
         if offset < log.log_start_offset or (diverging_epoch is None and is_beyond_end):
             raise OffsetOutOfRangeError(
@@ -366,7 +366,7 @@ class ReplicaManager:
             seen.update(_seen_of(results))
             return params.min_bytes if results[0][1].error else len(results[0][1].records)
         if end.segment is not before.end.segment:
-            # The log has a new segment, and a read ends at the end of a segment.
+            # Answer now: the log has a new segment, and a read ends at the end of a segment.
             return params.min_bytes
         return min(before.size + end.position - before.end.position, max(partition.max_bytes, before.size))
 
@@ -390,7 +390,7 @@ def _seen_of(results: PartitionResults) -> dict[TopicPartition, Seen]:
 
 
 def is_worth_answering(results: PartitionResults, min_bytes: int) -> bool:
-    """Return whether there are ``min_bytes``, an error or a diverging epoch."""
+    """Return whether the results have ``min_bytes``, an error or a diverging epoch."""
     available = 0
     for _, result in results:
         if result.error or result.diverging_epoch is not None:

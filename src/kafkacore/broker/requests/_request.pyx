@@ -104,8 +104,8 @@ cdef class Request:
     def respond(self, response):
         """Send the response; ``None`` sends nothing and continues with the connection's next request.
 
-        If the response cannot be encoded, the exception is raised and the connection is closed. Otherwise the
-        client would wait for a response that never comes.
+        If the response cannot be encoded, the exception is raised and the connection is closed. If it stayed
+        open, the client would wait for a response that never comes.
         """
         self.operation = None
         try:

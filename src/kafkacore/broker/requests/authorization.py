@@ -101,7 +101,7 @@ class Authorizer(Protocol):
     def why_denied(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
     ) -> str:
-        """Return a short reason for the log why :meth:`authorize` has denied that, with escaped names."""
+        """Return why :meth:`authorize` has denied the operation: a short text for the log, names escaped."""
 
 
 class AuthorizationServices(Protocol):
@@ -181,7 +181,7 @@ def allowed_names(
 ) -> set[str]:
     """Return the names of the resources on which the client may perform an operation.
 
-    ``is_asked_for`` is that of :func:`allowed`.
+    ``is_asked_for`` has the same meaning as in :func:`allowed`.
     """
     if services.authorizer is None:
         return set(names)

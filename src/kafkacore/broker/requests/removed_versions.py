@@ -90,7 +90,7 @@ def decode_list_offsets(cursor: Cursor, version: int) -> ListOffsetsRequest:
 def encode_list_offsets(
     response: ListOffsetsResponse, version: int, correlation_id: int
 ) -> list[bytes | memoryview]:
-    """Encode a ListOffsetsResponse of any version. In version 0, an unknown offset is an empty list."""
+    """Encode a ListOffsetsResponse of any version. Version 0 encodes an unknown offset as an empty list."""
     if version >= ListOffsetsResponse.MIN_VERSION:
         return encode_response(response, version, correlation_id)
     old = OldListOffsetsResponse(

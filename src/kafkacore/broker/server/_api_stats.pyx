@@ -24,7 +24,7 @@ cdef class ApiStats:
     total:
         Milliseconds from the start of the handling until the response is ready.
     remote:
-        Milliseconds of that spent in a purgatory, for requests that waited there.
+        Milliseconds of ``total`` spent in a purgatory. Only requests that waited there are recorded.
     queue:
         Milliseconds that a request waited for the network thread after it was read.
     errors:

@@ -17,8 +17,8 @@ from kafkacore.errors import IllegalSaslStateError
 from kafkacore.protocol import encode_response
 
 # Maximum number of elements in all arrays of a request: 10,000 topics with one partition each have 20,000.
-# Kafka limits only a request's size, but an element of two bytes becomes an object of about 70 and a result
-# of its own.
+# Kafka limits only a request's size, but here an element of two bytes becomes an object of about 70 bytes and
+# has a result of its own.
 MAX_ELEMENTS = 100_000
 
 

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: Errors of a file that records are sent from: it is shorter than expected, or cannot be read.
+#: Errors of a file from which records are sent: the file is shorter than expected, or cannot be read.
 _FILE_ERRORS = (errno.ENODATA, errno.EIO)
-#: Maximum time of one wait, so that a lost resume-up delays a response by at most a second.
+#: Maximum time of one wait, so that a lost wake-up delays a response by at most a second.
 MAX_WAIT_MS = 1000.0
 #: Maximum throttled connections that are open at the same time. Further ones are closed at once.
 MAX_THROTTLED = 100
@@ -79,7 +79,7 @@ class _AcceptPause(TimerTask):
 
 
 class _ThrottledConnection(TimerTask):
-    """A connection that exceeds the rate of its IP address. It is closed, unread, when its time is over."""
+    """A connection that exceeds the rate of its IP address. It is closed when its throttle time is over."""
 
     __slots__ = ("_held", "_socket")
 
@@ -383,7 +383,7 @@ class SocketServer:
     def is_held_back(self, connection: Connection, payload: memoryview) -> bool:
         """Whether a frame must not be passed to the APIs.
 
-        It may start a re-authentication, arrive after the session has expired, or arrive before the
+        The frame may start a re-authentication, arrive after the session has expired, or arrive before the
         re-authentication is complete.
         """
         assert connection.authenticator is not None

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 MAX_TOPICS: Final = 500
 MAX_PARTITIONS: Final = 2000
 MAX_CLIENTS: Final = 200
-#: A snapshot is reused for this time, and at least for FRESH_FOR_TIMES times the time that it took. So
-#: snapshots use at most a tenth of the processor.
+#: A snapshot is reused for this time, and at least for FRESH_FOR_TIMES times as long as taking it took.
+#: Therefore snapshots use at most a tenth of the processor.
 FRESH_MS: Final = 200.0
 FRESH_FOR_TIMES: Final = 10.0
 #: Maximum wait for the network thread.
@@ -58,7 +58,7 @@ class _Grown:
 
     def __init__(self) -> None:
         self.totals = [0, 0, 0]
-        #: Counts of each topic at the last call, and its end offsets at the first one.
+        #: Counts of each topic at the last call, and the sum of its end offsets at the first call.
         self._seen: dict[UUID, tuple[int, int, int]] = {}
         self._first_ends: dict[UUID, int] = {}
 
@@ -126,7 +126,7 @@ class StatusCollector:
         self._lock = Lock()
         self._last: Snapshot | None = None
         self._fresh_until_ms = 0.0
-        # Taken before the first request, so that records from earlier runs are not counted.
+        # These counts are taken before the first request, so that records from earlier runs do not count.
         self._history = History(self._counts(is_first=True))
 
     def snapshot(self) -> Snapshot | None:
@@ -350,7 +350,7 @@ def _totals(
 
 
 def _bounded(topics: Sequence[TopicFigures]) -> list[TopicFigures]:
-    """Return the topics and partitions up to their limits."""
+    """Return the first ``MAX_TOPICS`` topics, with at most ``MAX_PARTITIONS`` partitions in total."""
     left = MAX_PARTITIONS
     shown = list(topics[:MAX_TOPICS])
     for topic in shown:
@@ -360,7 +360,7 @@ def _bounded(topics: Sequence[TopicFigures]) -> list[TopicFigures]:
 
 
 def _version() -> str:
-    # Imported here, because it takes as long as the rest of the start and only a snapshot needs it.
+    # Imported here, because this import takes as long as the rest of the start and only a snapshot needs it.
     from importlib import metadata
 
     try:

@@ -55,7 +55,7 @@ class History:
 
     def __init__(self, first: Counts) -> None:
         self._samples: deque[tuple[float, Sequence[int]]] = deque(maxlen=MAX_SAMPLES + 1)
-        #: The last samples with their topics and APIs, which rates need.
+        #: The last two samples with their counts by topic and API, from which rates are computed.
         self._details: deque[Counts] = deque(maxlen=2)
         self.due_ms = 0.0
         self.add(first, 0.0)
@@ -67,7 +67,7 @@ class History:
         self.due_ms = counts.at_ms + max(INTERVAL_MS, COST * took_ms)
 
     def base(self, now_ms: float) -> Counts:
-        """Return the earlier counts for computing rates at ``now_ms``."""
+        """Return the earlier counts from which rates at ``now_ms`` are computed."""
         newest = self._details[-1]
         return newest if now_ms - newest.at_ms >= MIN_SPAN_MS else self._details[0]
 

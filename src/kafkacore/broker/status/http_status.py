@@ -31,7 +31,7 @@ REQUEST_MS: Final = 10_000.0
 WORKERS: Final = 2
 #: Maximum size of a request head: the limit of http.server for a line.
 MAX_BYTES: Final = 65_537
-#: Pause of the listener after a failed accept, for example without free descriptors.
+#: Pause of the listener after a failed accept, for example because no descriptor is free.
 ACCEPT_PAUSE_MS: Final = 100.0
 _READ_BYTES: Final = 16_384
 _BACKLOG: Final = 128
@@ -136,7 +136,7 @@ class StatusServer:
     def poll(self, max_wait_ms: float | None = None) -> None:
         """Wait for events for at most ``max_wait_ms``, and handle them.
 
-        The server's thread calls it, or a test.
+        The server's thread calls this; tests may call it instead.
         """
         now_ms = self._clock.monotonic_ms()
         due_ms = self._sample_due_ms

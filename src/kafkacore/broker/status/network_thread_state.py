@@ -1,6 +1,6 @@
 """State for a snapshot that only the network thread may read: delayed requests and groups.
 
-It returns plain values of limited size, and leaves all computation to other threads.
+The module returns plain values of limited size, and leaves all computation to other threads.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from kafkacore.broker.handlers.services import BrokerServices
 from kafkacore.structs import TopicPartition
 
 MAX_GROUPS: Final = 200
-#: Limits for all groups together.
+#: Maximum number of members, and of offsets, in all groups together.
 MAX_MEMBERS: Final = 1000
 MAX_OFFSETS: Final = 5000
 MAX_TEXT_LENGTH: Final = 200
 
 
 def short(text: str) -> str:
-    """Shorten a client's text, which may have 32 KiB, so that different texts stay different."""
+    """Shorten a client's text, which may be 32 KiB long. A checksum keeps different texts different."""
     return (
         text
         if len(text) <= MAX_TEXT_LENGTH

@@ -45,7 +45,7 @@ class DiskSpace(NamedTuple):
 
 
 def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
-    """Replace a file atomically. Safe in a folder that other users can write to, such as ``/tmp``.
+    """Replace a file atomically. This is safe in a folder that other users can write to, such as ``/tmp``.
 
     The temporary file is always newly created, so it cannot be a link that another user has placed there.
 
@@ -111,7 +111,7 @@ class Disk:
         data = os.pread(fd, size, position)
         if len(data) == size or not data:
             return data
-        # A regular file returns fewer bytes only at its end, or if the size exceeds the limit of one call.
+        # A read returns fewer bytes only at the end of the file, or if size is above the limit of one call.
         parts = [data]
         missing = size - len(data)
         while missing and (data := os.pread(fd, missing, position + size - missing)):
@@ -244,7 +244,7 @@ class Disk:
             self.close(fd)
 
     def write_file(self, path: Path, data: bytes) -> None:
-        """Replace a file atomically. Durable on return.
+        """Replace a file atomically. The new content is durable on return.
 
         After a crash or an ``OSError`` the file has either its old content or ``data``.
         """

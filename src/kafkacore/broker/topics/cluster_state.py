@@ -219,8 +219,8 @@ class ClusterState:
         """Change the replicas of an existing partition to ``nodes``, the preferred leader first.
 
         All nodes share the log, so the change is complete on return without copying, if the nodes are up. As
-        in Kafka, the old replicas stay until all added nodes are up, or until one of the remaining nodes is,
-        and a leader that remains a replica stays the leader.
+        in Kafka, the old replicas stay until all added nodes are up. If no node is added, they stay until one
+        of the remaining nodes is up. A leader that remains a replica stays the leader.
 
         Raises
         ------
@@ -306,7 +306,7 @@ class ClusterState:
             stopped(node_id)
 
     def start_node(self, node_id: int) -> None:
-        """Start a node: it becomes the leader of the partitions without one of which it has a replica."""
+        """Start a node: it becomes the leader of each partition that has a replica on it but no leader."""
         self._up[node_id] = self._all[node_id]
         if self.controller_id not in self._up:
             self._move_controller(node_id)

@@ -45,7 +45,8 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-#: Keys of each resource type that can be lists. Kafka does not append to those of client metrics.
+#: The keys of the resource types that have lists. Client metrics are not included: as in Kafka, their lists
+#: cannot be appended to.
 _KEYS: Final[Mapping[int, Mapping[str, TopicSetting]]] = {
     ResourceType.TOPIC: TOPIC_CONFIG,
     ResourceType.BROKER: BROKER_SYNONYMS | KEPT_KEYS,

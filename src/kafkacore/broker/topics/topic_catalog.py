@@ -245,7 +245,7 @@ class TopicCatalog:
         make: Callable[[], object],
         on_failure: Callable[[], object] = _nothing,
     ) -> Change[None]:
-        """Create partitions. They count at once, so that concurrent changes cannot exceed the limit."""
+        """Create partitions, which count towards the limit at once, so that concurrent changes respect it."""
         self._partition_count += len(partitions)
         try:
             with self._change_of(name):

@@ -1,4 +1,4 @@
-"""The lag of groups: committed offsets, ends of the log, and the members that read each partition."""
+"""The lag of groups: committed offsets, log end offsets, and the members that read each partition."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _owners(description: GroupDescription) -> dict[TopicPartition, MemberDescrip
 
 def _assigned(member: MemberDescription) -> Iterator[TopicPartition]:
     assignment = member["member_assignment"]
-    # Clients other than consumers, such as Kafka Connect, have bytes of their own.
+    # Clients other than consumers, such as Kafka Connect, encode assignments in a format of their own.
     if isinstance(assignment, dict):
         for each in assignment["assigned_partitions"]:
             for number in sorted(each["partitions"]):

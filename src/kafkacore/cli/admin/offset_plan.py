@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Target(Enum):
-    """Where offsets move to. The value of the argument belongs to the last three."""
+    """Where offsets move to. ``OFFSET``, ``TIME`` and ``SHIFT`` also need a value."""
 
     EARLIEST = "to-earliest"
     LATEST = "to-latest"
@@ -32,7 +32,7 @@ class Target(Enum):
 class OffsetMove:
     """The new committed offset of one partition.
 
-    ``wanted_offset`` is the offset before it was moved into the log, whose ends limit ``new_offset``.
+    ``wanted_offset`` is the requested offset. ``new_offset`` is that offset, limited to the range of the log.
     """
 
     group: str
@@ -102,7 +102,7 @@ def plan(
         elif target is Target.TIME and at_time[tp].offset >= 0:
             wanted[tp] = at_time[tp].offset
         else:
-            # The end of the log, also if no record is as new as the time.
+            # Use the end of the log for LATEST, and for TIME if all records are older than the time.
             wanted[tp] = latest[tp]
     return _moves(group, wanted, committed, earliest, latest)
 

@@ -242,7 +242,7 @@ def abort_spec(
     for each in admin.describe_producers([tp])[tp].active_producers:
         if each.current_transaction_start_offset == arguments.start_offset:
             return AbortTransactionSpec(
-                # The leader has no epoch of a coordinator that has not ended a transaction there yet.
+                # The leader reports no coordinator epoch until the coordinator has ended a transaction there.
                 tp,
                 each.producer_id,
                 each.producer_epoch,
