@@ -67,7 +67,7 @@ class CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         if args is not None and not args and any(action.required for action in self._actions):
-            # A command without its arguments, such as `kafkacore consume`.
+            # The command has no arguments but needs some, for example `kafkacore consume`.
             self.print_help(sys.stderr)
             self.exit(2)
         parsed, unknown = super().parse_known_args(args, namespace)
@@ -118,7 +118,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def time_limits(arguments: argparse.Namespace, *names: str) -> Config:
-    """Return the settings of a client with these names, set to ``--timeout``."""
+    """Return the client settings with these names, all set to the value of ``--timeout``."""
     timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout is None else arguments.timeout
     return dict.fromkeys(names, int(timeout_s * 1000))
 
@@ -126,8 +126,8 @@ def time_limits(arguments: argparse.Namespace, *names: str) -> Config:
 def require_listener(bootstrap: str, clock: Clock = SYSTEM_CLOCK) -> None:
     """Check that at least one address of ``bootstrap`` accepts connections.
 
-    A client would retry until its time-out. For a command that has not reached any broker yet, the address is
-    probably wrong, so it fails earlier.
+    A client would retry until its timeout. If a command has not reached any broker yet, the address is
+    probably wrong, so the command fails earlier.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def seconds(text: str) -> float:
-    """Parse a time-out in seconds for argparse."""
+    """Parse a timeout in seconds for argparse."""
     try:
         found = float(text)
     except ValueError:
@@ -229,7 +229,7 @@ def put_bytes(target: dict[str, object], name: str, data: bytes | None) -> None:
 
 
 def get_bytes(source: Mapping[str, object], name: str) -> bytes | None:
-    """Read bytes that :func:`put_bytes` has written. A value other than a text or null becomes JSON."""
+    """Read bytes that :func:`put_bytes` has written. A value other than text or null is encoded as JSON."""
     if (encoded := source.get(f"{name}_base64")) is not None:
         try:
             return base64.b64decode(cast("str", encoded), validate=True)

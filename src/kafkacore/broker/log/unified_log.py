@@ -337,7 +337,7 @@ class UnifiedLog:
         Returns
         -------
         FetchDataInfo
-            The batches, without any bytes if there are none below the limit.
+            The batches; empty if there are none below the limit.
 
         Raises
         ------
@@ -408,7 +408,7 @@ class UnifiedLog:
     ) -> tuple[TimestampAndOffset | None, int]:
         """Find the first record of a batch at or after both ``start_offset`` and ``timestamp``.
 
-        The second value is the offset after the batch.
+        The second value of the result is the offset after the batch.
         """
         with self._with_partition_in_errors():
             limit = max(self.config.max_decompressed_batch_bytes, DEFAULT_MAX_DECOMPRESSED_SIZE)

@@ -31,7 +31,7 @@ _IMPLY: Final = {
     ),
     ACLOperation.DESCRIBE_CONFIGS: frozenset({ACLOperation.DESCRIBE_CONFIGS, ACLOperation.ALTER_CONFIGS}),
 }
-#: Maximum decisions in the cache. It is cleared when it is full.
+#: Maximum number of decisions in the cache, which is cleared when it is full.
 MAX_CACHED: Final = 10_000
 #: Maximum length of a resource name for which decisions are cached. It is the maximum length of a topic name;
 #: a group id may be 32 KiB long.

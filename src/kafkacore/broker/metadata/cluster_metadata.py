@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The log is rewritten when it has more records than this and less than half of them are current.
+#: The log is rewritten when it has more records than this and fewer than half of them are current.
 MIN_RECORDS_TO_REWRITE: Final = 1000
 #: Maximum records of one change, as in Kafka.
 MAX_RECORDS_OF_A_CHANGE: Final = 10_000

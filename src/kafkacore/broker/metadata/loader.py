@@ -36,7 +36,7 @@ def load_metadata(
     path = config.data_dir / FILE_NAME
     note = identity.KeptMetadata(config.data_dir, disk)
     if note.is_noted() and not disk.exists(path):
-        # Without the log, clients that a denial or the deletion of a user has locked out would have access.
+        # A broker without the log would admit clients that an ACL or the deletion of a user has locked out.
         raise KafkaStorageError(
             f"{path} is missing, which stores the ACLs, users and quotas: restore it and {END_OFFSET_FILE}. "
             f"To start without them, remove the line {identity.METADATA_KEY} from {note.path} and, if it "

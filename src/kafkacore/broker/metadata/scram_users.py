@@ -78,7 +78,7 @@ class ScramUsers:
     def usual_iterations(self, mechanism: str) -> int:
         """Return the most common iteration count of a mechanism's credentials; on a tie, the smallest.
 
-        Users in the configuration count as well. Without users, it is the minimum of the mechanism.
+        Users in the configuration count as well. Without users, the result is the minimum of the mechanism.
         """
         if mechanism not in self._usual:
             known = _MECHANISMS.get(mechanism)
@@ -94,7 +94,7 @@ class ScramUsers:
         return self._usual[mechanism]
 
     def decides(self, mechanism: str, user: str) -> bool:
-        """Return whether a request has changed a user's credential, which overrides the configuration."""
+        """Return whether a request has set or deleted a user's credential, overriding the configuration."""
         known = _MECHANISMS.get(mechanism)
         return known is not None and self._decides(user, known)
 

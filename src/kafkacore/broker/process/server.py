@@ -74,7 +74,7 @@ class KafkaBroker:
         Called on the network thread when it stops for any reason.
     node_count:
         Number of virtual nodes, for tests. The first one is ``config.node_id`` and listens as configured. The
-        others have the following IDs and listen on free ports of the same host.
+        others have the next ids and listen on free ports of the same host.
     interceptor:
         Called with each request before its handler.
     """

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from kafkacore.broker.purgatory.timer import Timer, TimerTask
 
-#: Deadline of an operation without a timeout. Only an event completes it, or a closed connection cancels it.
+#: Deadline of an operation without a timeout: an event completes it, or a closed connection cancels it.
 NEVER_MS: Final = inf
 
 

@@ -1,7 +1,8 @@
 """Decodes Produce requests and encodes their responses.
 
 One object per partition holds both the request and the response. This code is written by hand, because half
-of the cost of a Produce was spent on the objects of the generated messages. A test compares it with them.
+of the cost of a Produce was spent on the objects of the generated messages. A test compares its results
+with those of the generated messages.
 """
 
 cimport cython

@@ -53,8 +53,8 @@ def answer_after(
 ) -> AnsweredLater:
     """Run ``work``, and send what it returns as the response to ``request``.
 
-    If it returns ``ANSWERED_LATER``, it sends the response itself. If it raises an exception, the connection
-    is closed.
+    If ``work`` returns ``ANSWERED_LATER``, it sends the response itself. If it raises an exception, the
+    connection is closed.
     """
 
     def on_done(outcome: ResponseT | AnsweredLater | Exception) -> None:

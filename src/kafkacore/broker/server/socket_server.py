@@ -440,7 +440,8 @@ class SocketServer:
         if request is not None and request.operation is not None:
             self._replica_manager.produce_purgatory.cancel(request.operation)
             self._replica_manager.fetch_purgatory.cancel(request.operation)
-            # Request and operation refer to each other; this frees the payload without a garbage collection.
+            # Request and operation refer to each other. Clearing one reference frees the payload without a
+            # garbage collection.
             request.operation = None
 
 

@@ -50,7 +50,7 @@ def answer(request: bytes, collector: Collector) -> bytes:
 
 
 class _Request(BaseHTTPRequestHandler):
-    """http.server's handler on buffers in memory."""
+    """Handler of ``http.server`` that uses buffers in memory instead of a socket."""
 
     server_version = "kafkacore"
     sys_version = ""

@@ -238,7 +238,7 @@ class ClusterState:
         self._finish(topic_partition)
 
     def reassignment(self, topic_partition: TopicPartition) -> Reassignment | None:
-        """Return the reassignment of a partition that is in progress, or ``None``."""
+        """Return the reassignment in progress of a partition, or ``None``."""
         return self._reassignments.get(topic_partition)
 
     def reassigned(self) -> list[TopicPartition]:
@@ -246,7 +246,7 @@ class ClusterState:
         return list(self._reassignments)
 
     def cancel_reassignment(self, topic_partition: TopicPartition) -> None:
-        """Return to the replicas before a reassignment that is in progress."""
+        """Cancel a reassignment in progress, and restore the replicas before it."""
         self._set_replicas(topic_partition, self._reassignments.pop(topic_partition).before)
 
     def _finish(self, topic_partition: TopicPartition) -> None:

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 #: Maximum partitions of a topic that is created on the network thread, which takes a few milliseconds.
 MAX_CREATED_AT_ONCE = 50
-#: Removed partitions of which the network thread notifies the listeners in one turn.
+#: Maximum number of removed partitions about which the network thread notifies the listeners in one turn.
 FORGOTTEN_PER_TURN = 200
 
 
@@ -78,7 +78,7 @@ class TopicCatalog:
         self.on_removed: list[Callable[[TopicPartition], None]] = []
         #: Queue of changes. The default queue has no worker thread and completes each change at once.
         self.changes = ChangeQueue()
-        # Topics after the last complete change. The worker thread may be making the next one.
+        # Topics after the last complete change. The worker thread may be making the next change.
         self._topics = log_manager.topics()
         self._names_by_id = {topic.topic_id.bytes: name for name, topic in self._topics.items()}
         self._partition_count = sum(topic.partition_count for topic in self._topics.values())

@@ -77,7 +77,7 @@ def plan(
     Raises
     ------
     CommandError
-        If a partition without a committed offset is to be shifted.
+        If the target is ``SHIFT`` and a partition has no committed offset.
     """
     if not partitions:
         return []
