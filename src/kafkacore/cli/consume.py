@@ -246,7 +246,7 @@ def _line(arguments: argparse.Namespace) -> Callable[[ConsumerRecord], bytes]:
         return RecordFormat(arguments.format, null)
     delimiter = arguments.key_delimiter
     if delimiter is None and not arguments.print_key and not arguments.print_headers:
-        # The most common output, at a sixth of the time of a format.
+        # A special case for the most common output. It takes a sixth of the time of a RecordFormat.
         return lambda record: (null if (value := record.value) is None else value) + b"\n"
     text = "%h\t" if arguments.print_headers else ""
     if delimiter is not None:
@@ -266,7 +266,7 @@ def _run_as_member(arguments: argparse.Namespace, output: _Output) -> int:
         enable_auto_commit=False,
         auto_offset_reset="earliest" if arguments.from_beginning else "latest",
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
-        # The expression decides about internal topics.
+        # The regular expression decides whether internal topics are included.
         exclude_internal_topics=False,
     ) as consumer:
         committer = OffsetCommitter(consumer)
@@ -297,7 +297,7 @@ def _print_as_member(
 
 
 def _pattern(expressions: Sequence[str]) -> re.Pattern[str]:
-    """Return one expression that matches the whole names of topics."""
+    """Combine the expressions into one, which matches only whole topic names."""
     parts = []
     for expression in expressions:
         try:
@@ -375,7 +375,7 @@ def _print_last(
     partitions: list[TopicPartition],
     arguments: argparse.Namespace,
 ) -> None:
-    """Print the last records, and new records unless the command exits at the end."""
+    """Print the last records, and then new records unless the command exits at the end."""
     from kafkacore.cli.last_records import last_records
 
     output.write(last_records(consumer, partitions, arguments.last, POLL_MS))
@@ -387,7 +387,7 @@ def _print_last(
 def _require_offset(
     first: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], offset: int
 ) -> None:
-    """Check an offset. For an invalid one, the consumer would silently start at the end."""
+    """Refuse an offset that is out of range, because the consumer would silently start at the end."""
     for tp in first:
         if not first[tp] <= offset <= ends[tp]:
             raise CommandError(
@@ -399,7 +399,7 @@ def _require_offset(
 def _print_records(
     consumer: KafkaConsumer, output: _Output, stops: dict[TopicPartition, int], left: int | None
 ) -> None:
-    """Print records until each partition has reached its offset in ``stops``, without one for ever."""
+    """Print records until each partition has reached its offset in ``stops``; for ever if it is empty."""
     reading = dict(stops)
 
     def is_at_end() -> bool:
@@ -418,7 +418,10 @@ def _print_records(
 def _print_polls(
     consumer: KafkaConsumer, output: _Output, left: int | None, stops: Mapping[TopicPartition, int]
 ) -> Iterator[dict[TopicPartition, list[ConsumerRecord]]]:
-    """Print ``left`` records, or all, and yield the records of each poll after they are printed."""
+    """Print records, and yield the records of each poll after they are printed.
+
+    ``left`` is the maximum number of records to print; ``None`` sets no limit.
+    """
     while left is None or left > 0:
         found = consumer.poll(timeout_ms=POLL_MS, max_records=left)
         for tp, records in found.items():

@@ -2,8 +2,8 @@
 
 The demo starts a broker process, produces :mod:`flights`, runs a :mod:`kafkacore.spark.pipeline` to Parquet
 with an aggregate, compares the result with pandas, and draws a chart. A folder holds one run, and running the
-demo again adds nothing. An interrupted run starts over, because its unacknowledged records would be counted
-twice.
+demo again adds nothing. After a run that was interrupted before all its records were acknowledged, the demo
+starts over, because otherwise the records that this run left would be counted twice.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ EXAMPLES = """  kafkacore demo                      # in ./kafkacore-demo; a sec
   kafkacore demo --security-protocol SASL_SSL   # with TLS and a password
   kafkacore demo --json | jq .steps   # the summary as JSON
 """
-#: File that marks a folder of the demo, so that --fresh empties no other one. It has the number of produced
-#: records.
+#: File that marks a folder as one of the demo, so that --fresh empties no other folder. It contains the
+#: number of acknowledged records.
 MARKER = ".kafkacore-demo.json"
 
 DERIVED = (
@@ -151,7 +151,7 @@ class Folder:
 
     @contextmanager
     def opened(self, fresh: bool, records: int) -> Iterator[int]:
-        """Prepare and lock the folder, and yield the number of acknowledged records that it has.
+        """Prepare and lock the folder, and yield the number of its acknowledged records.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class Folder:
     def _prepare(self, fresh: bool, records: int) -> int:
         held = 0 if fresh else self._held()
         if held == 0:
-            # Records that an interrupted run has left would be counted twice.
+            # Otherwise records that an interrupted run has left would be counted twice.
             self._empty()
         elif held != records:
             raise DemoError(

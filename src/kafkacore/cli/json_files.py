@@ -1,4 +1,4 @@
-"""Read the JSON files of partitions that Kafka's own tools take."""
+"""Read JSON files that list partitions, in the format of Kafka's own tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kafkacore lag-exporter``: the lag of consumer groups, for Prometheus or for a single look."""
+"""``kafkacore lag-exporter``: serve the lag of consumer groups to Prometheus, or print it once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ The user needs permission to describe the cluster, the groups and the topics, an
 """
 DEFAULT_LISTEN = "127.0.0.1:9308"
 DEFAULT_INTERVAL_S = 30.0
-#: Pause between two checks whether the command shall stop.
+#: Pause between two checks of whether the command must stop.
 _SLICE_MS = 250.0
 
 
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"lag-exporter needs Prometheus's client ({error}): run pip install 'kafkacore[prometheus]', or "
             "print the lag with --once or --json"
         ) from error
-    # Report failures of later looks even without --log-level.
+    # Report later failures to read the lag even without --log-level.
     logging.getLogger(LagCollector.__module__).setLevel(logging.WARNING)
     settings = client_settings(arguments, "request_timeout_ms", "bootstrap_timeout_ms")
     collector = LagCollector(arguments.cluster_name)
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def look(reader: LagReader, collector: LagCollector, timeout_ms: float) -> None:
-    """Read the lag once. A cluster that cannot be reached is reported as down, and asked again later."""
+    """Read the lag once. If that fails, report the cluster as down; the next call tries again."""
     try:
         collector.update(reader.read(timeout_ms))
     except KafkaError as error:

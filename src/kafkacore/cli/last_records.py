@@ -12,7 +12,7 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     from kafkacore import ConsumerRecord, KafkaConsumer
 
-#: How much further back to look after a range of offsets that held too few records.
+#: Factor by which the range of offsets grows if it contained too few records.
 STEP_FACTOR = 4
 
 
@@ -21,14 +21,14 @@ def last_records(
 ) -> list[ConsumerRecord]:
     """Return the last records of all partitions together, and leave the consumer at the end offsets.
 
-    Records of one partition keep their order; those of several are merged by their timestamps. Offsets
-    without a record, as of compacted topics and of transactions, do not count: the function looks further
+    Records of one partition keep their order; those of several are merged by their timestamps. Some offsets
+    have no record, as in compacted topics and transactions. They do not count: the function looks further
     back.
 
     Parameters
     ----------
     consumer:
-        Has the partitions assigned.
+        Consumer to which the partitions are assigned.
     count:
         Maximum number of records, at least 1.
     poll_ms:

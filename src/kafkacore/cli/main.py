@@ -66,7 +66,7 @@ AGAIN_S = 0.05
 
 
 class _Version(argparse.Action):
-    """Prints the version. It is looked up only here, because that would double the start-up time."""
+    """Prints the version. It is looked up only here, because a lookup would double the start-up time."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib import metadata
@@ -100,8 +100,8 @@ def main(argv: Sequence[str] | None = None, prog: str = PROG) -> int:
     """Run a command; the entry point of the console script ``kafkacore``."""
     with suppress(KeyboardInterrupt), _interruptible():
         return _run(argv, prog)
-    # Outside the except clause: the traceback would keep objects alive, such as the pipe whose end stops a
-    # JVM.
+    # Not called in an except clause, where the traceback would keep objects alive, such as the pipe whose
+    # closing stops a JVM.
     return _interrupted()
 
 
@@ -180,7 +180,7 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = former_hook
-        # A process that is exiting keeps ignoring signals.
+        # Restore only a handler of this function: a process that is exiting keeps ignoring signals.
         if signal.getsignal(signal.SIGTERM) is signal.default_int_handler:
             signal.signal(signal.SIGTERM, former)
 

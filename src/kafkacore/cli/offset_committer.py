@@ -23,7 +23,7 @@ class OffsetCommitter(ConsumerRebalanceListener):
             self.offsets[partition] = OffsetAndMetadata(last.offset + 1, "", epoch)
 
     def commit(self, partitions: Collection[TopicPartition]) -> None:
-        """Commit the printed offsets of ``partitions`` and wait for the response."""
+        """Commit the offsets of the printed records of ``partitions``, and wait for the response."""
         offsets = {tp: self.offsets[tp] for tp in partitions if tp in self.offsets}
         if offsets:
             self._consumer.commit(offsets)

@@ -1,4 +1,4 @@
-"""``kafkacore pipeline``: a topic through Spark to a sink.
+"""``kafkacore pipeline``: stream a topic through Spark to a sink.
 
 The module turns the arguments and the job file into a :class:`PipelineConfig`.
 """
@@ -198,7 +198,7 @@ def _pair(form: str) -> Callable[[str], tuple[str, str]]:
     def parse(text: str) -> tuple[str, str]:
         name, separator, value = text.partition("=")
         if not separator or not name or not value:
-            # Without the text, which may be a password.
+            # The message leaves out the text, which may be a password.
             raise argparse.ArgumentTypeError(f"the value must have the form {form}")
         return name, value
 
@@ -208,7 +208,7 @@ def _pair(form: str) -> Callable[[str], tuple[str, str]]:
 # ---- Settings ----------------------------------------------------------------------------------------------
 
 
-#: Prefixes of options for the connection of a sink to its brokers.
+#: Prefixes of the options that secure a connection to brokers.
 SECURITY = ("kafka.security.", "kafka.sasl.", "kafka.ssl.")
 
 
@@ -452,7 +452,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """Yield a temporary folder for a job without checkpoint. After a failure, Spark's log stays."""
+    """Yield a temporary folder for a job without checkpoint. After a failure, Spark's log is kept."""
     left = folder = Path(tempfile.mkdtemp(prefix="kafkacore-pipeline-"))
     try:
         yield folder

@@ -39,7 +39,7 @@ class CpuMeter:
 
     The kernel adds the time of an exited process to its parent only if the parent waits for it. The parent of
     PySpark's workers does not. So each call remembers the processes that it saw and adds the time of those
-    that have exited since. Time after the last call before a process exits is missed.
+    that have exited since. The time that a process uses between the last call and its exit is missed.
 
     Without ``/proc`` (not on Linux), only this process and children that it has waited for are counted.
     """
@@ -95,7 +95,7 @@ def end_descendants(grace_ms: float, clock: Clock = SYSTEM_CLOCK) -> list[int]:
     while left := [process.pid for process in _tree() if process.pid != os.getpid() and process.state != "Z"]:
         if clock.monotonic_ms() >= deadline_ms:
             for pid in left:
-                with suppress(ProcessLookupError):  # It has exited since it was listed.
+                with suppress(ProcessLookupError):  # The process has exited since it was listed.
                     os.kill(pid, signal.SIGKILL)
             return left
         clock.sleep_ms(LOOK_MS)
@@ -113,7 +113,7 @@ def _tree() -> Iterator[_Process]:
             # The name of the command may contain spaces and brackets; the fields follow the last bracket.
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # It has exited since it was listed; its parent has its time.
+            continue  # The process has exited since it was listed; its time is in its parent's.
         pid, parent = int(entry.name), int(fields[1])
         own, ended = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
         known[pid] = _Process(pid, parent, fields[0], int(fields[19]), own, ended)

@@ -18,8 +18,8 @@ from kafkacore.text import did_you_mean
 #: The environment variables with the path of the file, and with the profile to use without ``--profile``.
 CONFIG_VARIABLE = "KAFKACORE_CONFIG"
 PROFILE_VARIABLE = "KAFKACORE_PROFILE"
-#: Names of properties that differ from the setting's name by more than dots. The command line overrides the
-#: properties by these names.
+#: Setting → property, where the names differ by more than dots. Arguments of the command line override the
+#: properties under these names.
 _PROPERTIES = {
     "sasl_plain_username": "sasl.username",
     "sasl_plain_password": "sasl.password",

@@ -57,7 +57,7 @@ class RecordFormat:
     text:
         Fields (:data:`FIELDS`), ``%%``, and escapes (see :func:`unescaped`). No line break is added.
     null:
-        Stands for a key, a value or the value of a header that is null.
+        Text for a null key, a null value or the null value of a header.
 
     Raises
     ------
@@ -78,7 +78,8 @@ class RecordFormat:
 def unescaped(text: str) -> bytes:
     r"""Return a text of the command line with ``\n``, ``\t``, ``\r``, ``\0``, ``\\`` and ``\xNN`` replaced.
 
-    A backslash before a punctuation character stands for that character, and one at the end for itself.
+    A backslash before a punctuation character stands for that character. A backslash at the end stands for
+    itself.
 
     Raises
     ------

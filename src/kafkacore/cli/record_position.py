@@ -29,7 +29,9 @@ _EPOCH_MS = re.compile(r"@[0-9]{1,15}")
 
 @dataclass(frozen=True)
 class RecordPosition:
-    """A position in each partition. At most one of the fields is not ``None``; without any, it is the end.
+    """A position in each partition.
+
+    At most one of ``offset``, ``timestamp_ms`` and ``age_ms`` is given. Without any, the position is the end.
 
     Parameters
     ----------
@@ -64,7 +66,7 @@ class RecordPosition:
         Parameters
         ----------
         consumer:
-            Looks up the offsets of a time.
+            Consumer that looks up the offsets of a time.
         ends:
             End offsets of the partitions.
         now_ms:

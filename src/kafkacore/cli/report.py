@@ -16,7 +16,7 @@ from kafkacore.clock import SYSTEM_CLOCK, Clock
 
 #: Minimum interval between lines of progress, if the progress has changed.
 LINE_INTERVAL_MS = 2_000.0
-#: Interval between lines if it has not changed.
+#: Interval between lines of progress, if the progress has not changed.
 LIFE_INTERVAL_MS = 10_000.0
 
 

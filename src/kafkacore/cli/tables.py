@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kafkacore.cli.common import CommandError
 from kafkacore.structs import printable
 
-#: A line of a table by the name of each column, which is also its name in JSON.
+#: A line of a table: name of a column → value. The names are also used in JSON.
 Row = Mapping[str, object]
 
 
@@ -86,7 +86,7 @@ def raise_failures(failures: Iterable[str]) -> None:
     Raises
     ------
     CommandError
-        If there is a failure. The message has all of them.
+        If there is a failure. The message lists all of them.
     """
     if texts := list(failures):
         raise CommandError("; ".join(texts))

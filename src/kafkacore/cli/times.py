@@ -45,7 +45,7 @@ def iso_time(ms: int | None) -> str | None:
             datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         )
     except (OverflowError, ValueError, OSError):
-        # A broker may send any number.
+        # A broker may send a number that is out of the range of a datetime.
         return str(ms)
 
 

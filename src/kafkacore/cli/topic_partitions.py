@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 #: Shown in usage messages.
 METAVAR = "TOPIC[:PARTITIONS]"
 _NUMBERS = re.compile(r"([0-9]+)(?:-([0-9]+))?")
-#: Most partitions of one argument, so that a mistyped range needs no memory.
+#: Maximum number of partitions in one range, so that a mistyped range takes little memory.
 _MOST_PARTITIONS = 100_000
 
 
 class TopicArgument(NamedTuple):
-    """A topic with numbers of partitions; ``None`` stands for all of them."""
+    """A topic with the numbers of some partitions; ``None`` stands for all partitions."""
 
     topic: str
     partitions: tuple[int, ...] | None = None
 
     def includes(self, partition: TopicPartition) -> bool:
-        """Return whether the argument stands for a partition, among others."""
+        """Return whether a partition is among those that the argument names."""
         return self.topic == partition.topic and (
             self.partitions is None or partition.partition in self.partitions
         )
@@ -85,7 +85,7 @@ def described_topics(
 def partitions_of(
     admin: KafkaAdminClient, arguments: argparse.Namespace, wanted: Sequence[TopicArgument] | None
 ) -> list[TopicPartition]:
-    """Return the partitions that arguments stand for, in order; ``None`` stands for all of the cluster.
+    """Return the partitions that arguments name, in order; for ``None``, all partitions of the cluster.
 
     Raises
     ------

@@ -294,7 +294,7 @@ def _offsets_to_delete(
     if arguments.before_offset is not None:
         return dict.fromkeys(partitions, arguments.before_offset)
     offsets = admin.list_partition_offsets(dict.fromkeys(partitions, arguments.before_time))
-    # Without a record at or after the time, all records are older.
+    # If no record is at or after the time, all records are older.
     return {tp: each.offset if each.offset >= 0 else _ALL_RECORDS for tp, each in offsets.items()}
 
 

@@ -38,7 +38,7 @@ cdef class RequestCounter:
     register_node
         Function that returns the ConnectionSensors of a node. It is called at the first request to the node.
     waits
-        Times that the client waited for network I/O, in milliseconds.
+        Sensor of the times that the client waited for network I/O, in milliseconds.
     """
 
     cdef object _register_node

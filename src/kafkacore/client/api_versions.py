@@ -129,7 +129,7 @@ class ApiVersions:
         The features with the highest epoch that any broker has returned so far. They are kept when all
         connections are closed.
     on_first:
-        Called once, with the release of the first broker that has responded, if it is not ``None``.
+        Function that is called once, with the release of the first broker that responds; or ``None``.
     """
 
     def __init__(self) -> None:

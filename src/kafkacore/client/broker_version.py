@@ -7,8 +7,8 @@ from typing import Final
 
 from kafkacore.protocol import ApiKey
 
-#: A release, and a version of an API that it added; the newest first. Brokers of 3.4 differ for clients from
-#: those of 3.3 only with ZooKeeper, so brokers of 3.4 with KRaft count as 3.3.
+#: Releases, newest first, each with an API and a version of it that the release added. To clients, brokers of
+#: 3.4 differ from those of 3.3 only with ZooKeeper, so brokers of 3.4 with KRaft count as 3.3.
 _ADDED_IN: Final[tuple[tuple[tuple[int, ...], ApiKey, int], ...]] = (
     ((4, 3), ApiKey.DESCRIBE_LOG_DIRS, 5),
     ((4, 2), ApiKey.OFFSET_FETCH, 10),
@@ -44,7 +44,7 @@ _OLDEST: Final = (0, 10, 0)
 
 
 def broker_version(newest: Mapping[int, int]) -> tuple[int, ...]:
-    """Return the newest release of Apache Kafka of which a broker supports a new version of an API.
+    """Return the newest release of Apache Kafka that added an API version which a broker supports.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def broker_version(newest: Mapping[int, int]) -> tuple[int, ...]:
     Returns
     -------
     tuple of int
-        Such as ``(4, 3)``. Other brokers than Apache Kafka correspond to a release only roughly.
+        Such as ``(4, 3)``. Brokers other than Apache Kafka correspond to a release only roughly.
     """
     for release, api_key, version in _ADDED_IN:
         if newest.get(api_key, -1) >= version:

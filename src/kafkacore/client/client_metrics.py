@@ -1,6 +1,7 @@
 """Metrics of a network client, for each connection and for all connections together.
 
-The metrics are those of kafka-python. Those that kafka-python lacks, such as ``-total``, are Apache Kafka's.
+The metrics are those of kafka-python. Metrics that kafka-python lacks, such as those whose names end in
+``-total``, are Apache Kafka's.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class ConnectionErrors:
     def closed_early(self, endpoint: str) -> None:
         """Record that a bootstrap server closed the connection after ApiVersions, at the next request.
 
-        Several of these are logged as a warning, because a poll would otherwise wait without any message.
+        After several of these, a warning is logged, because a poll would otherwise wait without any message.
         """
         self._early_closes[endpoint] += 1
         if self._early_closes[endpoint] == MAX_EARLY_CLOSES:
@@ -100,7 +100,7 @@ class ConnectionErrors:
 
     @property
     def has_early_closes(self) -> bool:
-        """Whether :meth:`answered` must be called. It is read for each response."""
+        """Whether :meth:`answered` must be called. This property is read for each response."""
         return bool(self._early_closes)
 
     def answered(self, endpoint: str) -> None:
@@ -109,7 +109,7 @@ class ConnectionErrors:
             logger.warning("%s answers now", endpoint)
 
     def summary(self) -> str:
-        """Return each broker that cannot be reached with its last reason; empty if all can."""
+        """Return each unreachable broker with its last reason, or an empty string."""
         found = {endpoint: reasons[-1] for endpoint, reasons in list(self._reasons.items())}
         for endpoint, times in list(self._early_closes.items()):
             if times >= MAX_EARLY_CLOSES:

@@ -27,7 +27,7 @@ class InFlightRequests:
         #: Lower bound of all deadlines. Responses do not update it. It is computed again when it is reached,
         #: which is rare.
         self._no_expiry_before_ms = math.inf
-        #: Number of requests without a response. They are complete once they are written.
+        #: Number of requests that expect no response. Each is complete once it is written.
         self.unanswered_count = 0
         #: Number of nodes that have requests in flight and are below the limit.
         self._open_count = 0

@@ -118,7 +118,7 @@ class Metadata:
                 self._want_partial_update()
 
     def set_need_all_topics(self, needed: bool) -> None:
-        """Include every topic that the client may describe, or again only those that were named."""
+        """Include every topic that the client may describe, or, if not ``needed``, only the named topics."""
         with self._condition:
             if needed and not self._need_all_topics:
                 self._need_all_topics = True

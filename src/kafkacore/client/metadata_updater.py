@@ -73,7 +73,8 @@ class MetadataUpdater:
         self._reconnect_backoff_ms = reconnect_backoff_ms
         self._rebootstrap_trigger_ms = rebootstrap_trigger_ms
         self._in_progress: MetadataRequestAndVersion | None = None
-        #: Topics that had a retriable error in their last response. The first one is usual: the topic is new.
+        #: Topics that had a retriable error in their last response. The first such error is usual for a new
+        #: topic.
         self._failing_topics: set[str | None] = set()
         #: Time of the first attempt since the last successful update.
         self._wanted_since_ms: float | None = None

@@ -168,7 +168,7 @@ class NetworkClient:
 
     @property
     def via(self) -> str:
-        """The proxy in parentheses, for messages; empty without one."""
+        """The proxy in parentheses, for messages; empty without a proxy."""
         return "" if self._proxy is None else f" (through proxy {self._proxy.endpoint})"
 
     def can_connect(self, node: Node, now_ms: float) -> bool:

@@ -67,7 +67,8 @@ class Proxy:
                 url.username,
                 url.password.text(),
                 rdns=True,
-                # A chain of two proxies, whose first one returns the connection to this one.
+                # To python-socks, this is a chain of two proxies: the stand-in is the first one, and returns
+                # the connection to the second one.
                 forward=cast("SocksProxy", stand_in),
             )
 
@@ -89,7 +90,7 @@ class Proxy:
         return self._url.resolves_names
 
     def address(self) -> tuple[str, int]:
-        """Return an IP address and the port of the proxy; a different one for some of the calls.
+        """Return one of the IP addresses of the proxy, chosen at random, and its port.
 
         Raises
         ------
@@ -106,7 +107,7 @@ class Proxy:
 
 
 class ProxyTunnel:
-    """The handshake of one connection: the proxy connects to the broker. It is a ``network.Tunnel``."""
+    """The handshake in which the proxy connects to a broker; implements ``network.Tunnel``."""
 
     def __init__(
         self,
@@ -178,11 +179,11 @@ class _StandIn:
         return self._read_at < len(self._received)
 
     def connect(self, *_address: object, **_options: object) -> _StandIn:
-        """Return the socket, as the first proxy of a chain does."""
+        """Return this object as the connection to the proxy, as the first proxy of a chain does."""
         return self
 
     def sendall(self, data: bytes) -> None:
-        """Write what was not written before."""
+        """Write the part of ``data`` that no earlier start of the handshake has written."""
         rest = memoryview(data)[max(self._sent - self._written_at, 0) :]
         self._written_at += len(data)
         while rest:

@@ -232,7 +232,10 @@ def _disconnections(client: NetworkClient, now_ms: float, responses: MutableSequ
 
 
 def _authentication_error(state: ChannelState) -> KafkaError | None:
-    """Return the error of a failed authentication unless a retry can succeed, as with a missing token."""
+    """Return the error of a failed authentication if no retry can succeed, else ``None``.
+
+    A retry can succeed, for example, if a token was missing.
+    """
     error = state.error
     if state.phase is not ConnectionPhase.AUTHENTICATION_FAILED or not isinstance(error, KafkaError):
         return None
