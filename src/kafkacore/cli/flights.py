@@ -59,7 +59,7 @@ def csv_path() -> Path:
 def read_flights(limit: int | None = None) -> Iterator[dict[str, int | str | None]]:
     """Yield the flights in the order of the data set.
 
-    Missing values, as of cancelled flights, are ``None``.
+    Missing values, such as those of cancelled flights, are ``None``.
     """
     with zipfile.ZipFile(csv_path()) as archive, archive.open(archive.namelist()[0]) as raw:
         rows = csv.reader(io.TextIOWrapper(raw, "utf-8", newline=""))

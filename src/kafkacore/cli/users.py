@@ -106,7 +106,7 @@ def _delete(arguments: argparse.Namespace) -> int:
             which = f" with {arguments.mechanism}" if arguments.mechanism else ""
             raise CommandError(f"user {arguments.user!r}{which} does not exist: see `kafkacore users list`")
         for info in found:
-            # A request may change a user only once.
+            # A request may change a user only once, so each mechanism needs a request.
             deletion = UserScramCredentialDeletion(arguments.user, info["mechanism"])
             admin.alter_user_scram_credentials([deletion], raise_errors=True)
     _show([{"user": arguments.user, "mechanism": _name(info["mechanism"])} for info in found], arguments.json)

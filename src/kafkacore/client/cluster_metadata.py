@@ -9,7 +9,7 @@ from kafkacore.structs import Node, TopicPartition
 
 
 class ClusterMetadata:
-    """The brokers, topics and partitions that a client has metadata of; a partitioner receives it.
+    """The brokers, topics and partitions that a client has metadata of, as passed to a partitioner.
 
     It is read-only and does not change: a later call of the partitioner receives a newer snapshot.
 

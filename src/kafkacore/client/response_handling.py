@@ -88,7 +88,7 @@ def _completed_receives(
                 continue
             message = _decode(request, receive.payload)
         except (KafkaProtocolError, UnsupportedVersionError) as error:
-            # Later responses can no longer be matched with their requests.
+            # Close the connection, because later responses can no longer be matched with their requests.
             if client.states.is_preparing(node_id):
                 client.connection_errors.failed(client.states.endpoint(node_id), str(error))
             else:

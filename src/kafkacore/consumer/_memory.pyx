@@ -1,9 +1,9 @@
 # cython: auto_pickle=False, autotestdict=False
 """Memory of fetch responses, and the rule by which records release it.
 
-A response stays in memory as long as one of its records refers to it. Records of earlier polls may together
-keep four times their own bytes in memory. If too few of a response are left for that, a poll detaches them:
-it copies their bytes. Records of the last poll are not detached.
+A response stays in memory as long as one of its records refers to it. The remaining records of a response may
+keep up to four times their own bytes in memory. If they keep more, a poll detaches those of earlier polls: it
+copies their bytes. Records of the last poll are not detached.
 """
 
 cimport cython
@@ -19,7 +19,7 @@ cdef enum:
     SMALLEST_MEMORY = 64 * 1024
     # Number of polls that check a response before it counts as old.
     LOOKS_WHILE_YOUNG = 3
-    # Average number of origins of old responses that one poll may check.
+    # Average number of RecordOrigins of old responses that one poll may check.
     ORIGINS_PER_POLL = 16
 
 
@@ -150,12 +150,13 @@ cdef class PinLedger:
         return sum(1 for memory in self._young + self._old if memory.is_pinned)
 
     def begin_poll(self):
-        """Start a poll: detach records of earlier polls where few of a response are left."""
+        """Start a poll: detach records of earlier polls from responses with few records left."""
         cdef FetchMemory memory
         self.poll += 1
         self._polls_since_old += 1
         if self._old and self._polls_since_old * ORIGINS_PER_POLL >= self._old_origins:
-            # Seldom enough that a poll has little to check, however many records the application keeps.
+            # Old responses are checked so seldom that a poll has little work, however many records the
+            # application keeps.
             self._young += self._old
             self._old = []
             self._polls_since_old = self._old_origins = 0

@@ -141,8 +141,8 @@ cdef class RecordReader:
     def read(self, list out, Py_ssize_t limit):
         """Append up to ``limit`` records to ``out``; fewer only at the end.
 
-        If this raises, ``out`` has the records before the error, and :attr:`next_offset` is after them. The
-        next call deserializes a record again whose deserializer raised.
+        If this raises, ``out`` has the records before the error, and :attr:`next_offset` is after them. If a
+        deserializer raised, the next call deserializes its record again.
         """
         cdef Py_ssize_t left = limit
         if self._is_reading:

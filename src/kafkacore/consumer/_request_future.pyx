@@ -105,14 +105,17 @@ cdef class RequestFuture:
         self._finish(None, error)
 
     def fail_unless_done(self, error):
-        """Fail with ``error`` unless the future is completed; then call the remaining listeners."""
+        """Fail with ``error`` unless the future is completed; in both cases call the remaining listeners."""
         if self._done:
             self.fire_rest()
         else:
             self._finish(None, error)
 
     def complete_unless_done(self, value):
-        """Complete with ``value`` unless a Ctrl-C has failed it; then call the remaining listeners."""
+        """Complete with ``value`` unless a Ctrl-C has failed the future.
+
+        In both cases, call the remaining listeners.
+        """
         if self._done:
             self.fire_rest()
         else:
@@ -128,8 +131,8 @@ cdef class RequestFuture:
     def fire_rest(self):
         """Call the listeners that have not been called yet.
 
-        If one raises an error, the others wait for the next call. After a Ctrl-C in one, the others are
-        called.
+        If a listener raises an error, the others wait for the next call. If a Ctrl-C interrupts a listener,
+        the others are still called.
         """
         while self._listeners:
             listener = self._listeners.pop(0)
@@ -187,5 +190,5 @@ cdef class RequestFuture:
         return adapted
 
     def chain(self, RequestFuture future not None):
-        """Complete ``future`` the way this one completes."""
+        """Complete ``future`` with the value or the error of this future."""
         self.add_callbacks(future.complete_unless_done, future.fail_unless_done)

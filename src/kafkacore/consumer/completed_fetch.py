@@ -170,9 +170,9 @@ class CompletedFetch:
 
     # ---- Batches -----------------------------------------------------------------------------------------
     def _is_for_user(self, batch: RecordBatch) -> bool:
-        """Return whether the user gets the records of ``batch``: not control records or aborted ones.
+        """Return whether the user gets the records of ``batch``: not control records or aborted records.
 
-        The reader calls this only for batches that may be either.
+        The reader calls this only for batches that may have such records.
         """
         if self._options.isolation_level is IsolationLevel.READ_COMMITTED and batch.producer_id >= 0:
             # Add the aborted transactions that start in this batch or before it.
@@ -227,7 +227,7 @@ class CompletedFetch:
             if not records:
                 raise failure from error
         except BaseException:
-            # A Ctrl-C in a deserializer: the user receives none of these records, so read them again.
+            # After a Ctrl-C in a deserializer, the user receives none of these records, so read them again.
             self._begin(begin)
             raise
         self.records_read += len(records)

@@ -98,7 +98,7 @@ def _callback(name: str, value: object) -> object:
 
 @checks("object", "one or more assignors, each a class, an object or a name", SettingType.LIST)
 def _strategy(name: str, value: object) -> object:
-    # A check only: each consumer creates its own assignors.
+    # This only checks the value: each consumer creates its own assignors.
     try:
         assignors_for(value)
     except KafkaConfigurationError as error:
@@ -249,7 +249,7 @@ def resolve(given: Mapping[str, object]) -> Config:
     Raises
     ------
     KafkaConfigurationError
-        With the setting's name, its value and the valid values.
+        If a setting is invalid. The message has its name, its value and the valid values.
     """
     config = resolve_settings(CONSUMER_SETTINGS, given)
     if not config["fetch_max_wait_ms"] < config["request_timeout_ms"]:

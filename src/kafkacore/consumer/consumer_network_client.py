@@ -53,7 +53,7 @@ class _Pending:
 
     def fire(self) -> None:
         if self.future.is_done():
-            self.future.fire_rest()  # A Ctrl-C interrupted its callbacks, or came just after them.
+            self.future.fire_rest()  # A Ctrl-C interrupted the future's callbacks, or came just after them.
             return
         if self.error is not None:
             self.future.fail(self.error)
@@ -423,7 +423,8 @@ class ConsumerNetworkClient:
     def _leave_bootstrap(self, now_ms: float) -> None:
         """Move requests queued for a bootstrap server to a node, once the nodes are known.
 
-        The connection to the bootstrap server already counts as that of a node. It would be opened twice.
+        The connection to the bootstrap server has become that of a node. A request to the bootstrap server
+        would open a second connection.
         """
         for node in [each for each, queue in self._unsent.items() if each.node_id < 0 and queue]:
             if self.metadata.fetch().is_bootstrap:

@@ -144,9 +144,9 @@ class ConsumerEngine:
         self.holds.on_assignment_changed()
 
     def begin(self) -> None:
-        """Raise if the consumer is closed, and end the iteration at the loop's record.
+        """Raise if the consumer is closed, and end a loop over the consumer at its current record.
 
-        Every call that changes something starts with this.
+        Every method that changes the state of the consumer calls this first.
         """
         if self.closed:
             raise IllegalStateError("this KafkaConsumer is closed")
@@ -157,7 +157,7 @@ class ConsumerEngine:
         for tp, record in self.iteration.untaken().items():
             if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
                 self.subscriptions.seek(tp, FetchPosition(record.offset, record.leader_epoch))
-        # Last, so that a Ctrl-C in between loses no record.
+        # End the iteration last, so that a Ctrl-C in between loses no record.
         self.iteration.end()
 
     def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -247,8 +247,9 @@ class ConsumerEngine:
     ) -> F:
         """Run the poll loop until ``collect`` returns enough or the time is up.
 
-        ``max_records`` is the most that ``collect`` takes: ``None`` for no limit, 0 if positions do not move.
-        It decides whether the next fetch may be sent before ``collect``.
+        ``max_records`` is the maximum number of records that ``collect`` takes: ``None`` for no limit, 0 if
+        ``collect`` does not move the positions. It decides whether the next fetch may be sent before
+        ``collect`` is called.
 
         If an exception interrupts the poll, such as a Ctrl-C or an error while sending the next fetch, the
         positions are moved back and no records are lost.
@@ -353,7 +354,7 @@ class ConsumerEngine:
         try:
             return self.interceptors.on_consume(found.records)
         except BaseException:
-            # Such as a Ctrl-C: the caller does not receive the records.
+            # After a Ctrl-C, for example, the caller does not receive the records.
             self.fetcher.rewind()
             raise
 
@@ -400,7 +401,7 @@ class ConsumerEngine:
     def known_committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None] | None:
-        """Return the last committed offsets that this consumer knows, or ``None`` if one is unknown.
+        """Return the last committed offsets that this consumer knows, or ``None`` if any is unknown.
 
         Any thread may call this.
         """

@@ -55,7 +55,8 @@ class FetchBuffer:
     def when_taken(self, max_records: int | None) -> dict[TopicPartition, int]:
         """Return the positions that partitions will have after all buffered records are returned.
 
-        Return an empty dict if the next collect, of ``max_records``, may leave some of the records.
+        Return an empty dict if the next :meth:`collect`, of up to ``max_records`` records, may leave some of
+        the records in the buffer.
         """
         offsets: dict[TopicPartition, int] = {}
         left = max_records
@@ -66,7 +67,7 @@ class FetchBuffer:
             if position is None or position.offset != completed.next_fetch_offset or taken is None:
                 return {}
             if tp in offsets:
-                # The buffer has both the response to a fetch sent ahead and the fetch before it.
+                # The buffer has two fetches of the partition: one that was sent ahead, and the one before it.
                 return {}
             count, offsets[tp] = taken
             if left is not None:
@@ -122,7 +123,7 @@ class FetchBuffer:
                 if completed.is_consumed:
                     self._queue.popleft()
                 elif more:
-                    # More records, but not in this call: a deserializer failed, or a column is full.
+                    # It has more records, but not for this call: a deserializer failed, or a column is full.
                     kept.append(self._queue.popleft())
         except KafkaError:
             if not moved:

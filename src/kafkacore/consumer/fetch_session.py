@@ -1,7 +1,8 @@
 """The client's half of incremental fetch sessions (KIP-227).
 
 The broker remembers the partitions of a session. A request therefore names only partitions that are new,
-changed or removed, and a response only partitions with news. This is Kafka's ``FetchSessionHandler``.
+changed or removed, and a response contains only partitions that have something new. This is Kafka's
+``FetchSessionHandler``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MAX_EPOCH = INT32_MAX
 
 
 class FetchPartition(NamedTuple):
-    """Fetch parameters of one partition. A session does not send them again while they are equal."""
+    """Fetch parameters of one partition. A session sends them again only after a change."""
 
     topic_id: UUID
     fetch_offset: int
@@ -185,7 +186,7 @@ class FetchSessionHandler:
         self._next = self._next.next_closing_existing() if self._start is INITIAL else SESSIONLESS
 
     def handle_error(self, error: BaseException) -> None:
-        """Start a new session after a failed request, because the broker may have counted the request."""
+        """Start a new session after a failed request, because the broker may have advanced the epoch."""
         logger.info("fetch request to node %s failed: %s", self.node_id, error)
         self._close_existing()
 

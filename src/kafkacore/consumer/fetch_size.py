@@ -12,8 +12,8 @@ from kafkacore.consumer.completed_fetch import CompletedFetch
 
 #: Safety factor, because the next records may be larger than the previous ones.
 MARGIN = 1.1
-#: Batches to add at both ends: the first may start before the position, and the last may end after the end
-#: offset.
+#: Number of batches to add, one at each end: the first batch may start before the position, and the last one
+#: may end after the end offset.
 CUT_BATCHES = 2
 
 

@@ -54,7 +54,7 @@ _NO_REPLICA = -1
 
 @dataclass(frozen=True, slots=True)
 class FetchConfig:
-    """Consumer settings for fetch requests, under their own names; bytes and milliseconds."""
+    """Consumer settings for fetch requests, under the names of the settings; in bytes and milliseconds."""
 
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 * 1024 * 1024
@@ -110,19 +110,24 @@ class Fetcher:
 
     # ---- Sending fetches ---------------------------------------------------------------------------------
     def send_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> int:
-        """Queue a fetch for each node without a fetch in flight and buffered records; return their number.
+        """Queue a fetch for each node that has no fetch in flight and no buffered records.
 
-        Partitions whose position has reached their offset in ``end_offsets`` are left out. For the others
-        with an end offset, the size of the fetch is reduced to about what is before it.
+        Partitions whose position has reached their offset in ``end_offsets`` are left out. For other
+        partitions with an end offset, the size of the fetch is about that of the records before the end.
+
+        Returns
+        -------
+        int
+            Number of queued fetches.
         """
         return self._send(end_offsets or {}, {})
 
     def send_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> int:
         """Queue fetches that continue after all buffered records, just before those are collected.
 
-        Otherwise like :meth:`send_fetches`. Nothing is sent if ``max_records`` may leave some of the records.
-        If collecting them ends at another position (after a corrupt record or a seek), the responses are
-        dropped.
+        Otherwise this is like :meth:`send_fetches`. Nothing is sent if ``max_records`` may leave some of the
+        records. If collecting them ends at another position (after a corrupt record or a seek), the responses
+        are dropped.
         """
         taken = self._buffer.when_taken(max_records) if len(self._buffer) else {}
         return self._send(end_offsets or {}, taken) if taken else 0
@@ -139,14 +144,18 @@ class Fetcher:
             future.add_callbacks(
                 partial(self._on_response, node, session, data), partial(self._on_error, node, session, data)
             )
-            # Last: a Ctrl-C before this line must not leave a node marked without a request in flight.
+            # Mark the node last: a Ctrl-C before this must not leave a node marked without a fetch in flight.
             self._pending_nodes.add(node.node_id)
         return len(requests)
 
     def _prepare(
         self, end_offsets: Mapping[TopicPartition, int], taken: Mapping[TopicPartition, int]
     ) -> list[tuple[Node, FetchRequestData]]:
-        """Return the fetch of each node; ``taken`` has the partitions about to be collected, with offsets."""
+        """Return the fetch of each node.
+
+        ``taken`` has the partitions whose buffered records are about to be collected, with the next offset of
+        each.
+        """
         self._notice_new_leaders()
         now_ms = self._clock.monotonic_ms()
         cluster = self._metadata.fetch()
@@ -399,7 +408,7 @@ class Fetcher:
         )
         self._subscriptions.request_offset_reset(tp)
         if completed.failed_before:
-            # The last reset found a position that is out of range again.
+            # The position that the last reset found is out of range, too.
             self._back_off(tp)
 
     # ---- Returning records -------------------------------------------------------------------------------

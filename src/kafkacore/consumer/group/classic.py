@@ -1,7 +1,8 @@
 """Group membership by the classic protocol: find the coordinator, join, send heartbeats, leave.
 
 Every step starts only when it is due, and does not wait: a later poll checks the future of a request. A
-wakeup, an error, or a poll without time therefore loses nothing. This is Kafka's ``AbstractCoordinator``.
+wakeup, an error, or a poll with no time left therefore loses no progress. This is Kafka's
+``AbstractCoordinator``.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ logger = logging.getLogger(__name__)
 
 #: How often the heartbeat thread checks for a response that is in flight, in milliseconds.
 BACKGROUND_CHECK_MS = 100.0
-#: How often the heartbeat thread acts during a hold: to follow the metadata, and while the group is joined.
+#: Pause of the heartbeat thread between its turns in a ``consumer.hold()`` block, in milliseconds: normally,
+#: and while the member is joining the group.
 HELD_CHECK_MS = 500.0
 REJOIN_CHECK_MS = 20.0
 #: How often polls of a member with nothing to do check the connection to the coordinator, in milliseconds.
@@ -108,7 +110,7 @@ class ClassicMembership:
         self._generation = NO_GENERATION
         self._background_error: BaseException | None = None
         self._poll_deadline_ms = math.inf
-        #: Time until which a member with nothing to do need not check its connection and due work.
+        #: Until this time, a member with nothing to do skips the checks of its connection and of due work.
         self._next_check_ms = -math.inf
         self._leave_future: RequestFuture[ClientResponse] | None = None
         self.is_held = False

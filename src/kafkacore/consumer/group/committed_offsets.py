@@ -67,12 +67,13 @@ class CommittedOffsets(GroupRequests):
         )
 
     def init_positions(self) -> bool:
-        """Set the positions of partitions that have had none to the committed offsets. Never waits.
+        """Set partitions that have no position yet to their committed offsets. Never waits.
 
         Returns
         -------
         bool
-            Whether that is done. Partitions that still have no position then have no committed offset.
+            Whether the committed offsets are known and set. A partition that still has no position then has
+            no committed offset.
 
         Raises
         ------

@@ -46,7 +46,7 @@ def new_membership(
     on_assignment_changed:
         Called after the assignment has changed.
     on_partitions_removed:
-        Called before partitions are revoked or lost, with whether they are lost.
+        Called before partitions are revoked or lost, with the partitions and whether they are lost.
     heartbeats:
         Sends the heartbeats.
     metrics:

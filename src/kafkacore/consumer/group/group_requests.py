@@ -50,7 +50,7 @@ class GroupParts:
 
 
 class GroupRequests:
-    """Code that commits and committed offsets share."""
+    """Code that commits and fetches of committed offsets share."""
 
     def __init__(self, parts: GroupParts) -> None:
         self._config = config = parts.config

@@ -27,7 +27,10 @@ class HeartbeatSender(Protocol):
 
     @property
     def is_native(self) -> bool:
-        """Whether heartbeats are sent natively, without :meth:`turn`; :meth:`wait` then returns on events."""
+        """Whether a native thread sends the heartbeats.
+
+        If so, :meth:`turn` does nothing, and :meth:`wait` returns when that thread reports an event.
+        """
 
     def begin(
         self,
@@ -62,7 +65,7 @@ class HeartbeatSender(Protocol):
         """Stop heartbeats: the member is joining or has left, or the coordinator is unknown."""
 
     def due_ms(self, now_ms: float) -> float:
-        """Return the milliseconds until :meth:`turn` has something to do; infinity if it has not."""
+        """Return the milliseconds until :meth:`turn` has something to do; infinity if it has nothing."""
 
     def read_due_ms(self, now_ms: float) -> float:
         """Return the milliseconds until the next response should be read, so that metrics are current.
@@ -76,7 +79,8 @@ class HeartbeatSender(Protocol):
     def session_expired(self, now_ms: float) -> bool:
         """Return whether the coordinator has not responded for the session timeout.
 
-        Heartbeats on a native sender also expire when one is not answered within the request timeout.
+        With a native sender, the session also counts as expired if a heartbeat is not answered within the
+        request timeout.
         """
 
     def wait(self, timeout_ms: float) -> None:
@@ -90,7 +94,7 @@ class HeartbeatSender(Protocol):
 
 
 class InBandHeartbeatSender:
-    """Sends heartbeats like other requests; for virtual clocks, and without a native heartbeat.
+    """Sends heartbeats like other requests, for virtual clocks and where native heartbeats cannot be sent.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class HeartbeatThread:
     membership:
         Membership whose background work is run.
     heartbeats:
-        Sender on which the thread waits in between.
+        Sender of the heartbeats. The thread waits on it between two turns.
     clock:
         Source of time.
     group_id:
@@ -88,14 +88,16 @@ class HeartbeatThread:
         The thread never blocks on the network, so it stops at once unless the machine is overloaded.
         """
         self.stop()
-        # During a hold the thread calls the listener, which may close the consumer on this very thread.
+        # In a consumer.hold() block, the thread calls the listener, which may close the consumer on this very
+        # thread.
         thread = self._thread
         if thread is not None and thread.is_alive() and thread is not current_thread():
             thread.join(timeout_ms / 1000.0)
 
     def _run(self) -> None:
         while not self._is_stopping:
-            # During a hold the thread calls the listener, as poll() does, so it must own the consumer.
+            # In a consumer.hold() block, the thread calls the listener, as poll() does, so it must own the
+            # consumer.
             is_held = self._membership.is_held
             turn = self._membership.held_turn if is_held else self._membership.background_turn
             with self._guard.deputy() if is_held else self._guard.background() as entered:

@@ -69,7 +69,7 @@ class GroupJoin:
         self._reason = ""
         self._is_prepared = False
         self._commit = CommitBeforeRevoke(member.settings.group_id, member.settings.retry_backoff_ms)
-        #: From JoinGroup to the bytes of the assignment; kept until the assignment has been applied.
+        #: Future of the assignment, from sending JoinGroup until the assignment has been applied.
         self._future: RequestFuture[bytes] | None = None
         #: Set while the leader waits for metadata: generation, JoinGroup response, and future of the
         #: assignment.
@@ -104,11 +104,11 @@ class GroupJoin:
         return not self._is_wanted and self._future is None
 
     def is_in_flight(self) -> bool:
-        """Return whether JoinGroup is in flight, so that the broker reads no more from the connection."""
+        """Return whether JoinGroup is in flight. Meanwhile the broker does not read from the connection."""
         return self._future is not None and self._member.state is MemberState.PREPARING_REBALANCE
 
     def time_to_next_step_ms(self, now_ms: float) -> float:
-        """Return the milliseconds until the next step, or infinity while a response is awaited."""
+        """Return the milliseconds until the next step, or infinity while a response is pending."""
         if self._future is not None:
             return 0.0 if self._future.is_done() else math.inf
         if self._commit.has_begun:
@@ -291,7 +291,7 @@ class GroupJoin:
             return
         (generation, answer, future), self._leading = self._leading, None
         if future.is_done():
-            # A Ctrl-C has failed it meanwhile.
+            # A Ctrl-C has failed the future meanwhile.
             return
         if generation != self._member.generation() or self._member.state.has_not_joined():
             future.fail(errors.IllegalGenerationError("the generation ended before partitions were assigned"))
@@ -303,7 +303,7 @@ class GroupJoin:
             logger.exception("group %r: assigning partitions failed", self._member.settings.group_id)
             future.fail(error)
         except BaseException:
-            # Such as a Ctrl-C: SyncGroup may have been sent, but nothing may handle its response.
+            # After a Ctrl-C, for example, SyncGroup may have been sent, but nothing may handle its response.
             future.fail_unless_done(CallbackInterruptedError("interrupted while partitions were assigned"))
             raise
 
