@@ -1,7 +1,7 @@
 """The metrics of a group member: joining, heartbeats, rebalances and commits.
 
-Names and meanings are kafka-python's. Metrics of rebalances and callbacks, and those that end in ``-total``,
-are Apache Kafka's.
+Names and meanings are those of kafka-python. The metrics of rebalances and callbacks, and those that end in
+``-total``, are those of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class GroupMetrics(Protocol):
         """Record that SyncGroup was answered without an error."""
 
     def rebalanced(self, duration_ms: float, now_ms: float) -> None:
-        """Record that a rebalance ended ``duration_ms`` after it began, including failed tries."""
+        """Record that a rebalance ended; ``duration_ms`` is its whole duration, including failed attempts."""
 
     def rebalance_failed(self, now_ms: float) -> None:
         """Record that JoinGroup or SyncGroup failed in a rebalance."""

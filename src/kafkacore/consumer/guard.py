@@ -1,4 +1,4 @@
-"""The lock of a consumer: one thread at a time, and only in the process that created the consumer.
+"""The lock of a consumer. It admits one thread at a time, in the process that created the consumer.
 
 The heartbeat thread has separate ways to enter, which it uses while no application thread is in the consumer.
 """
@@ -35,14 +35,15 @@ class SingleOwnerGuard:
     __slots__ = ("_depth", "_deputy", "_inner", "_lock", "_owner", "_pid", "is_closing")
 
     def __init__(self) -> None:
-        # Taken only once by its owner. An RLock knows its owner even if a Ctrl-C comes before we note it.
+        # The owner takes this lock only once. It is an RLock, which knows its owner even if a Ctrl-C arrives
+        # before ``_owner`` is set.
         self._lock = RLock()
         self._inner = RLock()
         self._owner = 0
         #: Thread id of the heartbeat thread while it is the owner, otherwise 0.
         self._deputy = 0
         self._depth = 0
-        #: Whether a thread closes the consumer, or has closed it. Any thread may set it.
+        #: Whether a thread is closing the consumer, or has closed it. Any thread may set it.
         self.is_closing = False
         self._pid = os.getpid()
 
@@ -74,7 +75,7 @@ class SingleOwnerGuard:
         """Take the lock after the heartbeat thread has released it; raise if another thread owns it."""
         while True:
             owner = self._owner
-            # 0: the owner has just taken the lock or just released it.
+            # The owner is 0 if a thread has just taken or just released the lock.
             if owner and owner != self._deputy:
                 raise self._in_use(owner, thread)
             if self._lock.acquire(timeout=RECHECK_INTERVAL_S):
@@ -128,7 +129,10 @@ class SingleOwnerGuard:
 
     @contextmanager
     def background(self) -> Iterator[bool]:
-        """Enter as the heartbeat thread, without waiting. The value is whether it has entered."""
+        """Enter as the heartbeat thread, without waiting.
+
+        The context value is whether the thread has entered.
+        """
         entered = self._inner.acquire(blocking=False)
         try:
             yield entered
@@ -140,8 +144,8 @@ class SingleOwnerGuard:
     def deputy(self) -> Iterator[bool]:
         """Enter as the owner on behalf of the application, without waiting.
 
-        The heartbeat thread uses this. The value is whether it has entered. An application thread that calls
-        the consumer meanwhile waits.
+        The heartbeat thread uses this. The context value is whether the thread has entered. An application
+        thread that calls the consumer meanwhile waits.
         """
         entered = self._lock.acquire(blocking=False)
         if not entered:

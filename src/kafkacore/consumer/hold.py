@@ -1,7 +1,7 @@
-"""``with consumer.hold():`` keeps a member in its group while the application takes long for its records.
+"""``with consumer.hold():`` keeps a member in its group while records are processed for a long time.
 
 A hold pauses the assigned partitions and records which of them are revoked or lost meanwhile. Users of other
-clients write this by hand with ``pause`` and ``resume``.
+clients implement this themselves with ``pause`` and ``resume``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Hold:
             self._revoked |= self._held.intersection(partitions)
 
     def partition_returned(self, partition: TopicPartition) -> None:
-        """Remove ``partition`` from those revoked: it is assigned again and no other member owned it."""
+        """Remove ``partition`` from :attr:`revoked`: it is assigned again, and no other member owned it."""
         self._revoked -= {partition}
 
 
@@ -90,7 +90,8 @@ class Holds:
     membership:
         Membership to keep alive during a hold; ``None`` without a group.
     end_iteration:
-        Function that moves the positions back to where the loop over the consumer is.
+        Function that moves the positions back to the first records that the loop over the consumer has not
+        read, and ends the iteration.
     now_ms:
         Clock, in monotonic milliseconds.
     """

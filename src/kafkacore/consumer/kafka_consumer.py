@@ -82,7 +82,7 @@ class KafkaConsumer:
     NoBrokersAvailable
         None of ``bootstrap_servers`` responded within ``bootstrap_timeout_ms``.
     AuthenticationFailedError
-        The broker rejected the client's credentials, or its own certificate is not valid.
+        The broker rejected the client's credentials, or the broker's certificate is not valid.
     TypeError
         Settings were given as a dict instead of keyword arguments.
 
@@ -96,7 +96,8 @@ class KafkaConsumer:
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
 
     def __init__(self, *topics: str, clock: Clock = SYSTEM_CLOCK, **configs: Unpack[ConsumerConfig]) -> None:
-        # False only after everything has been created, so that __del__ does not warn if this raises.
+        # This becomes False after everything has been created, so that __del__ does not warn if the
+        # constructor raises.
         self._closed = True
         refuse_positional(type(self).__name__, (topic for topic in topics if isinstance(topic, Mapping)))
         self.config = resolve(configs)
@@ -330,7 +331,8 @@ class KafkaConsumer:
     def __iter__(self) -> KafkaConsumer:
         return self
 
-    # Compiled, because it runs once per record. Only one call per poll does more than return a record.
+    # The method is compiled, because it runs once per record. Only one call per poll does more than return a
+    # record.
     __next__ = next_record
 
     def _poll_for_next(self) -> ConsumerRecord | None:
@@ -460,7 +462,7 @@ class KafkaConsumer:
         Raises
         ------
         ValueError
-            If a partition is not assigned, or none is.
+            If a partition is not assigned, or if no partitions are given and none are assigned.
         """
         self._seek_by_name(partitions, OffsetResetStrategy.EARLIEST)
 
@@ -472,7 +474,7 @@ class KafkaConsumer:
         Raises
         ------
         ValueError
-            If a partition is not assigned, or none is.
+            If a partition is not assigned, or if no partitions are given and none are assigned.
         """
         self._seek_by_name(partitions, OffsetResetStrategy.LATEST)
 
@@ -591,7 +593,7 @@ class KafkaConsumer:
         Returns
         -------
         dict
-            Partition → offset and timestamp of the record, or ``None`` without such a record.
+            Partition → offset and timestamp of the record, or ``None`` if there is no such record.
 
         Raises
         ------
@@ -617,7 +619,7 @@ class KafkaConsumer:
         """Return all topics that this client is authorized to see. Each call asks a broker.
 
         While another thread is in a call, return the topics in the consumer's metadata instead: those of its
-        subscription or assignment, or all with a pattern.
+        subscription or assignment, or all topics if it subscribes to a pattern.
         """
         try:
             with self._guard:
@@ -780,7 +782,8 @@ class KafkaConsumer:
             If the consumer has no ``group_id``, or if an offset must be looked up while another thread is in
             a call.
         KafkaTimeoutError
-            If the coordinator did not respond in time, or if an open transaction commits the offset.
+            If the coordinator did not respond in time, or if an open transaction has a pending commit of the
+            offset.
         """
         one = isinstance(partition, TopicPartition)
         if not one and not isinstance(partition, list | tuple | set | frozenset):
@@ -807,8 +810,8 @@ class KafkaConsumer:
         """Return the number of records between the position and the end of the log (KIP-695).
 
         The end is the high watermark, or with ``read_committed`` the last stable offset, as of the last
-        response of a broker. The call does not wait. If the end is unknown, it requests it; later polls
-        process the response.
+        response of a broker. The call does not wait. If the end is unknown, the call requests it, and later
+        polls process the response.
 
         Returns
         -------

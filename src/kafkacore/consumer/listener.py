@@ -14,9 +14,9 @@ class ConsumerRebalanceListener(ABC):
     """Base class of a listener that is called while ``poll()`` runs, on the same thread.
 
     The methods may use the consumer, except for ``poll()``. Heartbeats continue while they run, for up to
-    ``max_poll_interval_ms``. An exception is raised by the polling call after the rebalance step is complete.
-    After a :class:`~kafkacore.errors.WakeupError` the same method is called again. This is kafka-python's
-    class of the same name.
+    ``max_poll_interval_ms``. If a method raises an exception, ``poll()`` raises it after the rebalance step
+    is complete. A method that raised :class:`~kafkacore.errors.WakeupError` is called again. This is
+    kafka-python's class of the same name.
     """
 
     @abstractmethod

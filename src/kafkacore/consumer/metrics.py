@@ -1,7 +1,7 @@
-"""The metrics of a consumer: of fetches, partitions and polls.
+"""The metrics of a consumer's fetches, partitions and polls.
 
-Names and meanings are kafka-python's. Metrics that end in ``-total``, and those of leads, throttling,
-partitions and polls, are Apache Kafka's.
+Names and meanings are those of kafka-python. Metrics that end in ``-total``, and those of leads, throttling,
+partitions and polls, are those of Apache Kafka.
 """
 
 from __future__ import annotations

@@ -32,12 +32,12 @@ logger = logging.getLogger(__name__)
 #: The coordinator has a separate connection, so that its requests do not wait behind a fetch. The connection
 #: has a node id that no broker has: this number minus the broker's id, as in the Java client.
 MAX_NODE_ID = INT32_MAX
-#: Errors of a broker that is not, or not any more, the coordinator.
+#: Errors with which a broker reports that it is not, or is no longer, the coordinator.
 MOVED = (CoordinatorNotAvailableError, NotCoordinatorError)
 
 
 class CoordinatorFinder:
-    """Knows the coordinator of a group, or looks it up.
+    """Keeps track of the coordinator of a group, and looks it up while it is unknown.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class CoordinatorFinder:
         _, host, port = _shown(node)
         logger.info("coordinator %r:%d of group %r is unavailable: %s", host, port, self._key, cause)
         if self._failures:
-            # It was found and lost without a response in between: back off.
+            # The coordinator was found and lost again without a response in between, so back off.
             self._retry_at_ms = self._clock.monotonic_ms() + self._backoff.backoff_ms(self._failures - 1)
         self._failures += 1
         if not disconnected:

@@ -1,6 +1,6 @@
 """Interface of a group membership, independent of the group protocol.
 
-The classic protocol implements it today, and that of KIP-848 will later.
+The classic group protocol implements it today; the protocol of KIP-848 will implement it later.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class GroupCommits(Protocol):
 
 
 class GroupMembership(Protocol):
-    """A member of a group; if the user assigned the partitions, only its coordinator is used.
+    """A member of a group. If the user assigned the partitions, only its coordinator lookup is used.
 
     One thread at a time uses it: the application's thread under the consumer's lock, or the heartbeat thread
     while no application thread is in the consumer.
     """
 
-    #: Commits of the group; set by the engine once both exist.
+    #: Commits of the group. The engine sets them after it has created the membership and the commits.
     commits: GroupCommits | None
     #: Called when the heartbeat thread must check what is due; set by the code that starts the thread.
     wake_background: Callable[[], None]
@@ -51,7 +51,7 @@ class GroupMembership(Protocol):
     is_held: bool
 
     def poll(self) -> bool:
-        """Find the coordinator, join if needed, follow the metadata, and commit what is due.
+        """Find the coordinator, join if needed, handle new metadata, and commit what is due.
 
         This does not wait: it does not poll the network and only handles what has arrived.
 
@@ -73,7 +73,7 @@ class GroupMembership(Protocol):
         """Restart ``max_poll_interval_ms``, because the application has called ``poll()``."""
 
     def background_turn(self, now_ms: float) -> float:
-        """Handle changes on the heartbeat thread, under the inner lock of the consumer.
+        """Do the background work of a member on the heartbeat thread, under the inner lock of the consumer.
 
         This neither waits nor calls any callback of the user.
 
@@ -91,7 +91,7 @@ class GroupMembership(Protocol):
         """
 
     def held_turn(self, now_ms: float) -> float:
-        """Follow rebalances during a hold, on the heartbeat thread as the owner of the consumer.
+        """Take part in rebalances during a hold, on the heartbeat thread, which owns the consumer meanwhile.
 
         This calls the listener. The next :meth:`poll` raises its exceptions. Otherwise it is like
         :meth:`background_turn`.
@@ -111,8 +111,8 @@ class GroupMembership(Protocol):
 
         Raises
         ------
-        GroupAuthorizationFailedError
-            Or any other error that is not retriable.
+        KafkaError
+            An error that is not retriable, such as ``GroupAuthorizationFailedError``.
         """
 
     def lookup_coordinator(self) -> RequestFuture[None]:
@@ -129,7 +129,7 @@ class GroupMembership(Protocol):
         cause:
             Reason, for the log.
         disconnected:
-            Whether its connection is already closed. Otherwise it is closed, and its requests fail.
+            Whether its connection is already closed. If not, the connection is closed and its requests fail.
         """
 
     def request_failed(self, node: Node, error: BaseException) -> None:
@@ -142,7 +142,7 @@ class GroupMembership(Protocol):
         """Return the current generation; ``NO_GENERATION`` outside of a group."""
 
     def is_rebalancing(self) -> bool:
-        """Return whether a rebalance is in progress: JoinGroup is sent and SyncGroup is not answered."""
+        """Return whether a rebalance is in progress: SyncGroup is not yet answered."""
 
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
         """Leave the generation after a request of generation ``sent`` was rejected.
@@ -157,4 +157,7 @@ class GroupMembership(Protocol):
         """Revoke the partitions and leave the group, without waiting for the response."""
 
     def close(self, timer: Timer) -> None:
-        """Leave the group, unless the member is static, and wait for open requests within ``timer``."""
+        """Leave the group, unless the member is static, and wait for requests in flight.
+
+        The wait ends at the latest when ``timer`` expires.
+        """

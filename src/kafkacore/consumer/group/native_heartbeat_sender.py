@@ -25,7 +25,7 @@ class NativeHeartbeatSender:
     Parameters
     ----------
     client, clock:
-        Shared with the other parts of the consumer. The clock must be that of the system.
+        Shared with the other parts of the consumer. The clock must be the system clock.
     retry_backoff_ms:
         Pause after a failed heartbeat that was not sent natively, in milliseconds.
     metrics:
@@ -46,7 +46,8 @@ class NativeHeartbeatSender:
         self._in_band = InBandHeartbeatSender(client, clock, retry_backoff_ms, metrics)
         #: Arguments of :meth:`begin`, until native heartbeats have started.
         self._begun: tuple[Node, HeartbeatRequest, float, float, OnHeartbeat] | None = None
-        #: Number of the current :meth:`begin`; responses to heartbeats of an earlier one are not reported.
+        #: Number of the latest call of :meth:`begin`. Responses to heartbeats of earlier calls are not
+        #: reported.
         self._round = 0
         self._interval_ms = math.inf
         self._next_read_ms = math.inf
@@ -79,7 +80,8 @@ class NativeHeartbeatSender:
                 lambda answer: self._on_in_band(of_round, on_answer, answer),
             )
             if not self._client.is_ready(node):
-                # The coordinator was lost, and how much is left of the session is unknown.
+                # The coordinator was lost, and the remaining session time is unknown: send a heartbeat at
+                # once.
                 self._in_band.beat_now()
 
     def _begin_native(self) -> bool:

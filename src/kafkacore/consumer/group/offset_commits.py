@@ -1,7 +1,8 @@
 """Commits of a group's offsets: synchronous, asynchronous and automatic.
 
-Callbacks run in the order of the commits. If the user assigned the partitions, only the coordinator of the
-membership is used. This is the committing part of Kafka's ``ConsumerCoordinator``.
+Callbacks run in the order of the commits. If the user assigned the partitions, commits use only the
+coordinator of the membership, not its generation. This is the committing part of Kafka's
+``ConsumerCoordinator``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kafkacore.structs import OffsetAndMetadata, TopicPartition
 logger = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-#: Function of the offsets and the error, which is ``None`` on success.
+#: Function that takes the offsets and the error. The error is ``None`` on success.
 CommitCallback = Callable[[Any, BaseException | None], object]
 
 REBALANCING = (
@@ -151,10 +152,11 @@ class OffsetCommits(GroupRequests):
                     lambda _: self._send_found(commit), partial(self._settle, commit)
                 )
         except BaseException as error:
-            # Such as a Ctrl-C: a commit that never completes would block the callbacks of all later ones.
+            # This may be a Ctrl-C. A commit that never completes would block the callbacks of all later
+            # commits.
             self._settle(commit, error)
             raise
-        # Send the commit, or else the request that looks up the coordinator.
+        # Send the commit, or the coordinator lookup if the coordinator is unknown.
         self._client.poll_no_wakeup()
         return commit.outcome
 

@@ -1,6 +1,6 @@
-"""Requests to commit and to fetch a group's offsets, and the reading of their responses.
+"""Builds requests to commit and to fetch a group's offsets, and reads their responses.
 
-These are the response handlers of Kafka's ``ConsumerCoordinator``. They turn error codes into exceptions.
+Error codes become exceptions, as in the response handlers of Kafka's ``ConsumerCoordinator``.
 """
 
 from __future__ import annotations
@@ -115,7 +115,10 @@ def commit_request(
 def commit_error(
     message: OffsetCommitResponse, offsets: Mapping[TopicPartition, OffsetAndMetadata], topics: Topics
 ) -> BrokerResponseError | None:
-    """Return the first error in a response, or one error for all topics without authorization."""
+    """Return the first error in a response, or ``None`` if it has none.
+
+    One error names all topics without authorization.
+    """
     unauthorized: set[str] = set()
     missing = set(offsets)
     for topic in message.topics:
@@ -190,7 +193,7 @@ def fetch_request(
 def read_committed_response(
     message: Any, group_id: str, requested: Iterable[TopicPartition], topics: Topics
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """Return the committed offset of each requested partition, or ``None`` if it has none.
+    """Return the committed offset of each requested partition; ``None`` for a partition without one.
 
     Raises
     ------

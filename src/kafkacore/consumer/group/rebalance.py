@@ -1,8 +1,8 @@
 """The consumer's part in rebalances of its group.
 
-It decides when to rejoin, builds the subscription, assigns partitions if this member is the leader, and
-changes the assignment with the listener's callbacks in the right order. This is the rebalancing half of
-Kafka's ``ConsumerCoordinator``.
+It decides when to rejoin, builds the subscription, assigns partitions if this member is the leader,
+applies the assignment, and calls the listener in the right order. This is the rebalancing half of Kafka's
+``ConsumerCoordinator``.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class Rebalance:
         self._subscriptions = subscriptions
         self._released = released
         self._on_assignment_changed = on_assignment_changed
-        #: Called before partitions are revoked or lost, with whether they are lost.
+        #: Called with partitions before they are revoked or lost. The second argument tells whether they are
+        #: lost.
         self.on_partitions_removed: Callable[[set[TopicPartition], bool], None] = _ignore
         self._clock = clock
         #: Method of the listener → function that records its latency.
@@ -128,8 +129,8 @@ class Rebalance:
         #: arrive.
         self._unsubscribed: set[str] = set()
         self._undelivered: set[TopicPartition] = set()
-        #: Whether a callback is running: it may use the consumer, but the consumer does not rebalance
-        #: meanwhile.
+        #: Whether a callback is running. The callback may use the consumer, but the consumer does not
+        #: rebalance meanwhile.
         self.in_callback = False
         #: Partitions whose revocation or loss callback is running; a nested call does not report them again.
         self._being_revoked: set[TopicPartition] = set()
@@ -137,7 +138,10 @@ class Rebalance:
 
     # ---- Rejoining ---------------------------------------------------------------------------------------
     def subscription_changed(self) -> None:
-        """Follow the topics of the changed subscription, even if the metadata have not changed."""
+        """Request metadata of the new subscription's topics.
+
+        The next :meth:`follow_metadata` handles them even if the metadata have not changed.
+        """
         self._followed_version = -1
         if not self._subscriptions.has_auto_assigned_partitions():
             self._joined_subscription = self._assigned_by = None
@@ -169,18 +173,18 @@ class Rebalance:
 
     @property
     def is_following_metadata(self) -> bool:
-        """Whether :meth:`follow_metadata` would find nothing new."""
+        """Whether :meth:`follow_metadata` has handled the current metadata."""
         return self._followed_version == self._metadata.update_version
 
     def has_matched_pattern(self) -> bool:
-        """Return whether a pattern has been matched against current metadata; joining earlier is useless."""
+        """Return whether the member may join: a pattern must first be matched against current metadata."""
         if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
             return True
         version = self._metadata.update_version
         if self._matched_version is None:
             if not self._metadata.time_to_allow_update(self._clock.monotonic_ms()):
                 self._metadata.request_update()
-            # Wait for one update only, because there may always be a reason to request another.
+            # Wait for one update only, because there may always be a reason to request another update.
             self._matched_version = version + 1 if self._metadata.update_requested else version
         return version >= self._matched_version and self._followed_version == version
 
@@ -214,7 +218,7 @@ class Rebalance:
     def begin_to_prepare(self, generation: Generation) -> bool:
         """Stop returning records of partitions that will be revoked.
 
-        Return whether there are positions to commit before that.
+        Return whether any partitions are assigned, so that the caller must first commit their positions.
         """
         assigned = self._subscriptions.assigned_partitions()
         if not assigned or generation.was_reset():
@@ -230,13 +234,14 @@ class Rebalance:
         return [tp for tp in self._subscriptions.assigned_in_order() if tp.topic in topics]
 
     def prepare(self, generation: Generation) -> None:
-        """Before joining, revoke the partitions that may not be kept, and call the listener.
+        """Revoke the partitions that this member may not keep while it joins, and call the listener.
 
         Raises
         ------
         Exception
-            Any exception of the listener, after everything has been prepared. The exception is
-            :class:`WakeupError`, after which this method must be called again.
+            Any exception of the listener. It is raised after everything has been prepared.
+        WakeupError
+            If the listener raised it. This method must then be called again.
         """
         assigned = self._subscriptions.assigned_partitions()
         error: Exception | None = None
@@ -303,10 +308,10 @@ class Rebalance:
 
     # ---- Assigning as the leader -------------------------------------------------------------------------
     def lead(self, members: Sequence[JoinGroupResponse.JoinGroupResponseMember]) -> None:
-        """Become the group's leader: follow the topics of all members until the next rebalance.
+        """Become the group's leader, which needs metadata of all members' topics until the next rebalance.
 
-        A member whose subscription cannot be read subscribes to nothing, so that it gets no partitions and
-        the others get theirs.
+        A member whose subscription cannot be decoded counts as subscribed to nothing. It gets no partitions,
+        and the other members still get theirs.
         """
         self._members = {member.member_id: self._subscription_of(member) for member in members}
         self.is_leader = True
@@ -386,7 +391,7 @@ class Rebalance:
         for topic in sorted(topics - given):
             logger.warning("group %r: no member reads subscribed topic %r", self._settings.group_id, topic)
         if given - topics:
-            # When their metadata arrive, that is not a change that needs another rebalance.
+            # The arrival of metadata for the additional topics must not cause another rebalance.
             self._subscriptions.group_subscription = frozenset(topics | given)
             self._follow_topics()
             self._followed_version = -1

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kafkacore.settings import Config
 from kafkacore.structs import INT32_MAX
 
-#: Milliseconds to wait for the JoinGroup response after the rebalance timeout, at which the rebalance may
-#: end.
+#: Additional milliseconds to wait for the JoinGroup response, because the coordinator may end the rebalance
+#: only when the rebalance timeout expires.
 JOIN_GROUP_TIMEOUT_LAPSE_MS = 5000.0
 
 
@@ -50,10 +50,10 @@ class GroupSettings:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Time for the other members to join: as long as this member may take between polls."""
+        """Rebalance timeout of JoinGroup: ``max_poll_interval_ms``, limited to 32 bits."""
         return int(min(self.max_poll_interval_ms, INT32_MAX))
 
     @property
     def join_timeout_ms(self) -> float:
-        """Time for the JoinGroup response, which the coordinator sends after all members have joined."""
+        """Request timeout of JoinGroup, which the coordinator answers after all members have joined."""
         return max(self.request_timeout_ms, self.rebalance_timeout_ms + JOIN_GROUP_TIMEOUT_LAPSE_MS)
