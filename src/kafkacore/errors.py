@@ -1,12 +1,12 @@
 """Every error that kafkacore raises: one class per broker error code, and the client's own.
 
-:func:`for_code` returns the class of a code. Names are kafka-python's; error codes, their names
-and whether they are retriable or call for new metadata are those of Apache Kafka 4.3's
-``org.apache.kafka.common.protocol.Errors``.
+:func:`for_code` returns the class of a code. The class names are kafka-python's. The rest is that of
+``org.apache.kafka.common.protocol.Errors`` of Apache Kafka 4.3: the error codes, their names, and whether an
+error is retriable or requires new metadata.
 
-``AssertionError`` is a bug of kafkacore. :class:`CorruptRecordError`, :class:`MalformedMessageError` and
-:class:`InvalidReceiveError` are for bytes from outside that break a format. Subclasses of
-:class:`BrokerResponseError` are errors that a broker reports.
+An ``AssertionError`` indicates a bug in kafkacore. :class:`CorruptRecordError`,
+:class:`MalformedMessageError` and :class:`InvalidReceiveError` report received bytes that violate a format.
+Subclasses of :class:`BrokerResponseError` are errors that a broker reports.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RetriableError(KafkaError):
 
 
 class InvalidMetadataError(RetriableError):
-    """The client's metadata is out of date. It fetches new metadata before it retries."""
+    """The client's metadata is out of date. The client fetches new metadata before it retries."""
 
     invalid_metadata = True
 
@@ -90,8 +90,8 @@ class KafkaConnectionError(InvalidMetadataError):
 class KafkaTimeoutError(RetriableError):
     """An operation did not finish within its time limit.
 
-    Whether the broker has executed it is unknown. Check that the brokers can be reached, or raise the limit
-    that the message names.
+    It is unknown whether the broker has executed the operation. Check that the brokers can be reached, or
+    raise the limit that the message names.
     """
 
 
@@ -270,8 +270,8 @@ class NoOffsetForPartitionError(KafkaError):
 class LogTruncationError(KafkaError):
     """The log was truncated: records that the consumer has read are no longer in it (KIP-320).
 
-    ``divergent_offsets`` has, for each partition, the first offset at which the log differs. Seek to it. It
-    is ``None`` if the broker does not know the offset.
+    ``divergent_offsets`` has, for each partition, the first offset at which the log differs. Seek to it. The
+    value is ``None`` if the broker does not know the offset.
     """
 
     divergent_offsets: Mapping[TopicPartition, OffsetAndMetadata | None] = MappingProxyType({})
@@ -283,7 +283,7 @@ class AuthorizationError(BrokerResponseError):
 
 
 class UnknownError(BrokerResponseError, errno=-1, code_name="UNKNOWN_SERVER_ERROR"):
-    """The broker reports an error that has no code of its own. Its log has the cause."""
+    """The broker reports an error that has no code of its own. The log of the broker has the cause."""
 
 
 class NoError(BrokerResponseError, errno=0, code_name="NONE"):
@@ -295,8 +295,8 @@ class UnknownTopicOrPartitionError(
 ):
     """The topic or the partition does not exist on this broker.
 
-    Check the name, or create the topic. For a new topic, the error disappears when all brokers have learned
-    of it.
+    Check the name, or create the topic. For a new topic, the error disappears when all brokers know the
+    topic.
     """
 
 
@@ -435,7 +435,7 @@ class InvalidSessionTimeoutError(BrokerResponseError, errno=26, code_name="INVAL
 
 
 class RebalanceInProgressError(BrokerResponseError, errno=27, code_name="REBALANCE_IN_PROGRESS"):
-    """The group is rebalancing. The consumer joins it again. Call ``poll()`` so that it can."""
+    """The group is rebalancing. Call ``poll()``, so that the consumer can join the group again."""
 
 
 class InvalidCommitOffsetSizeError(BrokerResponseError, errno=28, code_name="INVALID_COMMIT_OFFSET_SIZE"):
@@ -474,7 +474,7 @@ class IllegalSaslStateError(
 
 
 class UnsupportedVersionError(BrokerResponseError, errno=35, code_name="UNSUPPORTED_VERSION"):
-    """The broker does not support the request, or no version of it that the client supports.
+    """The broker does not support the request, or only versions of it that the client does not support.
 
     Use a newer broker, or do not use the feature.
     """
@@ -485,7 +485,7 @@ class TopicAlreadyExistsError(BrokerResponseError, errno=36, code_name="TOPIC_AL
 
 
 class InvalidPartitionsError(BrokerResponseError, errno=37, code_name="INVALID_PARTITIONS"):
-    """The number of partitions is not valid. It must be at least 1, and can only grow."""
+    """The number of partitions is not valid. It must be at least 1, and cannot be reduced."""
 
 
 class InvalidReplicationFactorError(BrokerResponseError, errno=38, code_name="INVALID_REPLICATION_FACTOR"):
@@ -587,7 +587,7 @@ class KafkaStorageError(InvalidMetadataError, BrokerResponseError, errno=56, cod
 
 
 class LogDirNotFoundError(BrokerResponseError, errno=57, code_name="LOG_DIR_NOT_FOUND"):
-    """The log directory is not one of the broker's."""
+    """The broker does not have the log directory."""
 
 
 class SaslAuthenticationFailedError(
@@ -840,7 +840,7 @@ class TransactionalIdNotFoundError(BrokerResponseError, errno=105, code_name="TR
 class FetchSessionTopicIdError(
     RetriableError, BrokerResponseError, errno=106, code_name="FETCH_SESSION_TOPIC_ID_ERROR"
 ):
-    """Some topics of the fetch session have ids and others have not. The client starts a new session."""
+    """Some topics of the fetch session have ids and others do not. The client starts a new session."""
 
 
 class IneligibleReplicaError(BrokerResponseError, errno=107, code_name="INELIGIBLE_REPLICA"):
@@ -973,7 +973,7 @@ IncompatibleBrokerVersion = UnsupportedVersionError
 def _broker_errors(root: type[BrokerResponseError]) -> dict[int, type[BrokerResponseError]]:
     found: dict[int, type[BrokerResponseError]] = {}
     for error in root.__subclasses__():
-        # A subclass without a code of its own has that of its parent, which stays in the table.
+        # A subclass without a code of its own inherits its parent's code, which maps to the parent.
         if error.message and "errno" in vars(error):
             found[error.errno] = error
         found |= _broker_errors(error)

@@ -80,7 +80,7 @@ class OffsetFetcher:
 
     # ---- Positions ---------------------------------------------------------------------------------------
     def reset_positions_if_needed(self) -> None:
-        """Start the lookup of the starting offset of partitions without a position. Does not wait.
+        """Start looking up offsets for partitions whose position must be reset. This does not wait.
 
         Raises
         ------
@@ -100,7 +100,8 @@ class OffsetFetcher:
         )
         if unavailable:
             self._metadata.request_update()
-            # Partitions without a known leader wait only for new metadata, which have their own backoff.
+            # Partitions without a known leader wait only for new metadata. Metadata requests have their own
+            # backoff.
             cluster = self._metadata.fetch()
             unreachable = [tp for tp in unavailable if cluster.leader_for(tp) is not None]
             self._subscriptions.set_next_retry(unreachable, now_ms + self._client.retry_backoff_ms)
@@ -110,7 +111,7 @@ class OffsetFetcher:
                 self._subscriptions.set_next_retry(timestamps, now_ms + self._client.request_timeout_ms)
                 self._ask_to_reset(node, timestamps, {tp: needed[tp] for tp in timestamps}, {})
             except BaseException:
-                # Such as a Ctrl-C: the request may not have been sent.
+                # This may be a Ctrl-C. The request may not have been sent, so allow a retry at once.
                 self._subscriptions.set_next_retry(timestamps, now_ms)
                 raise
 
@@ -154,7 +155,7 @@ class OffsetFetcher:
         timestamps: Mapping[TopicPartition, int],
         strategies: Mapping[TopicPartition, OffsetResetStrategy],
     ) -> None:
-        """Look up the end offsets of partitions that have no record as recent as the duration says.
+        """Look up the end offsets of partitions whose records are all older than the configured duration.
 
         Then repeat the lookup by timestamp, because a record may have arrived before the end was known.
         """
@@ -170,7 +171,7 @@ class OffsetFetcher:
         )
 
     def _reset(self, tp: TopicPartition, strategy: OffsetResetStrategy, found: FoundOffset) -> None:
-        # Without an epoch: the leader has just returned this offset, so it needs no validation.
+        # The position has no epoch, because the leader has just returned this offset: it needs no validation.
         if self._subscriptions.maybe_seek_unvalidated(tp, strategy, FetchPosition(found.offset)):
             logger.info(
                 "resetting the position of %s to offset %d (%s)",
@@ -227,7 +228,8 @@ class OffsetFetcher:
                 break
             if timer.expired:
                 raise KafkaTimeoutError(self._timeout_message(remaining, timer)) from last_error
-            # A leader is unknown, has moved or is not ready. Wait for new metadata, with their backoff.
+            # A leader is unknown, has moved or is not ready. Wait for new metadata, which are requested with
+            # a backoff.
             self._client.await_metadata_update(timer)
         self._note_ends(timestamps, found)
         return found
@@ -252,7 +254,7 @@ class OffsetFetcher:
     def _note_ends(
         self, timestamps: Mapping[TopicPartition, int], found: Mapping[TopicPartition, FoundOffset]
     ) -> None:
-        """Store the end offsets of assigned partitions, for their lag."""
+        """Store the end offsets of assigned partitions, from which their lag is computed."""
         for tp, timestamp in timestamps.items():
             state = self._subscriptions.state_or_none(tp)
             if state is None or timestamp != OffsetSpec.LATEST or tp not in found:

@@ -56,7 +56,7 @@ class OffsetValidator:
         self._error: KafkaError | None = None
 
     def validate_if_needed(self) -> None:
-        """Look for new leaders and send them the positions to validate. Does not wait.
+        """Look for new leaders and send them the positions to validate. This does not wait.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class OffsetValidator:
                     partial(self._on_answer, positions, epochs), partial(self._on_error, positions)
                 )
             except BaseException:
-                # Such as a Ctrl-C: the request may not have been sent.
+                # This may be a Ctrl-C. The request may not have been sent, so allow a retry at once.
                 self._subscriptions.set_next_retry(positions, now_ms)
                 raise
 

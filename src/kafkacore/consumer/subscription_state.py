@@ -3,7 +3,7 @@
 A partition is *initializing* until it has a position, and then *fetching*. It is *awaiting reset* while its
 offset is looked up, and *awaiting validation* while the leader checks that its log still contains the
 position (KIP-320). This is Kafka's ``SubscriptionState``. Only the thread that holds the consumer's lock may
-call it, except for what :class:`SubscriptionState` lists.
+use it, except for the attributes and methods that the docstring of :class:`SubscriptionState` lists.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SubscriptionType(Enum):
     USER_ASSIGNED = "assigned"
 
 
-#: Types with an assignment that the consumer or the group makes, not the user.
+#: Subscription types for which the group or the consumer assigns the partitions, not the user.
 _AUTO = (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
 
 
@@ -102,7 +102,8 @@ class TopicPartitionState:
         #: The last offset that was committed or that the coordinator returned; ``None`` if it is unknown.
         self.committed: CommittedOffset | None = None
         self.paused = False
-        #: Whether its revocation is pending: no more records are returned while its offset is committed.
+        #: Whether the partition is about to be revoked: it returns no more records while its offset is
+        #: committed.
         self.pending_revocation = False
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
@@ -176,7 +177,7 @@ class SubscriptionState:
         Raises
         ------
         ValueError
-            Unless exactly one of ``topics`` and ``pattern`` is given, or for an invalid topic name.
+            If not exactly one of ``topics`` and ``pattern`` is given, or if a topic name is invalid.
         IllegalStateError
             If partitions were assigned, or the other kind of subscription is in use.
         TypeError
@@ -207,7 +208,7 @@ class SubscriptionState:
         self._publish()
 
     def _publish(self) -> None:
-        """Replace what other threads read."""
+        """Replace :attr:`states` and :attr:`subscribed`, which other threads read."""
         self.states = dict(self._assignment)
         self.subscribed = frozenset(self.subscription) if self.has_auto_assigned_partitions() else None
 
@@ -247,7 +248,11 @@ class SubscriptionState:
             state.pending_revocation = partition in going
 
     def metadata_topics(self) -> set[str]:
-        """Return the topics to fetch metadata for: subscribed by us or by members we lead, or assigned."""
+        """Return the topics to fetch metadata for.
+
+        These are the subscribed topics, the topics of assigned partitions and, if this consumer leads the
+        group, the topics of all members.
+        """
         return self.subscription | self.group_subscription | {tp.topic for tp in self._assignment}
 
     def _assign(self, partitions: Iterable[TopicPartition]) -> bool:
@@ -299,7 +304,8 @@ class SubscriptionState:
     def seek_unvalidated(self, partition: TopicPartition, position: FetchPosition) -> None:
         """Set a position that may no longer exist in the log, such as a committed offset.
 
-        If it has an epoch, the leader is asked whether its log contains it before anything is fetched.
+        If the position has an epoch, the consumer asks the leader whether its log contains the position
+        before it fetches.
         """
         state = self.state(partition)
         self._seek(partition, state, position)
@@ -324,7 +330,7 @@ class SubscriptionState:
         state.position = position
 
     def note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
-        """Remember the committed offsets of those of the partitions that are assigned."""
+        """Store the committed offsets of the partitions that are assigned."""
         for partition, offset in offsets.items():
             state = self._assignment.get(partition)
             if state is not None:
@@ -348,7 +354,10 @@ class SubscriptionState:
         return state is not None and state.is_fetchable()
 
     def fetchable(self) -> list[tuple[TopicPartition, TopicPartitionState]]:
-        """Return the partitions to fetch with their states, those served least recently first."""
+        """Return the partitions to fetch with their states, in the order in which to fetch them.
+
+        The partition that returned records most recently is the last one.
+        """
         fetching = FetchState.FETCHING
         return [
             (tp, state)
@@ -387,7 +396,10 @@ class SubscriptionState:
     def request_offset_reset(
         self, partition: TopicPartition, strategy: OffsetResetStrategy | None = None
     ) -> None:
-        """Drop the position, and have the next poll reset it by ``strategy`` (default: the configured)."""
+        """Drop the position, and let the next poll reset it.
+
+        Without ``strategy``, the setting ``auto_offset_reset`` applies.
+        """
         state = self.state(partition)
         state.reset(self.default_reset_strategy if strategy is None else strategy)
         self._unsettled[partition] = state
@@ -452,16 +464,16 @@ class SubscriptionState:
 
     # ---- Leader epochs (KIP-320) -------------------------------------------------------------------------
     def maybe_validate_position(self, partition: TopicPartition, current_leader_epoch: int) -> bool:
-        """Validate the position once per leader epoch. Return whether a validation is in progress."""
+        """Start a validation of the position, once per leader epoch; return whether one is in progress."""
         state = self.state(partition)
-        # The epoch is lower after the topic was deleted and created again; metadata are never older.
+        # A lower epoch is new, too: metadata never get older, so the topic was deleted and created again.
         if current_leader_epoch != state.seen_epoch:
-            # The previous leader chose the replica.
+            # The previous leader chose this replica, so forget it.
             state.preferred_read_replica = None
             state.seen_epoch = current_leader_epoch
         if state.state is FetchState.AWAIT_VALIDATION:
             if current_leader_epoch != state.validated_epoch:
-                # A late response of the previous leader is ignored.
+                # From now on, a late response of the previous leader is ignored.
                 state.validated_epoch = current_leader_epoch
                 state.next_retry_ms = 0.0
             return True
@@ -480,7 +492,7 @@ class SubscriptionState:
     def awaits_validation(
         self, partition: TopicPartition, position: FetchPosition, leader_epoch: int | None = None
     ) -> bool:
-        """Return whether ``position`` is still to be validated, by the leader of ``leader_epoch``."""
+        """Return whether ``position`` still awaits validation, if given by the leader of ``leader_epoch``."""
         state = self._assignment.get(partition)
         return (
             state is not None
@@ -490,12 +502,12 @@ class SubscriptionState:
         )
 
     def complete_validation(self, partition: TopicPartition, validated: FetchPosition) -> bool:
-        """Resume fetching at ``validated``, unless the position has changed. Return whether it was valid."""
+        """Resume fetching at ``validated`` and return true, or return false if the position has changed."""
         if not self.awaits_validation(partition, validated):
             return False
         state = self.state(partition)
         state.state = FetchState.FETCHING
-        # This was the deadline of the validation request, which nothing else should wait for.
+        # next_retry_ms was the deadline of the validation request. Other requests must not wait for it.
         state.next_retry_ms = 0.0
         del self._unsettled[partition]
         return True
@@ -510,7 +522,7 @@ class SubscriptionState:
             state.preferred_replica_expires_ms = expires_ms
 
     def preferred_read_replica(self, partition: TopicPartition, now_ms: float) -> int | None:
-        """Return the preferred replica that the leader named, or ``None`` unless one is set and valid."""
+        """Return the preferred replica that the leader named; ``None`` if it is unset or expired."""
         state = self._assignment.get(partition)
         if state is None or state.preferred_read_replica is None:
             return None

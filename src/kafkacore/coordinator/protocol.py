@@ -168,7 +168,7 @@ def _flattened(
 
 
 def _copied(value: Buffer | None) -> bytes | None:
-    # A view would keep the whole response in memory as long as the subscription.
+    # A memoryview would keep the whole response in memory for the life of the subscription.
     return None if value is None else bytes(value)
 
 

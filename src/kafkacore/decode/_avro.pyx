@@ -15,7 +15,7 @@ from kafkacore.wire.primitives cimport MAX_VARLONG_SIZE, read_varlong
 cdef enum:
     #: Maximum nesting depth of a value. Only a recursive schema can reach it.
     MAX_DEPTH = 200
-    #: Maximum number of array items of zero bytes, whose count the size of the value does not limit.
+    #: Maximum number of array items of zero bytes. The size of the value does not limit their number.
     MAX_EMPTY_ITEMS = 1000
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
@@ -150,7 +150,7 @@ cdef bint _is_utf8(const uint8_t *text, int64_t size) noexcept nogil:
 
 
 cdef int _decimal(const Node *node, const uint8_t *value, int64_t size) noexcept nogil:
-    """Append a big-endian number of any length as a decimal: 16 bytes, little-endian."""
+    """Append a big-endian number of any length as a decimal of 16 bytes in little-endian order."""
     cdef uint8_t[16] out
     cdef uint8_t filler
     cdef int64_t at
@@ -288,7 +288,10 @@ cdef int _branch(const Node *node, Cursor *cursor) noexcept nogil:
 
 
 cdef int _member(const Node *node, Cursor *cursor) noexcept nogil:
-    """Read a union into a struct of its members. The other members are null. A null becomes a null struct."""
+    """Read a union into a struct with a field per branch.
+
+    The fields of the other branches become null. A null value becomes a null struct.
+    """
     cdef int64_t branch
     cdef int at
     cdef int fault = _number(cursor, &branch)

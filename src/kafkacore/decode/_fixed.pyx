@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef class _View:
-    """A buffer acquired from an object and released with this view. For None it is NULL with size 0."""
+    """A buffer acquired from an object and released with this view. For None, data is NULL and size 0."""
 
     cdef Py_buffer buffer
     cdef const uint8_t *data
@@ -48,13 +48,14 @@ def decode_fixed(validity, offsets, data, Py_ssize_t start, Py_ssize_t count, in
     start, count:
         First row, and number of rows.
     kind:
-        Number of bytes of a value: 2, 4 or 8. For :data:`BOOLEAN` it is one byte that becomes one bit.
+        Number of bytes of a value: 2, 4 or 8. For :data:`BOOLEAN` a value is one byte, which becomes one bit.
 
     Returns
     -------
     tuple
-        The values; a bitmap of the rows that are not null, or None if all are; a bitmap of the malformed
-        rows, or None if there are none; and the first malformed row, or -1.
+        Four items: the values, a bitmap of the rows that are not null, a bitmap of the malformed rows, and
+        the number of the first malformed row. A malformed row is null. The first bitmap is None if no row is
+        null. If no row is malformed, the second bitmap is None and the number is -1.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Compiled part of the JSON decoder.
 
-The parser is written in C (json_columns_impl.c). This module exports its columns as Arrow arrays without a
-copy.
+The parser is written in C (json_columns_impl.c). This module exports the parser's columns as Arrow arrays
+without a copy.
 """
 
 cimport cython
@@ -28,7 +28,8 @@ cdef enum:
     # Maximum digits of a number in a date or time, so that it fits into 64 bits.
     MAX_DIGITS = 18
 
-# Bytes of a row by kj_kind. A struct can have any number of children; the kinds without an entry have none.
+# WIDTHS has the bytes per value or offset by kj_kind. CHILD_COUNTS has the number of children by kj_kind: a
+# struct, which is not in it, can have any number, and other kinds that are not in it have none.
 cdef tuple WIDTHS = (0, 1, 1, 2, 4, 8, 4, 8, 16, 4, 8, 8, 4, 4, 4, 4, 0)
 cdef dict CHILD_COUNTS = {<int> KJ_LIST: 1, <int> KJ_MAP: 2}
 
@@ -127,8 +128,8 @@ cdef class JsonColumns:
         malformed : pa.BooleanArray or None
             Which rows are malformed. None means that no row is.
         reasons : list of tuple
-            For the first malformed rows: the row, whether it is well-formed JSON, the name and type of the
-            field or None, and the position in bytes of the invalid value.
+            One tuple for each of the first malformed rows: the row, whether it is well-formed JSON, the name
+            and type of the field or None, and the position in bytes of the invalid value.
         found : pa.BooleanArray or None
             Which rows contain an object. None means all.
 
@@ -208,7 +209,7 @@ cdef class JsonColumns:
         return found
 
     cdef int resolve(self) except -1:
-        """Replace the pending local times by instants."""
+        """Convert the local times that the decoder has stored to instants."""
         cdef kj_pending *pending = self.decoder.pending
         cdef int64_t count = self.decoder.pending_count
         cdef int64_t at, zone_count

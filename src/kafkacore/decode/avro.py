@@ -176,7 +176,8 @@ class _AvroDecoder:
         except ColumnTooLargeError as error:
             if count > 1:
                 raise
-            # A single value will not fit on a retry either; an exception would stop the query each time.
+            # A single value does not fit on a retry either. An exception would stop the query at this value
+            # each time.
             return one_too_large(self._schema, error)
         if bad is None:
             return Decoded(columns)

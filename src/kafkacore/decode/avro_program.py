@@ -22,12 +22,12 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.wire import Writer
 
 Path = tuple[int, ...]
-#: Limit when adding up the minimum size of a record. A value cannot be larger than this.
+#: Upper limit of the computed minimum size of a record: no value can be larger than this.
 MAX_LEAST = 2**31
 
 
 class Op(IntEnum):
-    """Kind of a node: the same numbers as in ``_avro.pxd``."""
+    """Kind of a node, with the same numbers as in ``_avro.pxd``."""
 
     NULL = 0
     BOOLEAN = 1
@@ -47,7 +47,7 @@ class Op(IntEnum):
 
 
 class Convert(IntEnum):
-    """Conversion from an encoded value to a column: the same numbers as in ``_avro.pxd``."""
+    """Conversion from an encoded value to a column, with the same numbers as in ``_avro.pxd``."""
 
     TO_INT32 = 0
     TO_INT64 = 1
@@ -273,7 +273,10 @@ class _Compiler:
         return at
 
     def _members(self, writer: AvroType, wanted: pa.StructType, path: Path, where: str) -> int:
-        """Read a union into a struct of ``member0``, ``member1``, …, of which one is not null."""
+        """Return the node that reads a union into a struct of ``member0``, ``member1``, ….
+
+        One of the members is not null.
+        """
         at = self._add(NodeSpec(Op.MEMBERS, path=path))
         names = {field.name: place for place, field in enumerate(wanted)}
         children = []
@@ -333,7 +336,7 @@ class _Compiler:
 
 
 def _has_members(several: list[AvroType], wanted: pa.StructType) -> bool:
-    """Return whether a struct has a field for each branch, not the common fields of several records."""
+    """Return whether a struct has one field per branch, rather than the fields that several records share."""
     if any(branch.kind != "record" for branch in several):
         return True
     return len(several) > 1 and all(re.fullmatch(r"member\d+", field.name) for field in wanted)
@@ -426,7 +429,7 @@ def _bytes(writer: AvroType, wanted: pa.DataType) -> NodeSpec | None:
 
 
 def encode_default(kind: AvroType, default: object, where: str) -> bytes:
-    """Encode a default, which a schema gives in JSON. The default of a union is of its first branch."""
+    """Encode a default value given in JSON. For a union, it is a value of the first branch."""
     try:
         return _encoded(kind.branches[0] if kind.kind == "union" else kind, default)
     except (

@@ -23,7 +23,7 @@ MAX_DEPTH = 64
 MAX_PRECISION = 38
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-#: Marks a field without a default. ``None`` is the default null.
+#: Marks a field without a default. ``None`` means that the default is null.
 NO_DEFAULT = object()
 
 
@@ -215,7 +215,7 @@ LOGICAL = {
 
 
 def _with_logical(plain: AvroType, given: Mapping[str, object]) -> AvroType:
-    """Set the logical type of a type. As specified, an unknown or invalid logical type is ignored."""
+    """Set the logical type of a type. As Avro specifies, an unknown or invalid logical type is ignored."""
     logical = given.get("logicalType")
     if not isinstance(logical, str) or plain.kind not in LOGICAL.get(logical, ()):
         return plain

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 ArrowArray: TypeAlias = "pa.Array[Any]"
 #: An Arrow field of any type.
 ArrowField: TypeAlias = "pa.Field[Any]"
-#: Maximum number of characters of a value that a reason quotes. Values can be too long for a log.
+#: Maximum number of characters of a value that are quoted in the reason why it is malformed. Values can be
+#: too long for a log.
 QUOTED_CHARACTERS = 100
 #: Default for the maximum memory of the columns of one call (1 GiB). A larger batch must be split; a larger
 #: single value is malformed.
@@ -36,7 +37,8 @@ class Decoded(NamedTuple):
         For each row, whether the value is malformed entirely or in part. It has no nulls. ``None`` means that
         no row is malformed.
     reasons:
-        Reasons by row number. There is a reason at least for the first malformed row.
+        Row number → reason why the value is malformed. There is a reason at least for the first malformed
+        row.
     absent:
         For each row, whether the value is missing, as opposed to valid or malformed. It has no nulls.
         ``None`` means that exactly the null rows are absent.

@@ -4,7 +4,7 @@ The options are those of Spark. Spark reads a stream of Jackson tokens, and this
 An invalid token makes the whole record malformed; a scalar of the wrong type makes only its field null. A
 list with an element of the wrong type is null, and so is a map with a value of the wrong type, but a struct
 keeps its other fields. If a field is repeated, the last valid value is used. No existing library has these
-rules: docs/how-it-works/decisions.md compares them.
+rules; docs/how-it-works/decisions.md compares the libraries.
 """
 
 from __future__ import annotations
@@ -166,9 +166,10 @@ class _JsonDecoder:
         except ColumnTooLargeError as error:
             if len(values) > 1:
                 raise
-            # A single value will not fit on a retry either; an exception would stop the query each time.
+            # A single value does not fit on a retry either. An exception would stop the query at this value
+            # each time.
             return one_too_large(self._schema, error)
-        # Like a null, a value of white space alone is absent.
+        # A value that is only white space is absent, like a null.
         absent = None if found is None else compute.invert(found)
         if malformed is None:
             return Decoded(columns, absent=absent)

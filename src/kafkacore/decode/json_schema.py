@@ -56,7 +56,7 @@ class Node(NamedTuple):
     kind:
         One of the constants above.
     width:
-        Number of bytes of a row, or of an offset for types with offsets. 0 for structs and nulls.
+        Number of bytes per value, or per offset for types with offsets. It is 0 for structs and nulls.
     arrow_type:
         The Arrow type of the field.
     precision, scale:

@@ -41,8 +41,8 @@ RETRY_MS = 200.0
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 #: How long, in milliseconds, a missing schema is cached.
 ABSENT_MS = 30_000.0
-#: Maximum number of missing ids requested in that time. After that, values with another unknown id are
-#: malformed without a request.
+#: Maximum number of missing ids requested within :data:`ABSENT_MS`. After that, values with another unknown
+#: id are malformed without a request.
 MAX_ABSENT = 100
 #: What to do when a certificate is not trusted, by OpenSSL's verification error code.
 _REMEDIES = {

@@ -1,4 +1,4 @@
-"""Base classes of assignors: kafkacore's own, and the form that users of kafka-python implement."""
+"""Base classes of assignors: kafkacore's own class, and the one that users of kafka-python implement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RebalanceProtocol(IntEnum):
 
 
 class PartitionRacks(NamedTuple):
-    """A partition of a topic with the racks of its replicas (KIP-881); empty if brokers have no racks."""
+    """A partition with the racks of its replicas (KIP-881). If brokers have no racks, ``racks`` is empty."""
 
     partition: int
     racks: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ class PartitionAssignor(ABC):
     """Assigns the partitions of a group's topics to its members.
 
     This is Kafka's ``ConsumerPartitionAssignor``. Each consumer has its own instance for its whole life. The
-    instance of the group's leader assigns.
+    instance of the group's leader makes the assignment.
     """
 
     #: Name under which members of a group, in any language, agree on an assignor.
@@ -115,7 +115,7 @@ class AbstractPartitionAssignor(ABC):
 
 
 class TopicPartitions(NamedTuple):
-    """Partitions of one topic, which unpack as ``(topic, partitions)``."""
+    """Partitions of one topic, as a tuple ``(topic, partitions)``."""
 
     topic: str
     partitions: list[int]

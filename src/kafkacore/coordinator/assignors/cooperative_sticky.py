@@ -13,9 +13,9 @@ from kafkacore.coordinator.assignors.sticky.user_data import MemberData, decode_
 from kafkacore.coordinator.protocol import NO_GENERATION, Assignment, Subscription
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
 
-#: Maximum number of unfinished rebalances of one group with racks. Partitions without a member in their rack
-#: are distributed again each time, so the same partitions can move back and forth for ever, as with the Java
-#: client. After this number, the group is assigned without racks.
+#: Maximum number of consecutive rebalances of a group with racks that each need another rebalance. Partitions
+#: without a member in their rack are distributed again each time, so the same partitions can move back and
+#: forth for ever, as with the Java client. After this number, the group is assigned without racks.
 MOST_ROUNDS_BY_RACKS = 5
 
 
@@ -47,7 +47,7 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
         self._generation = metadata.generation_id
 
     def member_data(self, subscription: Subscription) -> MemberData:
-        """Return the owned partitions; the generation of an older member is in its user data."""
+        """Return the owned partitions and the generation, which older members send in their user data."""
         generation = subscription.generation_id
         if generation < 0:
             generation = decode_generation(subscription.user_data)
@@ -80,7 +80,7 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
 def _transferred(
     given: Mapping[str, Collection[TopicPartition]], subscriptions: Mapping[str, Subscription]
 ) -> dict[TopicPartition, str]:
-    """Return the partitions that a new member gets and another member loses, with the new member."""
+    """Return the new owner of each partition that moves from one member to another."""
     added: dict[TopicPartition, str] = {}
     revoked: set[TopicPartition] = set()
     for member, mine in given.items():

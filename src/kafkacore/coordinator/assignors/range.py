@@ -15,7 +15,7 @@ from kafkacore.structs import TopicPartition
 
 
 class RangePartitionAssignor(PartitionAssignor):
-    """Assigns each topic separately: members get ranges of equal size, and the first ones one partition more.
+    """Assigns each topic separately: members get ranges of equal size. The first members may get one more.
 
     If members and replicas have racks, and not every rack has a replica of every partition, partitions are
     first assigned to members in the same rack (KIP-881). Topics with the same members and the same number of
@@ -113,7 +113,7 @@ def _assign_by_racks(shares: list[_TopicShares], given: dict[str, list[TopicPart
 def _assign_copartitioned(
     topics: list[_TopicShares], partition_count: int, given: dict[str, list[TopicPartition]]
 ) -> None:
-    """Assign partition n of all topics to one member whose rack has all of them, if one exists."""
+    """Assign the partitions with the same number to one member whose rack has all of them, if one exists."""
     members = dict.fromkeys(topics[0].members)
     for number in range(partition_count):
         # Partition numbers may have gaps while the metadata change. Such topics are not co-partitioned.

@@ -48,9 +48,9 @@ def assignors_for(strategy: object) -> list[PartitionAssignor]:
     Parameters
     ----------
     strategy:
-        One assignor, or several as an iterable or as text separated by commas. Each is a class or an object
-        of :class:`PartitionAssignor` or in kafka-python's form, a name (``"range"``), or a Java class name.
-        Names and classes create new objects in each call.
+        One assignor, or several as an iterable or as text separated by commas. Each is a name (``"range"``),
+        a Java class name, or an assignor class or object. The class is a :class:`PartitionAssignor` or has
+        kafka-python's form. For a name or a class, each call creates a new object.
 
     Raises
     ------

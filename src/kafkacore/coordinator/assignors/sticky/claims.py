@@ -1,4 +1,4 @@
-"""Determines which partitions each member owned before the assignment, with at most one owner each."""
+"""Determines which partitions each member owned before the assignment: at most one owner per partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Claims:
 
     If two members claim a partition, the one with the later generation owns it. In the same generation
     neither does, and the partition is ``contested``. Members are in the order of a Java ``HashMap``, because
-    the first ones keep more if they own too much. This is ``AbstractStickyAssignor.allSubscriptionsEqual``.
+    the first members keep more partitions if several members own too many. This is
+    ``AbstractStickyAssignor.allSubscriptionsEqual``.
     """
 
     def __init__(
@@ -34,7 +35,8 @@ class Claims:
         for member, (partitions, generation) in self.said.items():
             mine = self.owned[member] = []
             for partition in partitions:
-                # Java checks only the topic. A partition that was deleted would then be assigned twice.
+                # Java checks only that the topic exists. A partition that was deleted would then be assigned
+                # twice.
                 if partition not in existing:
                     continue
                 other = owners.get(partition)

@@ -34,7 +34,8 @@ class ConstrainedAssignment:
         self._racks = racks
         self._with_more = 0
         self._given_up: dict[TopicPartition, str] = {}
-        #: Members with fewer than ``least`` partitions, and members with ``least`` that may get one more.
+        #: ``_below`` has the members with fewer than ``least`` partitions. ``_at_least`` has the members with
+        #: ``least`` partitions that may get one more.
         self._below: list[str] = []
         self._at_least: list[str] = []
 

@@ -22,9 +22,9 @@ from kafkacore.structs import TopicPartition
 class GeneralAssignment:
     """One assignment of partitions to members; :meth:`assignment` returns the result.
 
-    Members are numbered in the order of their ids. ``_fewest_first`` is a sorted list of ``count * members +
-    number`` of each member. The first entry is the member with the fewest partitions, and among those the
-    first by id.
+    Members are numbered in the order of their ids. ``_fewest_first`` is a sorted list with one integer per
+    member: its partition count times the number of members, plus the member's number. The first entry is the
+    member with the fewest partitions, and among those the first by id.
     """
 
     def __init__(
@@ -93,7 +93,8 @@ class GeneralAssignment:
         for partition in for_all:
             self._give(partition, near_only=False)
 
-        # Partitions that only one member can have never move, nor do members that have only such partitions.
+        # Leave out partitions that only one member can have, because they never move, and members that cannot
+        # take part in a move.
         free = [partition for partition in free if len(self._subscribers[partition.topic]) > 1]
         movable = [partition for partition in self._all if len(self._subscribers[partition.topic]) > 1]
         self._fewest_first = [
@@ -158,7 +159,11 @@ class GeneralAssignment:
         return moved
 
     def _taker(self, partition: TopicPartition) -> int | None:
-        """Return the member to move this partition to: a previous owner, or the one with the fewest."""
+        """Return the member to move this partition to: its previous owner, or else another subscriber.
+
+        The other subscriber is the one with the fewest partitions. Return ``None`` if a move would not
+        improve the balance.
+        """
         limit = len(self._has[self._owner[partition]]) - 1
         previous = self._previous.get(partition)
         if previous is not None and len(self._has[previous]) < limit:
@@ -176,7 +181,7 @@ class GeneralAssignment:
         return None
 
     def _is_balanced(self) -> bool:
-        """Return whether no member could take a partition from one that has at least two more."""
+        """Return false if some member could take a partition from a member that has at least two more."""
         fewest = self._fewest_first[0] // len(self._members)
         most = self._fewest_first[-1] // len(self._members)
         if fewest >= most - 1:
@@ -188,7 +193,8 @@ class GeneralAssignment:
                 return True
             for partition in self._has[member]:
                 topic = partition.topic
-                # Members come in descending order, so the first owner found of a topic has the most.
+                # Members are visited by descending partition count, so the first one found with a topic has
+                # the most partitions.
                 if topic not in seen:
                     seen[topic] = count
                     if self._with_fewer(topic, count - 1) is not None:
@@ -200,7 +206,7 @@ class GeneralAssignment:
         instead = self._movements.instead_of(partition, old, new)
         between = self._owner[instead]
         if between != old:
-            # Both have moved before. Without this move, ``old`` would keep one partition too many.
+            # Both partitions have moved before. Without this move, ``old`` would keep one partition too many.
             self._move(partition, between)
         self._move(instead, new)
 

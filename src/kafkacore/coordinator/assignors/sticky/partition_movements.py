@@ -1,7 +1,8 @@
 """Movements of partitions between members in one rebalance.
 
-If a partition of a topic has moved in the opposite direction, it is moved back instead, so that two members
-do not exchange partitions. This is Kafka's ``AbstractStickyAssignor.PartitionMovements``.
+If another partition of the topic has already moved in the opposite direction, that partition is moved back
+instead, so that two members do not exchange partitions. This is Kafka's
+``AbstractStickyAssignor.PartitionMovements``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _Way = tuple[str, int, int]
 
 
 class PartitionMovements:
-    """All movements so far. A partition that came back to its first owner has not moved."""
+    """All movements so far. A partition that came back to its first owner counts as not moved."""
 
     def __init__(self) -> None:
         self._way_of: dict[TopicPartition, _Way] = {}
@@ -34,7 +35,7 @@ class PartitionMovements:
             self._on_way.setdefault(way, PartitionHashSet()).add(partition)
 
     def instead_of(self, partition: TopicPartition, old: int, new: int) -> TopicPartition:
-        """Return a partition that moved in the opposite direction, to move it back, or else ``partition``."""
+        """Return the partition to move: one that moved in the opposite direction, or else ``partition``."""
         if (way := self._way_of.get(partition)) is not None:
             old = way[1]
         came = self._on_way.get((partition.topic, new, old))

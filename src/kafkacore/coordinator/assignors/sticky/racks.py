@@ -48,7 +48,10 @@ class RackInfo:
         return rack is not None and rack not in self._partition_racks[partition]
 
     def fewest_near_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions, sorted by the number of members in their racks: few are hard to place."""
+        """Return the partitions sorted by the number of members in their racks.
+
+        Partitions with few such members come first, because they are hard to place.
+        """
         return sorted(partitions, key=self._near.__getitem__) if self else partitions
 
     def next_near(self, partition: TopicPartition, members: Sequence[str], start: int) -> int:

@@ -77,5 +77,5 @@ class StickyPartitionAssignor(AbstractStickyAssignor):
         self._previous = MemberData(tuple(assignment.partitions), metadata.generation_id)
 
     def member_data(self, subscription: Subscription) -> MemberData:
-        """Decode the user data: a member that rebalances eagerly owns no partitions when it joins."""
+        """Decode the user data, because a member that rebalances eagerly owns no partitions when it joins."""
         return decode_previous_assignment(subscription.user_data)

@@ -1,7 +1,7 @@
 """Encodes and decodes the user data of Java's sticky assignors.
 
-The bytes come from other members. As in Java, malformed user data counts as having owned nothing, so that one
-faulty member does not prevent the assignment.
+The bytes come from other members. As in Java, a member with malformed user data counts as having owned no
+partitions, so that one faulty member does not prevent the assignment.
 """
 
 from __future__ import annotations
