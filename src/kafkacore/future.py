@@ -16,12 +16,12 @@ logger = logging.getLogger(__name__)
 Callback = Callable[[Any], object]
 
 
-class Future(ABC):  # noqa: B024 - for register(), which recognizes the futures of the clients
+class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be registered
     """A value or an error that is not there yet, with callbacks for both.
 
-    Any thread may complete it and add callbacks. A callback is called once: by the thread that completes the
-    future, or immediately if it is complete. The futures of the clients are virtual subclasses, so that
-    ``isinstance()`` recognizes them. They are completed only by the client.
+    Any thread may complete the future and add callbacks. A callback is called once: by the thread that
+    completes the future, or immediately if the future is already complete. The futures of the clients are
+    virtual subclasses, so that ``isinstance()`` recognizes them. Only the client completes those.
 
     Attributes
     ----------
@@ -107,14 +107,14 @@ class Future(ABC):  # noqa: B024 - for register(), which recognizes the futures 
         return self.add_callback(f, *args, **kwargs).add_errback(f, *args, **kwargs)
 
     def chain(self, future: Future) -> Self:
-        """Complete another future as this one. Returns this one."""
+        """Complete ``future`` with the value or the error of this one. Returns this one."""
         return self.add_callback(future.success).add_errback(future.failure)
 
     def _complete(self, value: Any, error: BaseException | None) -> None:
         with self._lock:
             self.value, self.exception, self.is_done = value, error, True
             calls = self._callbacks if error is None else self._errbacks
-            # Callbacks often refer to the future, which would be a reference cycle.
+            # Drop the callbacks: they often refer to the future, which would be a reference cycle.
             self._callbacks, self._errbacks = [], []
         for call in calls:
             self._call(call, value if error is None else error)

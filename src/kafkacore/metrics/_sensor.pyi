@@ -36,7 +36,7 @@ class Sensor:
         parents: tuple[Sensor, ...] = (),
     ) -> Self: ...
     def record(self, value: float, now_ms: float) -> int:
-        """Record a value at a time, here and in the parents."""
+        """Record a value at time ``now_ms``, in this sensor and in its parents."""
     def average(self, now_ms: float) -> float:
         """Return the average of the sampled values; 0 without any."""
     def largest(self, now_ms: float) -> float:

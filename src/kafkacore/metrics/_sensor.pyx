@@ -8,11 +8,11 @@ from libc.math cimport INFINITY, NAN
 from libc.stdlib cimport calloc, free
 
 cdef enum:
-    # Recording a value uses one level of the C stack for each generation.
+    # Maximum depth of the tree of parents: recording a value recurses once for each generation.
     MAX_GENERATIONS = 8
 
 
-# The GIL is its lock, because recording and reading run no Python code.
+# The GIL protects a sensor: recording and reading run no Python code, so no other thread can interrupt them.
 @cython.final
 cdef class Sensor:
     """A ring of samples, each of which covers a time window.
@@ -54,7 +54,7 @@ cdef class Sensor:
         free(self._samples)
 
     cpdef int record(self, double value, double now_ms) except -1:
-        """Record a value at a time, here and in the parents."""
+        """Record a value at time ``now_ms``, in this sensor and in its parents."""
         cdef Sample *sample = &self._samples[self._current]
         cdef Sensor parent
         if self._used == 0:
@@ -147,7 +147,7 @@ cdef class Sensor:
         return 0
 
     cdef double _seconds(self, double now_ms) noexcept:
-        """Return the seconds that the samples cover, and at least all windows but one."""
+        """Return the seconds that the samples cover. The minimum is the duration of all windows but one."""
         cdef double oldest_ms = now_ms
         cdef double elapsed_ms
         cdef int at, full

@@ -63,7 +63,7 @@ class KafkaMetric:
         self._clock = clock
 
     def value(self, time_ms: float | None = None) -> float:
-        """Return the value now, or at ``time_ms`` of the client's monotonic clock."""
+        """Return the current value, or the value at ``time_ms`` of the client's monotonic clock."""
         return self._measure(self._clock.monotonic_ms() if time_ms is None else time_ms)
 
     def __repr__(self) -> str:

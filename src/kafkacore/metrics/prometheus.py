@@ -18,7 +18,8 @@ from prometheus_client.registry import Collector
 from kafkacore.metrics.metric import KafkaMetric, MetricName
 from kafkacore.metrics.registry import COUNT_GROUP
 
-#: Groups of kafka-python that contain the value of a label: ``producer-topic-metrics.orders``.
+#: A metric group, as in kafka-python, whose name contains the value of a label:
+#: ``producer-topic-metrics.orders``.
 _OF_TOPIC = re.compile(r"(?P<kind>\w+)-topic-metrics\.(?P<value>.+)", re.DOTALL)
 _OF_NODE = re.compile(r"(?P<kind>\w+)-node-metrics\.node-(?P<value>.+)", re.DOTALL)
 

@@ -52,7 +52,7 @@ class Metrics:
         Objects that are notified when metrics are added or removed: :class:`MetricsReporter`, or any object
         with its methods.
     clock:
-        Clock for reading a metric without a given time.
+        Time at which a metric is read if the caller passes none.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Metrics:
                 self._notify(reporter.metric_change, metric)
 
     def remove(self, group: str, tags: Mapping[str, str]) -> None:
-        """Remove the metrics of ``group`` whose tags are exactly ``tags`` and those of the client."""
+        """Remove the metrics of ``group`` that have ``tags``, the client's tags and no others."""
         wanted = {**self.config.tags, **tags}
         with self._lock:
             gone = [each for each in self._metrics if each.group == group and each.tags == wanted]

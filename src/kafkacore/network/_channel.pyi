@@ -5,7 +5,7 @@ from kafkacore.network._transport import TransportLayer
 
 @final
 class KafkaChannel:
-    """A connection of a :class:`Selector`, which alone creates channels."""
+    """A connection of a :class:`Selector`. Only the selector creates channels."""
 
     id: str
     sock: socket.socket

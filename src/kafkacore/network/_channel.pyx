@@ -34,7 +34,7 @@ cdef enum:
 
 @cython.final
 cdef class KafkaChannel:
-    """A connection of a :class:`Selector`, which alone creates channels."""
+    """A connection of a :class:`Selector`. Only the selector creates channels."""
 
     def __repr__(self):
         state = (
@@ -84,7 +84,7 @@ cdef class KafkaChannel:
         return result
 
     cdef int write_some(self) noexcept nogil:
-        """Do as ``NetworkSend.write_to``, but finish a partly written heartbeat first."""
+        """Write the frame as ``NetworkSend.write_to`` does, but finish a partly written heartbeat first."""
         cdef int result
         if self.heartbeat is None:
             return self.pending_send.write_to(self.transport)
@@ -113,7 +113,7 @@ cdef class KafkaChannel:
         return result == 0
 
     cdef int read(self, ReadBuffer buffer, list frames) except? -1:
-        """Do as ``FrameReader.read_from``."""
+        """Read frames, and return the same values as ``FrameReader.read_from``."""
         cdef int result
         # Creating objects may run arbitrary code in the garbage collector, which may detach the heartbeat.
         cdef NativeHeartbeat heartbeat = self.heartbeat
@@ -126,9 +126,10 @@ cdef class KafkaChannel:
         return result
 
     cdef bint attach_heartbeat(self, NativeHeartbeat heartbeat) except -1:
-        """Let ``heartbeat`` write on this channel, too; return whether it can."""
+        """Let ``heartbeat`` write on this channel too. Return ``False`` if the channel cannot be shared."""
         cdef int fd = self.transport.bare_fd()
-        # With an authenticator, heartbeats would continue during a reauthentication.
+        # A channel with an authenticator is excluded, because heartbeats would continue during a
+        # reauthentication.
         if fd < 0 or self.is_closed or not self.is_ready or self.authenticator is not None:
             return False
         if self.heartbeat is not heartbeat:
@@ -149,8 +150,9 @@ cdef class KafkaChannel:
     cdef int prepare(self, ReadBuffer buffer, list frames) except? -1:
         """Continue handshake and authentication, and raise an error if one of them fails.
 
-        Return 1 when both are complete, 0 when the peer's next bytes are needed, ENDED or the negative errno.
-        Frames that arrived after the authentication are appended to ``frames``.
+        Return 1 when both are complete, 0 when they wait for the socket, ENDED if the peer closed the
+        connection, or the negative errno. Frames that arrived after the authentication are appended to
+        ``frames``.
         """
         cdef int result
         if self.tunnel is not None:
@@ -172,7 +174,7 @@ cdef class KafkaChannel:
         return 1
 
     cdef int authenticate(self, ReadBuffer buffer, list frames) except? -1:
-        """Continue the authentication after the handshake; return as ``prepare``."""
+        """Continue the authentication after the handshake. Return the same values as ``prepare``."""
         cdef int result
         cdef list received
         while True:
@@ -259,7 +261,7 @@ cdef class KafkaChannel:
             try:
                 self.transport.close()
             finally:
-                # Even if Ctrl-C interrupts the TLS shutdown.
+                # Close the socket even if Ctrl-C interrupts the TLS shutdown.
                 self.sock.close()
         return 0
 
@@ -267,7 +269,10 @@ cdef class KafkaChannel:
 cdef KafkaChannel new_channel(
     str channel_id, object sock, bint is_connected, Py_ssize_t max_size, MemoryPool pool, builder, str host
 ):
-    """Return a channel with the transport and authenticator of ``builder``, or a plaintext one without."""
+    """Return a channel with the transport and authenticator of ``builder``.
+
+    If ``builder`` is ``None``, the channel is plaintext without authentication.
+    """
     cdef KafkaChannel channel = KafkaChannel.__new__(KafkaChannel)
     channel.id = channel_id
     channel.sock = sock

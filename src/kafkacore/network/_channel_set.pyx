@@ -17,7 +17,7 @@ from kafkacore.errors import IllegalStateError, InvalidReceiveError
 
 cdef enum:
     # While channels wait for memory, a channel with an unfinished frame must receive at least
-    # MIN_PROGRESS_BYTES in MAX_STARVED_MS, or it is closed.
+    # MIN_PROGRESS_BYTES in MAX_STARVED_MS. Otherwise it is closed.
     MAX_STARVED_MS = 5000
     MIN_PROGRESS_BYTES = 64 * 1024
 
@@ -50,7 +50,7 @@ cdef class ChannelSet:
         return len(self.by_id)
 
     cdef int check_usable(self) except -1:
-        """Raise an error in a forked child, which shares the sockets, and after ``close_all``."""
+        """Raise an error after ``close_all``, and in a forked child, which shares the parent's sockets."""
         if poller_functions.fork_generation() != self.fork_generation:
             raise IllegalStateError(
                 f"the connections of process {self.pid} cannot be used in its forked child {getpid()}; "
@@ -58,7 +58,7 @@ cdef class ChannelSet:
             )
         if self.poller.handle == NULL:
             raise IllegalStateError("the Selector is closed")
-        # A waiting thread reads the same state without the GIL.
+        # A thread that waits in the poller uses the same state without the GIL.
         return self.poller.check_not_waiting()
 
     cdef int check_unused(self, str channel_id) except -1:
@@ -110,7 +110,7 @@ cdef class ChannelSet:
 
     cdef int drop(self, KafkaChannel channel) except -1:
         """Close a channel."""
-        # Unregister before the close, after which another file may have the same descriptor.
+        # Unregister before the close, because another file may have the same descriptor afterwards.
         self.poller.set_interest(channel.fd, channel.interest, 0)
         channel.interest = 0
         self.borrowed[channel.fd] = NULL
@@ -168,7 +168,10 @@ cdef class ChannelSet:
         return 0
 
     cdef KafkaChannel next_expired(self, double now_ms):
-        """Return a channel to close for ``expiry_reason`` with ``expiry_error``, or ``None``."""
+        """Return a channel that must be closed, or ``None``.
+
+        For a channel, ``expiry_reason`` and ``expiry_error`` are set.
+        """
         cdef KafkaChannel channel = None
         if self.starved or self.starved_since_ms >= 0:
             channel = self.next_stalled(now_ms)
@@ -179,7 +182,7 @@ cdef class ChannelSet:
     cdef KafkaChannel next_stalled(self, double now_ms):
         """Return a channel whose frame makes too little progress while others wait for memory, or ``None``.
 
-        Otherwise a peer that announces frames and does not send them could block all other peers.
+        Without this limit, a peer that announces frames and does not send them could block all other peers.
         """
         cdef KafkaChannel channel
         cdef FrameReader reader
@@ -206,7 +209,7 @@ cdef class ChannelSet:
         return None
 
     cdef int record_progress(self, double now_ms) except -1:
-        """Record how much of each frame has been received, for the check in MAX_STARVED_MS."""
+        """Record how much of each frame has been received, for the check MAX_STARVED_MS later."""
         cdef KafkaChannel channel
         self.starved_since_ms = now_ms
         for channel in self.by_id.values():

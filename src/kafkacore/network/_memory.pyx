@@ -11,8 +11,8 @@ from kafkacore.wire._blocks cimport block_alloc, block_free
 from kafkacore.wire.memory cimport free, malloc, realloc
 
 cdef enum:
-    # Freed memory of these sizes is kept for reuse. malloc reuses smaller sizes well, and can grow larger
-    # ones without a copy.
+    # Freed memory between these two sizes is kept for reuse. malloc reuses smaller blocks well, and can grow
+    # larger blocks without a copy.
     SMALLEST_BLOCK = 16 * 1024
     LARGEST_BLOCK = 32 * 1024 * 1024
     # A frame is small if it is at most the pool's limit divided by this.
@@ -37,7 +37,7 @@ cdef class MemoryPool:
         self.limit = limit
 
     cdef bint fits(self, Py_ssize_t size, Py_ssize_t promised=0) noexcept:
-        """Return whether ``size`` bytes are available after ``promised`` bytes for other frames."""
+        """Return whether ``size`` bytes are available in addition to ``promised`` bytes for other frames."""
         cdef Py_ssize_t limit = self.limit
         cdef Py_ssize_t used = self.used + promised
         if size <= self.limit // SMALL_PART:

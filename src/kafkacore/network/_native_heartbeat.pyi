@@ -78,7 +78,8 @@ class NativeHeartbeat:
         Returns
         -------
         bool
-            Whether it responds to a heartbeat of the last :meth:`begin`, which :meth:`end` has not stopped.
+            Whether this is the response to a heartbeat that was sent since the last :meth:`begin`. Always
+            ``False`` after :meth:`end`.
         """
     def run(self, timeout_ms: float = math.inf) -> HeartbeatEvent:
         """Wait, without the GIL, for an event.
@@ -116,7 +117,7 @@ class NativeHeartbeat:
         """Time of the last heartbeat in milliseconds; 0 before the first."""
     @property
     def last_answer_ms(self) -> float:
-        """Time in milliseconds of the last response, or of the last :meth:`begin` if later; 0 before it."""
+        """Time in ms of the last response or :meth:`begin`, whichever is later; 0 before the first begin."""
     @property
     def error_code(self) -> int:
         """Error code of the last unread error response since the last :meth:`begin`; 0 if there was none."""

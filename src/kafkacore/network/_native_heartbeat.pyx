@@ -3,10 +3,10 @@
     detached --attach--> attached --begin--> beating --end--> attached --detach or close--> detached
 
 The C thread writes each heartbeat on time, even if other threads hold the GIL for long. It never consumes
-bytes from the socket: the owner of the connection reads the responses. Some time after a heartbeat, and when
-the next one is due, the thread only peeks (``MSG_PEEK``) at unread responses. :meth:`NativeHeartbeat.run`,
-called by a Python thread, then returns the events that need attention. Heartbeats continue while that thread
-waits for the GIL.
+bytes from the socket: the owner of the connection reads the responses. If a response is still unread some
+time after its heartbeat, or when the next heartbeat is due, the C thread peeks at it (``MSG_PEEK``). A Python
+thread calls :meth:`NativeHeartbeat.run`, which returns the events that need attention. Heartbeats continue
+while that thread waits for the GIL.
 
 One mutex in C protects the byte stream and the descriptor by these rules:
 
@@ -18,7 +18,7 @@ One mutex in C protects the byte stream and the descriptor by these rules:
 - The thread peeks only if unread bytes start at a frame boundary, and not while the connection reads.
 - The mutex is held only for system calls that do not block, and its holder never waits for the GIL or another
   lock. Therefore threads that hold the GIL may take it.
-- A forked child does not have the thread, and its copy of the mutex may be locked, so it uses neither.
+- A forked child does not have the thread, and its copy of the mutex may be locked, so the child uses neither.
 - ``end`` and ``begin`` do not discard the rest of a partly written heartbeat, which is still finished.
 
 Times are those of ``CLOCK_MONOTONIC``, as in Python's ``time.monotonic``.
@@ -163,7 +163,8 @@ cdef class NativeHeartbeat:
         Returns
         -------
         bool
-            Whether it responds to a heartbeat of the last :meth:`begin`, which :meth:`end` has not stopped.
+            Whether this is the response to a heartbeat that was sent since the last :meth:`begin`. Always
+            ``False`` after :meth:`end`.
         """
         return not self.is_foreign() and bool(kc_heartbeat_answered(self.handle, correlation_id))
 
@@ -233,7 +234,7 @@ cdef class NativeHeartbeat:
 
     @property
     def last_answer_ms(self):
-        """Time in milliseconds of the last response, or of the last :meth:`begin` if later; 0 before it."""
+        """Time in ms of the last response or :meth:`begin`, whichever is later; 0 before the first begin."""
         return self.state().last_answer_ns / <double> NS_PER_MS
 
     @property
@@ -270,7 +271,7 @@ cdef class NativeHeartbeat:
     # ---- For the connection -------------------------------------------------------------------------------
 
     cdef bint is_foreign(self) noexcept nogil:
-        """Return whether this is a forked child."""
+        """Return whether this process is a forked child of the one that created the heartbeat."""
         return self.fork_generation != poller.fork_generation()
 
     cdef int attach(self, object sock, int fd, bint is_mid_frame, bint is_within_frame) except -1:
@@ -280,7 +281,7 @@ cdef class NativeHeartbeat:
         return 0
 
     cdef bint detach(self) except -1:
-        """Detach the connection; return whether a heartbeat was partly written, so that it must be closed."""
+        """Detach the connection. Return whether it must be closed because a heartbeat was partly written."""
         cdef bint is_cut = not self.is_foreign() and kc_heartbeat_detach(self.handle)
         self.sock = None
         return is_cut
@@ -288,7 +289,7 @@ cdef class NativeHeartbeat:
     cdef int begin_write(self) noexcept nogil:
         """Finish a partly written heartbeat, and lock the connection for writing until ``end_write``.
 
-        Return 1 when it is finished, 0 if the socket's buffer is full, or the negative errno.
+        Return 1 when the heartbeat is finished, 0 if the socket's buffer is full, or the negative errno.
         """
         return 1 if self.is_foreign() else kc_heartbeat_begin_write(self.handle)
 

@@ -215,7 +215,7 @@ cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count, bint more) n
 
 
 cdef Py_ssize_t send_file(int fd, int file, int64_t position, Py_ssize_t size) noexcept nogil:
-    """Return the bytes of a file sent, or the negative errno: ENODATA if the file ends at ``position``."""
+    """Return how many bytes of the file were sent, or the negative errno: ENODATA at the file's end."""
     return kc_send_file(fd, file, position, <size_t> size)
 
 

@@ -25,16 +25,17 @@ cdef enum:
     READ_WITH_GIL = READ_BUFFER_SIZE
     # A new buffer is allocated if the one in use has views and less free space than this.
     MIN_READ = 16 * 1024
-    # After a frame larger than this, the next one is expected to be large, too. Then only its size is read
-    # first and the rest directly into its own memory, without a copy.
+    # After a frame larger than this, the next frame is expected to be large, too. Its size field is then read
+    # alone, and the rest of the frame directly into memory of its own, without a copy.
     LARGE_FRAME = 32 * 1024
     # Maximum bytes that one channel may read in one poll. Each frame counts as FRAME_SHARE bytes in addition,
     # because a request of 20 bytes takes as long to handle as one of thousands: a megabyte of tiny requests
     # made other channels wait for seconds.
     READ_SHARE = 1024 * 1024
     FRAME_SHARE = 1024
-    # The memory of a larger frame grows as its bytes arrive. A smaller one is allocated at once: the kernel
-    # assigns pages only where bytes are written, so that an announced size costs only address space.
+    # A frame of up to this size gets all of its memory at once. The kernel assigns pages only where bytes are
+    # written, so an announced size costs only address space. The memory of a larger frame grows as its bytes
+    # arrive.
     FIRST_CHUNK = 32 * 1024 * 1024
 
 
@@ -62,7 +63,8 @@ cdef class NetworkReceive:
             self.chunk.exports -= 1
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        # Cheaper than creating a memoryview if the bytes are only copied or parsed.
+        # Support the buffer protocol directly: if the bytes are only copied or parsed, this is cheaper than
+        # creating a memoryview.
         if self.chunk is None:
             PyObject_GetBuffer(self.view, view, flags)
         else:
@@ -187,7 +189,7 @@ cdef class FrameReader:
                 requested = self.frame.capacity - self.frame_fill
                 to = self.frame.data + self.frame_fill
             elif self.expects_large or not self.has_memory():
-                # Read only the size: the frame may have to wait for memory, or needs its own.
+                # Read only the size field: the frame may have to wait for memory or need memory of its own.
                 is_exact = True
                 requested = HEADER_SIZE - self.header_fill
                 to = self.header + self.header_fill
@@ -217,7 +219,7 @@ cdef class FrameReader:
                         self.complete(frames)
             else:
                 self.parse(buffer.chunk, buffer.fill, got, frames)
-                # Without views, all bytes have been copied out of the buffer, so that it can be reused.
+                # If there are no views, all bytes have been copied out of the buffer, and it can be reused.
                 if buffer.chunk.exports > 0:
                     buffer.fill += got
             if got < requested and not transport.has_buffered():
@@ -227,7 +229,7 @@ cdef class FrameReader:
         return MORE
 
     cdef bint has_memory(self) noexcept:
-        """Return whether the pool has enough memory for any next frame, even one of the maximum size."""
+        """Return whether the pool has enough memory for the next frame, even if it has the maximum size."""
         return self.pool is None or (
             self.max_size >= 0 and self.pool.limit - self.pool.used >= self.max_size + 2 * READ_BUFFER_SIZE
         )

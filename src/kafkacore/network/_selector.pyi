@@ -50,7 +50,8 @@ class Selector:
     waited_ms:
         Total milliseconds that all polls have waited.
     is_interrupted:
-        Whether the last poll raised (Ctrl-C). The next poll reports the results of both.
+        Whether an exception such as KeyboardInterrupt ended the last poll. The next poll also reports its
+        results.
     """
 
     connected: list[str]

@@ -6,7 +6,7 @@ may call ``wakeup()``.
 Reads and writes of up to 64 KiB keep the GIL, because they take microseconds and so does reacquiring it. If
 the socket accepts only part of a frame, the rest is written during the wait, without the GIL. A request of
 1 MB passes through a socket's buffer in five to ten pieces. If a poll is interrupted (Ctrl-C), the next poll
-also reports what the interrupted one found.
+also reports the events of the interrupted one.
 """
 
 cimport cython
@@ -79,7 +79,8 @@ cdef class Selector:
     waited_ms:
         Total milliseconds that all polls have waited.
     is_interrupted:
-        Whether the last poll raised (Ctrl-C). The next poll reports the results of both.
+        Whether an exception such as KeyboardInterrupt ended the last poll. The next poll also reports its
+        results.
     """
 
     cdef readonly list connected, completed_sends, completed_receives, accepted
@@ -284,7 +285,7 @@ cdef class Selector:
         cdef KafkaChannel channel = self.channels.get(send.destination_id)
         self.channels.check_usable()
         if channel is None:
-            # Its owner has yet to process that it was closed.
+            # The connection was closed, and its owner has not yet processed that.
             if send.destination_id in self.failed or send.destination_id in self.disconnected:
                 return
             raise IllegalStateError(f"no connection {send.destination_id}: call connect() first")
@@ -392,7 +393,7 @@ cdef class Selector:
                 else:
                     self.reauthenticate_channel(channel, None)
         except BaseException:
-            # Ctrl-C in Python code: the next poll writes the remaining frames.
+            # Ctrl-C interrupted Python code. The next poll writes the remaining frames.
             self.unwritten = unwritten + self.unwritten
             raise
         return 0
@@ -580,19 +581,19 @@ cdef class Selector:
         return 0
 
     cdef int close_delayed(self, double now_ms) except -1:
-        """Close channels whose failed authentication was to be answered after a delay."""
+        """Send the delayed responses to failed authentications that are due, and close their channels."""
         cdef KafkaChannel channel = self.delayed_closes.next_due(now_ms)
         while channel is not None:
             error = self.delayed_closes.error
             if error.answer is not None:
-                # Do not wait if the socket cannot accept all of it.
+                # If the socket cannot accept all of the response, the rest is dropped.
                 NetworkSend(channel.id, error.answer).write_to(channel.transport)
             self.end(channel, ConnectionPhase.AUTHENTICATION_FAILED, str(error), error)
             channel = self.delayed_closes.next_due(now_ms)
         return 0
 
     cdef int close_late(self, double now_ms) except -1:
-        """Close channels that have not become ready, or not received their first whole frame, in time."""
+        """Close channels that did not become ready or complete their first received frame in time."""
         cdef KafkaChannel channel = self.setup_deadlines.next_late(now_ms)
         while channel is not None:
             self.end(channel, self.setup_deadlines.phase, self.setup_deadlines.reason, None)
@@ -637,7 +638,7 @@ cdef class Selector:
         return self.notify_authenticated(channel, channel.has_been_ready, False)
 
     cdef int fail(self, KafkaChannel channel, int error) except -1:
-        """Close a channel because of an errno, or of the transport's more specific error."""
+        """Close a channel because of the transport's error or, if it has none, because of an errno."""
         cause = channel.transport.error
         if cause is None:
             phase = (
@@ -648,7 +649,7 @@ cdef class Selector:
             reason = os.strerror(error)
             return self.end(channel, phase, reason, OSError(error, reason))
         if not isinstance(cause, Exception):
-            # Ctrl-C inside the TLS engine, which may have lost bytes.
+            # Ctrl-C interrupted the TLS engine, which may have lost bytes.
             self.interrupt = cause
             return self.end(channel, ConnectionPhase.LOCAL_CLOSE, "interrupted", None)
         is_refused = isinstance(cause, AuthenticationFailedError)
@@ -658,7 +659,7 @@ cdef class Selector:
 
     cdef int end(self, KafkaChannel channel, phase, str reason, error) except -1:
         """Close a channel and report it in the current poll or the next one."""
-        # Before the close, because Ctrl-C during a TLS shutdown must not prevent the report.
+        # Recorded before the close, so that Ctrl-C during a TLS shutdown does not prevent the report.
         self.failed[channel.id] = ChannelState(phase, reason, error)
         self.channels.drop(channel)
         logger.debug("connection %s closed (%s): %s", channel.id, phase.value, reason)

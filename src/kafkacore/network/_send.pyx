@@ -166,7 +166,7 @@ cdef class NetworkSend:
         cdef iovec *moved
         while self.remaining > 0:
             if self.vector_at >= self.vector_count:
-                # The pieces have been released.
+                # The pieces have been released before all of them were written.
                 return -EPIPE
             if self.vector[self.vector_at].iov_base == NULL:
                 sent = self.write_file(transport)

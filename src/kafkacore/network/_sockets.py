@@ -20,7 +20,7 @@ NO_DELAY: tuple[SocketOption, ...] = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
 MAX_ACCEPTS = 64
 #: Milliseconds before a listener accepts again after the process ran out of file descriptors.
 ACCEPT_BACKOFF_MS = 100.0
-#: Errors of ``connect`` that mean that the kernel continues to connect in the background.
+#: Errors of ``connect`` after which the kernel continues to connect in the background.
 _IN_PROGRESS = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR}
 #: Errors of ``accept`` that concern one connection only; the next call may succeed immediately.
 _TRANSIENT = {errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.EINTR, errno.ENETDOWN, errno.EHOSTUNREACH}
@@ -55,9 +55,10 @@ def open_connection(
     """
     host, port = address
     if not 0 < port < 65536:
-        # getaddrinfo would silently reduce it modulo 65536.
+        # getaddrinfo would silently reduce the port modulo 65536.
         raise OSError(errno.EADDRNOTAVAIL, f"invalid port {port}: it must be between 1 and 65535")
-    # Only numeric addresses, because resolving a name would block. Callers use client.resolve for names.
+    # Accept only numeric addresses, because resolving a name would block. Callers resolve names with
+    # client.resolve.
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     family, kind, protocol, _, resolved = found[0]
     sock = socket.socket(family, kind, protocol)
@@ -100,7 +101,10 @@ class ListenerSet:
                 self._poller.set(fd, 0 if self._backing_off.pop(fd, None) is not None else READ, 0)
 
     def wait_ms(self, timeout_ms: float) -> float:
-        """Resume listeners whose back-off is over; return the wait until the next is, or ``timeout_ms``."""
+        """Resume listeners whose back-off is over.
+
+        Return the milliseconds until the next back-off is over, but no more than ``timeout_ms``.
+        """
         if not self._backing_off:
             return timeout_ms
         now_ms = self._clock.monotonic_ms()
@@ -122,8 +126,8 @@ class ListenerSet:
             except OSError as error:
                 if error.errno in _TRANSIENT:
                     continue
-                # Most likely out of descriptors or memory. The connection stays in the backlog, so without a
-                # back-off the poller would report it in a busy loop.
+                # The process is most likely out of descriptors or memory. The connection stays in the
+                # backlog, so without a back-off the poller would report it in a busy loop.
                 logger.warning("listener %s: failed to accept a connection: %s", listener_id, error.strerror)
                 self._poller.set(fd, READ, 0)
                 self._backing_off[fd] = self._clock.monotonic_ms() + ACCEPT_BACKOFF_MS

@@ -8,8 +8,8 @@ calls for each TLS record of 16 KiB.
   channel never tracks bytes in transit, and a repeated write always has the same bytes.
 - Reading an incomplete record from the engine raises an exception, which costs twenty times as much as
   reading a record. Therefore the transport tracks record lengths and reads only complete records.
-- The poller does not report bytes that the engine has already decrypted. The selector keeps a list of such
-  channels (``Selector.buffered``).
+- The poller does not report bytes that the engine has already decrypted. The selector keeps a list of the
+  channels that have such bytes (``Selector.buffered``).
 - A peer may request new keys as often as it likes. One read consumes at most ``MAX_EXCESS_BYTES`` more than
   twice the bytes that it returns, and a peer that leaves too many responses unread is disconnected.
 - After the first frame, an invalid record counts as a lost connection, which is retried. It is not an
@@ -51,12 +51,13 @@ cdef enum:
     JOINED_SIZE = 64 * 1024
     # Maximum bytes to encrypt at once. The result stays in memory until the socket accepts it.
     MAX_ENCRYPT_SIZE = 1024 * 1024
-    # The engine releases the GIL while it encrypts. Up to this size no handoff is needed to get it back soon.
+    # The engine releases the GIL while it encrypts. For more bytes than this, gil_handoff_request() makes a
+    # busy thread return the GIL sooner.
     ENCRYPT_WITHOUT_HANDOFF = 16 * 1024
     # Maximum bytes that a read consumes beyond twice the bytes that it returns. Otherwise a peer could keep
     # the thread busy with TLS messages that contain no data.
     MAX_EXCESS_BYTES = 256 * 1024
-    # Maximum bytes of TLS responses that a peer may cause and leave unread.
+    # Maximum bytes of TLS responses, such as those to key updates, that a peer may leave unread.
     MAX_UNREAD_RESPONSES = 64 * 1024
     ALERT_SIZE = 7
 
@@ -204,7 +205,8 @@ cdef class TlsTransportLayer(TransportLayer):
                     size - got, PyMemoryView_FromMemory(to + got, size - got, PyBUF_WRITE)
                 )
             except ssl.SSLWantReadError:
-                # The record was a TLS message without data. The engine needs more bytes than the remaining.
+                # The record was a TLS message without data. The remaining bytes are not enough for the
+                # engine.
                 self.send_responses()
                 self.unusable_bytes = self.incoming.pending
                 continue
@@ -329,10 +331,10 @@ cdef class TlsTransportLayer(TransportLayer):
             block_free(piece)
 
     cdef Py_ssize_t encrypt(self, const char *data, Py_ssize_t size) except? -1:
-        """Encrypt bytes and send the records; return as ``report_written``."""
+        """Encrypt bytes and send the records. Return the same values as ``report_written``."""
         size = min(size, <Py_ssize_t> MAX_ENCRYPT_SIZE)
         if size > ENCRYPT_WITHOUT_HANDOFF:
-            # The engine releases the GIL while it encrypts.
+            # The engine releases the GIL while it encrypts, and should get it back soon.
             gil_handoff_request()
         try:
             self.unreported = self.engine_write(PyMemoryView_FromMemory(<char *> data, size, PyBUF_READ))
@@ -344,12 +346,13 @@ cdef class TlsTransportLayer(TransportLayer):
         return self.report_written()
 
     cdef Py_ssize_t report_earlier(self) except? -1:
-        """Send what an earlier write left, as ``report_written``; return 0 if it left nothing."""
+        """Return 0 if an earlier write left no records. Otherwise send them, as ``report_written`` does."""
         return 0 if self.error is None and self.unsent is None else self.report_written()
 
     cdef Py_ssize_t report_written(self) except? -1:
-        """Return the bytes of the frame that are written once all of their records are sent, or the negative
-        errno. Return 0 if only the engine's own records were sent.
+        """Send the remaining records. Return how many bytes of the frame they contain, or the negative errno.
+
+        Return 0 if only the engine's own records were sent.
         """
         cdef Py_ssize_t written
         cdef int result = -EPROTO if self.error is not None else self.flush()
@@ -409,7 +412,7 @@ cdef class TlsTransportLayer(TransportLayer):
         try:
             self.engine.unwrap()
         except ssl.SSLError:
-            pass  # unwrap() also wants the peer's close_notify, or has already received it.
+            pass  # unwrap() fails if the peer's close_notify is missing or was already received.
         if self.unsent is None:
             self.flush()
         return 0

@@ -11,7 +11,10 @@ _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 
 
 def spoken_protocol(frame_size: int) -> str | None:
-    """Return the protocol that a frame size betrays: ``"TLS"``, ``"HTTP"``, ``"SSH"``, or ``None``."""
+    """Return the protocol whose first 4 bytes were read as a frame size, or ``None`` if it is unknown.
+
+    The names are ``"TLS"``, ``"HTTP"`` and ``"SSH"``.
+    """
     first = (frame_size & 0xFFFFFFFF).to_bytes(4)
     if first[:2] in _TLS_RECORDS:
         return "TLS"
