@@ -67,7 +67,7 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
         Parameters
         ----------
         e:
-            The error, or its class, of which an instance without arguments is created.
+            The error, or its class, which is then called without arguments to create the error.
 
         Raises
         ------

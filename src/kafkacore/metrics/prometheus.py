@@ -151,7 +151,7 @@ def start_exporter(clients: object, port: int, addr: str = "127.0.0.1") -> Expor
     clients:
         One or more clients, as for :class:`KafkaMetricsCollector`.
     port:
-        Port to listen on; 0 takes a free one, which the attribute ``port`` of the exporter returns.
+        Port to listen on. 0 selects a free port: see the attribute ``port`` of the exporter.
     addr:
         Address to listen on. The default accepts connections from this machine only.
 

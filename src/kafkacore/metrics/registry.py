@@ -78,7 +78,7 @@ class Metrics:
         return dict(self._metrics)
 
     def sensor(self, name: str, parents: tuple[Sensor, ...] = ()) -> Sensor:
-        """Return the sensor with this name. A new one also records its values in ``parents``."""
+        """Return the sensor with this name. If it is new, it also records its values in ``parents``."""
         with self._lock:
             found = self._sensors.get(name)
             if found is None:

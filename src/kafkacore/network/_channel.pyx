@@ -102,7 +102,7 @@ cdef class KafkaChannel:
         )
 
     cdef bint continue_write(self) noexcept nogil:
-        """Write more of a partly written frame; return whether some of it is still left."""
+        """Write more of a partly written frame. Return whether some of it remains unwritten."""
         cdef int result
         if not self.is_write_blocked:
             return False
@@ -140,7 +140,7 @@ cdef class KafkaChannel:
         return True
 
     cdef int finish_connect(self) noexcept:
-        """Return 0 if the connection is established, else the errno of the failure."""
+        """Return 0 if the connection is established, otherwise the errno of the failure."""
         cdef int error = poller.socket_error(self.fd)
         self.is_connected = error == 0
         return error
@@ -210,7 +210,7 @@ cdef class KafkaChannel:
         return 0
 
     cdef int send_token(self, pieces) except? -1:
-        """Queue a frame of the authenticator, if there is one."""
+        """Queue a frame of the authenticator. ``None`` stands for no frame."""
         if pieces is not None:
             self.auth_send = NetworkSend(self.id, pieces)
         return 0
@@ -227,7 +227,7 @@ cdef class KafkaChannel:
         return 0
 
     cdef bint wants_buffered(self) noexcept:
-        """Return whether buffered data is to be read, for which the poller reports no event."""
+        """Return whether to read data that is already buffered, for which the poller reports no event."""
         return (
             not self.is_closed and not self.is_muted and not self.is_starved and not self.is_close_delayed
             and self.transport.has_buffered()

@@ -133,7 +133,7 @@ cdef class ChannelSet:
         """Resume channels whose frames fit into the memory released since the last call.
 
         Resumed channels with buffered data, for which the poller reports no event, are appended to
-        ``buffered``. Many channels may wait, so only those whose frames fit are resumed.
+        ``buffered``. Many channels may wait, so the others are not resumed.
         """
         cdef KafkaChannel channel
         cdef Py_ssize_t promised = 0
@@ -217,7 +217,7 @@ cdef class ChannelSet:
         return 0
 
     cdef KafkaChannel next_idle(self, double now_ms):
-        """Return the channel that has been idle for longest, if it has expired; otherwise ``None``."""
+        """Return the channel that has been idle for longest if it has expired, otherwise ``None``."""
         cdef KafkaChannel channel
         while True:
             channel = self.idle.oldest_expired(now_ms)
@@ -258,7 +258,7 @@ cdef class ChannelSet:
 
 @cython.nonecheck(False)
 cdef bint continue_write(void *channels, int fd, int ready) noexcept nogil:
-    """Continue a partly written frame on a writable socket; return whether some of it is still left.
+    """Write more of a partly written frame to a writable socket. Return whether some of it remains unwritten.
 
     ``channels`` is a ChannelSet, which the caller keeps alive.
     """

@@ -49,7 +49,7 @@ cdef class IdleExpiry:
         return 0
 
     cdef KafkaChannel oldest_expired(self, double now_ms):
-        """Return the channel that has been idle for longest, if it has expired; otherwise ``None``."""
+        """Return the channel that has been idle for longest if it has expired, otherwise ``None``."""
         if self.oldest is None or now_ms - self.oldest.last_active_ms <= self.max_idle_ms:
             return None
         return self.oldest

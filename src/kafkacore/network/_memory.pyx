@@ -75,7 +75,7 @@ cdef class Chunk:
             self.pool.release(self.charged)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        # Writable, because the broker sets base offset and leader epoch in the received batches.
+        # The view is writable, because the broker sets base offset and leader epoch in the received batches.
         PyBuffer_FillInfo(view, self, self.data + self.window_at, self.window_size, False, flags)
         self.exports += 1
 

@@ -113,7 +113,7 @@ cdef class Poller:
         return [(self.events[i].fd, self.events[i].ready) for i in range(count)]
 
     cdef int check_not_waiting(self) except -1:
-        """Raise an error if a thread waits. A forked child has no such thread, only the parent's flag."""
+        """Raise an error if a thread waits. The parent's flag has no effect in a forked child."""
         if self.waiting_in == kc_fork_generation() + 1:
             raise IllegalStateError(
                 "another thread is polling these connections; end its poll with wakeup() and use the "
@@ -176,7 +176,7 @@ cdef class Poller:
 
     @cython.nonecheck(False)
     cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil:
-        """Wait for events that ``handler`` does not handle; return their number or a negative errno."""
+        """Wait for events that ``handler`` does not handle. Return their number, or a negative errno."""
         cdef int count, kept, i
         cdef double end_ms = 0
         if handler != NULL and timeout_ms > 0:

@@ -279,7 +279,7 @@ cdef class FrameReader:
         raise error
 
     cdef int begin(self) except -1:
-        """Start the frame whose header is complete. Check its size before any memory is allocated."""
+        """Start the frame whose header is complete. Check its size before allocating memory."""
         self.frame_size = load_int32(self.header)
         if self.frame_size < 0 or 0 <= self.max_size < self.frame_size:
             self.reject_size()
@@ -288,7 +288,7 @@ cdef class FrameReader:
         return 0
 
     cdef int open_frame(self) except -1:
-        """Allocate memory for the frame; return 0 if it has to wait for the pool."""
+        """Allocate memory for the frame. Return 0 if the frame has to wait for memory of the pool."""
         if self.pool is not None and not self.pool.reserve(self.frame_size):
             self.is_waiting_for_memory = True
             return 0
@@ -298,8 +298,8 @@ cdef class FrameReader:
         if self.pool is not None:
             self.frame.charged = self.frame_size
             self.frame.pool = self.pool
-        # Memory that will grow comes from malloc instead of wire.blocks, because realloc can move pages
-        # without copying.
+        # Memory that will grow is one byte too large for wire.blocks, so that it comes from malloc. realloc
+        # can then move its pages without copying.
         self.frame.open(self.frame_size if self.frame_size <= FIRST_CHUNK else <Py_ssize_t> FIRST_CHUNK + 1)
         return 1
 

@@ -3,7 +3,7 @@
 Only the wait for events blocks, and it releases the GIL. Only one thread may use a selector, but any thread
 may call ``wakeup()``.
 
-Reads and writes of up to 64 KiB keep the GIL, because they take microseconds and so does reacquiring it. If
+Reads and writes of up to 64 KiB keep the GIL: they take microseconds, and so would reacquiring the GIL. If
 the socket accepts only part of a frame, the rest is written during the wait, without the GIL. A request of
 1 MB passes through a socket's buffer in five to ten pieces. If a poll is interrupted (Ctrl-C), the next poll
 also reports the events of the interrupted one.

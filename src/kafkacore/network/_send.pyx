@@ -23,12 +23,12 @@ from kafkacore.errors import IllegalStateError
 cdef enum:
     HEADER_SIZE = 4
     MAX_FRAME_SIZE = 0x7FFFFFFF
-    # Maximum pieces of one system call; IOV_MAX is 1024 on Linux and the BSDs.
+    # Maximum number of pieces in one system call. IOV_MAX is 1024 on Linux and the BSDs.
     MAX_VECTOR = 1024
     # Size of NetworkSend.few_views.
     FEW_PIECES = 3
-    # Several pieces of up to this many bytes in total are copied into one, which is cheaper than passing them
-    # separately to the kernel.
+    # Several pieces of up to this many bytes in total are copied into one buffer, which is cheaper than
+    # passing them to the kernel separately.
     JOINED_SIZE = 512
 
 
@@ -197,7 +197,8 @@ cdef class NetworkSend:
         while end < last and self.vector[end].iov_base != NULL:
             size += self.vector[end].iov_len
             end += 1
-        # With `more` set, bytes before a file piece are sent in the same packet as that piece.
+        # The last argument of write() tells whether more pieces follow. If so, bytes before a file piece are
+        # sent in the same packet as that piece.
         if end > self.vector_at + 1 and size <= JOINED_SIZE:
             one.iov_base = joined
             one.iov_len = self.join(joined, end)
@@ -217,7 +218,7 @@ cdef class NetworkSend:
 
     @cython.nonecheck(False)
     cdef size_t join(self, uint8_t *to, int end) noexcept nogil:
-        """Copy the pieces before ``end`` to ``to``, which is large enough; return their size."""
+        """Copy the pieces before ``end`` to ``to``, which must be large enough. Return their size."""
         cdef size_t size = 0
         cdef int at
         for at in range(self.vector_at, end):

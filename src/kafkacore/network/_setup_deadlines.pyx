@@ -56,7 +56,7 @@ cdef class SetupDeadlines:
         return None
 
     cdef bint is_late(self, KafkaChannel channel, double now_ms) except -1:
-        # A deadline restarted for the first frame or a reauthentication has its own, later entry.
+        # A deadline that was restarted, for the first frame or a reauthentication, has its own, later entry.
         if channel.is_closed or channel.is_close_delayed or channel.setup_due_ms > now_ms:
             return False
         if not channel.is_ready:

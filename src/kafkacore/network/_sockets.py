@@ -22,7 +22,7 @@ MAX_ACCEPTS = 64
 ACCEPT_BACKOFF_MS = 100.0
 #: Errors of ``connect`` after which the kernel continues to connect in the background.
 _IN_PROGRESS = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR}
-#: Errors of ``accept`` that concern one connection only; the next call may succeed immediately.
+#: Errors of ``accept`` that concern a single connection. The next call may succeed immediately.
 _TRANSIENT = {errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.EINTR, errno.ENETDOWN, errno.EHOSTUNREACH}
 
 
@@ -85,7 +85,7 @@ class ListenerSet:
         self._clock = clock
         self._poller = poller
         self._listeners: dict[int, tuple[str, socket.socket]] = {}
-        #: fd → when to accept again.
+        #: Descriptor of a listener → time at which to accept again.
         self._backing_off: dict[int, float] = {}
 
     def add(self, listener_id: str, sock: socket.socket) -> None:

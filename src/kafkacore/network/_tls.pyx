@@ -64,7 +64,8 @@ cdef enum:
 # The fatal alert unexpected_message, as a record with 2 bytes of content.
 cdef const char *ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
 
-# Shared by all connections: the GIL is held from reading the socket until the engine has copied the bytes.
+# All connections share this buffer. The GIL is held from reading the socket until the engine has copied the
+# bytes.
 cdef unsigned char receive_buffer[RECEIVE_SIZE]
 
 
@@ -143,7 +144,7 @@ cdef class TlsTransportLayer(TransportLayer):
         return 0
 
     cdef int receive_some(self) except? -1:
-        """Pass received bytes to the engine; return their number, 0 at the end, or the negative errno."""
+        """Pass received bytes to the engine. Return their number, 0 at the end, or the negative errno."""
         cdef Py_ssize_t got = poller.receive_bytes(self.fd, receive_buffer, RECEIVE_SIZE)
         if got > 0:
             if not self.has_received:
@@ -161,7 +162,7 @@ cdef class TlsTransportLayer(TransportLayer):
         # 22 is a handshake record, 21 an alert.
         if first[0] != 22 and first[0] != 21:
             if self.is_server:
-                # Send an unencrypted alert, as the engine would, by which clients recognize a TLS port.
+                # Send an unencrypted alert, as the engine would. Clients recognize a TLS port by it.
                 alert.iov_base = <char *> ALERT
                 alert.iov_len = ALERT_SIZE
                 poller.send_vector(self.fd, &alert, 1, False)
@@ -240,7 +241,7 @@ cdef class TlsTransportLayer(TransportLayer):
         return 0
 
     cdef bint can_read(self) except? -1:
-        """Return whether the engine has a complete record, or unread data of the last one."""
+        """Return whether the engine has a complete record, or unread data of the last record."""
         cdef Py_ssize_t pending = self.incoming.pending
         return self.record_have < pending != self.unusable_bytes or <int> self.engine.pending() > 0
 
@@ -363,7 +364,7 @@ cdef class TlsTransportLayer(TransportLayer):
         return written
 
     cdef int flush(self) except? -1:
-        """Send the engine's output; return 0 when all of it is sent, else the negative errno."""
+        """Send the engine's output. Return 0 when all of it is sent, otherwise the negative errno."""
         cdef Py_ssize_t sent
         cdef iovec piece
         while True:

@@ -67,6 +67,6 @@ class ChannelBuilder:
         return transport, None if self._authenticator is None else self._authenticator(host)
 
     def close(self) -> None:
-        """Release the resources of the authenticators. No more connections may be built."""
+        """Release the resources of the authenticators. Do not call :meth:`build` afterwards."""
         if self._on_close is not None:
             self._on_close()

@@ -16,7 +16,7 @@ class HeartbeatEvent(IntFlag):
     DISCONNECTED = 4
     #: A response with an error code is unread in the socket.
     ERROR_ANSWER = 8
-    #: No response arrived within the session timeout, not even an unread one.
+    #: No response, read or unread, arrived within the session timeout.
     SILENT = 16
     #: The application did not poll in time; heartbeats pause until it does.
     POLL_OVERDUE = 32

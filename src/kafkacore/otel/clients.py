@@ -1,4 +1,4 @@
-"""Clients with OpenTelemetry, in one line."""
+"""Create clients with OpenTelemetry interceptors in one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of the records that a consumer returns, linked to or below the spans of the producers."""
+"""Create spans for the records that a consumer returns, as links to or children of the producers' spans."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
 
     A ``poll`` span has links to the spans that sent the records. It starts and ends when the records are
     returned, so it has no duration. :meth:`process` creates the span in which the program handles a record,
-    as a child of the span that sent it. Metrics are ``messaging.client.consumed.messages`` and
+    as a child of the span that sent it. The metrics are ``messaging.client.consumed.messages`` and
     ``messaging.process.duration``.
 
     Parameters
@@ -87,7 +87,7 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
         """Process a record in a span: ``with telemetry.process(record): handle(record)``.
 
         The span is current in the block, so that spans and records that the block creates belong to the same
-        trace. An exception is recorded in the span and raised.
+        trace. An exception of the block is recorded in the span and re-raised.
         """
         attributes = self._attributes("process", "process", record.topic)
         attributes[names.PARTITION] = str(record.partition)

@@ -1,6 +1,6 @@
 """Names of OpenTelemetry's semantic conventions for messaging, and the trace context in headers of records.
 
-The published Python package of the conventions has these names only in a private module that may change.
+OpenTelemetry's own Python package has these names only in a private module that may change.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def operation(name: str, kind: str, topic: str, client_id: str | None, group_id:
 
 
 def measured(attributes: Attributes) -> Attributes:
-    """Return the attributes of a measurement: those of a span that have few values."""
+    """Return the attributes of a measurement: the attributes of a span that have few distinct values."""
     names = (SYSTEM, OPERATION_NAME, OPERATION_TYPE, DESTINATION, PARTITION, GROUP, ERROR_TYPE)
     return {name: attributes[name] for name in names if name in attributes}
 
 
 def key_text(key: object) -> str | None:
-    """Return the text of a key, or ``None`` if it has no unambiguous one."""
+    """Return a record's key as text, or ``None`` if that would be ambiguous."""
     if isinstance(key, bytes | bytearray | memoryview):
         try:
             return bytes(key).decode("utf-8")
@@ -80,7 +80,7 @@ def error_type(error: BaseException) -> str:
 
 
 class HeaderSetter(Setter[Headers]):
-    """Writes fields of a trace context to the headers of a record, in place of former ones."""
+    """Writes fields of a trace context to the headers of a record, and replaces headers of the same names."""
 
     def set(self, carrier: Headers, key: str, value: str) -> None:
         carrier[:] = [header for header in carrier if header[0] != key]
@@ -88,7 +88,7 @@ class HeaderSetter(Setter[Headers]):
 
 
 class HeaderGetter(Getter[Headers]):
-    """Reads fields of a trace context from the headers of a record. Another program wrote them."""
+    """Reads fields of a trace context from the headers of a record. Invalid UTF-8 is replaced."""
 
     def get(self, carrier: Headers, key: str) -> list[str] | None:
         found = [value.decode("utf-8", "replace") for name, value in carrier if name == key and value]

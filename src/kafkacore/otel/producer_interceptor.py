@@ -22,10 +22,10 @@ _NO_CONTEXT: Final = Context()
 
 
 class OpenTelemetryProducerInterceptor(ProducerInterceptor):
-    """Creates a span ``send <topic>`` per record, from ``send()`` until it is acknowledged or has failed.
+    """Creates a span ``send <topic>`` per record, from ``send()`` until the record is acknowledged or fails.
 
     The span's parent is the current span of the thread that sends. The trace context is in the record's
-    headers, by default as ``traceparent`` and ``tracestate`` of the W3C. Metrics are
+    headers, by default as ``traceparent`` and ``tracestate`` of the W3C. The metrics are
     ``messaging.client.sent.messages`` and ``messaging.client.operation.duration``.
 
     Parameters
@@ -63,7 +63,7 @@ class OpenTelemetryProducerInterceptor(ProducerInterceptor):
             "Time from send() until the record was acknowledged or had failed.",
             explicit_bucket_boundaries_advisory=names.DURATION_BUCKETS_S,
         )
-        #: Span and start of each record without an outcome.
+        #: Span and start time of each record that is neither acknowledged nor failed, by the ids of the span.
         self._in_flight: dict[_SpanKey, tuple[Span, float]] = {}
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
@@ -79,7 +79,7 @@ class OpenTelemetryProducerInterceptor(ProducerInterceptor):
         headers: Headers = list(record.headers or ())
         self._chosen_propagator().inject(headers, trace.set_span_in_context(span), HEADER_SETTER)
         span_key = _key_of(span)
-        # Without an SDK, the span is the parent, or has no id.
+        # Without an SDK, start_span() returns the parent or a span without an id. Do not track those.
         if span_key[1] and span_key != _key_of(trace.get_current_span()):
             self._in_flight[span_key] = (span, self._clock.monotonic_ms())
         return record._replace(headers=headers)

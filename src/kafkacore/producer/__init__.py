@@ -13,7 +13,7 @@ from kafkacore.producer.interceptors import ProducerInterceptor, ProducerRecord
 from kafkacore.producer.kafka_producer import KafkaProducer
 from kafkacore.producer.record_metadata import RecordMetadata
 
-# For programs that check isinstance(producer.send(…), Future), as with kafka-python.
+# Some programs check isinstance(producer.send(…), Future), as with kafka-python.
 Future.register(FutureRecordMetadata)
 
 __all__ = [

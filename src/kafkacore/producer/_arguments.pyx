@@ -8,7 +8,7 @@ from kafkacore.record.store cimport append_field
 
 
 cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str what) except -2:
-    """Set ``at`` to the bytes of a serialized key or value, and return their number, or -1 for None.
+    """Set ``at`` to the bytes of a serialized key or value. Return their number, or -1 for None.
 
     For any type other than bytes, ``view`` is acquired and must be released.
     """
@@ -31,7 +31,7 @@ cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str
 cdef bytes encode_headers(object headers, Py_ssize_t* size):
     """Return the headers in the record format, without their count.
 
-    The bytes of their keys and values are added to ``size``.
+    The number of bytes in their keys and values is added to ``size``.
     """
     cdef bytearray encoded = bytearray()
     if not isinstance(headers, (list, tuple)):

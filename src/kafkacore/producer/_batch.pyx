@@ -49,8 +49,8 @@ cdef class ProducerBatch:
         self._width = 1.0
 
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1:
-        # Creates no object that could start the garbage collector. The collector may run a finalizer that
-        # sends a record, and no other append may happen here.
+        # append_bytes() creates no object that could start the garbage collector. The collector may run a
+        # finalizer that sends a record, and no other append may happen here.
         if self._builder is None or self._builder.append_bytes(
             future._timestamp_ms, record.key, record.key_size, record.value, record.value_size,
             record.headers, record.headers_size, record.header_count,
@@ -63,9 +63,9 @@ cdef class ProducerBatch:
 
     cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t* rows, Py_ssize_t start,
                                 Py_ssize_t count, int64_t timestamp_ms) except -1:
-        """Append rows while they fit, without the GIL, and return their number.
+        """Append rows while they fit, and return how many were appended.
 
-        The caller must keep other threads out.
+        This releases the GIL, so the caller must keep other threads from using the batch.
         """
         cdef RecordBatchBuilder builder = self._builder
         cdef Py_ssize_t appended
@@ -77,11 +77,14 @@ cdef class ProducerBatch:
         return appended
 
     cdef bint may_grow(self) noexcept:
-        """Return whether the batch is smaller than its maximum because less memory is reserved."""
+        """Return whether the batch could accept more records if more memory were reserved."""
         return self._builder is not None and self._builder.limit < self._full_limit
 
     cdef bint grow(self, Py_ssize_t size) noexcept:
-        """Raise the limit by ``size`` reserved bytes. Return ``False`` if the batch cannot use them."""
+        """Raise the size limit by ``size`` bytes, which the caller has reserved.
+
+        Return ``False``, and change nothing, if the batch is not open or would exceed its maximum size.
+        """
         if self._builder is None or size > self._full_limit - self._builder.limit:
             return False
         self.reserved_bytes += size
@@ -181,7 +184,7 @@ cdef class ProducerBatch:
         self.is_transactional = is_transactional
 
     def has_leader_changed(self, int leader_epoch):
-        """Return whether this is the first retry with a new leader, which needs no back-off.
+        """Return whether this is the first retry since the leader changed. Such a retry needs no back-off.
 
         See KIP-951 and Apache Kafka's ``ProducerBatch.maybeUpdateLeaderEpoch``.
         """
@@ -213,7 +216,7 @@ cdef class ProducerBatch:
         cdef list parts = []
         cdef int index = 0
         cdef int first_of_second = (self.record_count + 1) // 2
-        # The limit is the size before compression, which was in memory already.
+        # The size before compression limits the decompression. That many bytes fitted in memory before.
         for batch in read_batches(self.payload, max_decompressed_size=self._size_unsealed):
             for record in batch:
                 if index == 0 or index == first_of_second:

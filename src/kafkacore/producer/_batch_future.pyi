@@ -22,7 +22,7 @@ class BatchFuture:
     def exception(self) -> BaseException | None:
         """The error of the first row that failed, as in :meth:`get`.
 
-        It is ``None`` while a row is not done, and after success.
+        ``None`` until all rows are done, and after success.
         """
     def done(self) -> bool:
         """Return whether every row was acknowledged or has failed."""
@@ -49,7 +49,7 @@ class BatchFuture:
         KafkaTimeoutError
             Some rows are not done in time. They are still being sent.
         KafkaError
-            A row failed. This is the error of the first such row; ``error.row`` is its number.
+            A row failed. The error is that of the first such row, and ``error.row`` is the number of the row.
             ``future[row].exception`` is the error of any other row.
         """
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:

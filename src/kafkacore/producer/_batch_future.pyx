@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False
 """The future of the rows of one ``send_batch()`` or ``send_arrow()``.
 
-Consecutive rows in the same batch are one segment. A million rows are a few dozen segments, and an object per
-row is created only on request.
+A row is one record of that call. Consecutive rows in the same batch are one segment, so a million rows need
+only a few dozen segments. An object for a single row is created only on request.
 """
 
 import copy
@@ -25,7 +25,10 @@ logger = logging.getLogger("kafkacore.producer")
 
 @cython.final
 cdef class _Segment:
-    """Consecutive rows in one batch: from ``position`` on, they are the batch's records from ``index`` on."""
+    """``count`` consecutive rows in one batch, from position ``position`` on.
+
+    In the batch, they are the records from ``index`` on.
+    """
 
     cdef ProduceResult result
     cdef int index
@@ -36,7 +39,7 @@ cdef class _Segment:
         raise TypeError("a _Segment can only be created by a BatchFuture")
 
     def leaves(self):
-        """Return the rows as segments of batches that were not split."""
+        """Return the segment, divided into segments of the parts if its batch was split."""
         cdef Py_ssize_t first, end, at
         cdef list parts = self.result._parts
         if parts is None:
@@ -55,7 +58,7 @@ cdef class _Segment:
         return found
 
     cdef _Segment pending(self):
-        """Return the first part that is not done, or ``None`` if all are done."""
+        """Return the first part of the segment that is not done, or ``None`` if all are done."""
         cdef _Segment leaf
         for leaf in self.leaves():
             if not leaf.result.done:
@@ -102,7 +105,7 @@ cdef class BatchFuture:
     # ---- Calls of the appender -----------------------------------------------------------------------------
 
     cdef int32_t* order(self) except NULL:
-        """Allocate the row of each position. The caller fills it before the first call of ``place()``."""
+        """Allocate an array of the row at each position. The caller fills it before it calls ``place()``."""
         self._rows = <int32_t*>malloc(max(self._source.row_count, 1) * sizeof(int32_t))
         if self._rows is NULL:
             raise MemoryError()
@@ -155,7 +158,7 @@ cdef class BatchFuture:
     # ---- All rows ------------------------------------------------------------------------------------------
 
     cdef object _pending(self):
-        """Return a segment that is not done, or ``None`` if all are done."""
+        """Return the first segment, or part of one, that is not done; ``None`` if all are done."""
         cdef _Segment segment, leaf
         for segment in self._segments:
             leaf = segment.pending()
@@ -184,7 +187,7 @@ cdef class BatchFuture:
     def exception(self):
         """The error of the first row that failed, as in :meth:`get`.
 
-        It is ``None`` while a row is not done, and after success.
+        ``None`` until all rows are done, and after success.
         """
         return self._first_failure() if self._pending() is None else None
 
@@ -207,7 +210,7 @@ cdef class BatchFuture:
         KafkaTimeoutError
             Some rows are not done in time. They are still being sent.
         KafkaError
-            A row failed. This is the error of the first such row; ``error.row`` is its number.
+            A row failed. The error is that of the first such row, and ``error.row`` is the number of the row.
             ``future[row].exception`` is the error of any other row.
         """
         self._wait(timeout)
@@ -288,7 +291,7 @@ cdef class BatchFuture:
             raise TypeError(f"a callback must be callable, not {f!r}")
         leaf = self._pending()
         if leaf is not None:
-            # Waits for one pending batch at a time: when it is done, this is called again.
+            # Wait for one pending batch at a time. When that batch is done, this method is called again.
             FutureRecordMetadata(leaf.result, leaf.index).add_both(
                 lambda _: self._when_done(f, on_success, args, kwargs)
             )

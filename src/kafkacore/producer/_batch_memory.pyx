@@ -15,8 +15,8 @@ from kafkacore.record._builder cimport RecordBatchBuilder
 
 from kafkacore.structs import Compression
 
-# Minimum reservation of a new batch, in bytes. The reservation is doubled as the batch fills, so that a
-# thousand partitions with a few records each do not need a thousand times `batch_size`.
+# Minimum bytes that a new batch reserves. A batch doubles its reservation as it fills, so that a thousand
+# partitions with a few records each do not need a thousand times `batch_size`.
 cdef Py_ssize_t FIRST_RESERVATION = 16_384
 
 
@@ -43,7 +43,7 @@ cdef class BatchMemory:
 
     cdef ProducerBatch new_batch(self, topic_partition, Py_ssize_t size, Py_ssize_t first_size,
                                  double max_block_ms):
-        """Return a batch of ``size`` bytes after compression, with at least ``first_size`` bytes reserved.
+        """Return a batch for ``size`` bytes after compression, with at least ``first_size`` bytes reserved.
 
         Wait for at most ``max_block_ms`` until the bytes are free.
         """

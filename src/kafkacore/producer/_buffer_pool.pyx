@@ -84,7 +84,7 @@ cdef class BufferPool:
         self.take(size, max_block_ms)
 
     def deallocate(self, Py_ssize_t size):
-        """Release ``size`` bytes and wake the threads for which they are enough.
+        """Release ``size`` bytes, and wake the waiting threads whose requests now fit.
 
         This is allowed after :meth:`close`.
         """

@@ -50,8 +50,8 @@ cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size, bint 
 
 
 cdef struct Sticky:
-    # Current partition of rows without a key, the bytes that were sent to it, and the bytes after which
-    # another one is chosen.
+    # Current partition of rows without a key, the bytes sent to it so far, and the number of bytes after
+    # which another partition is chosen.
     int32_t partition
     Py_ssize_t size
     Py_ssize_t limit
@@ -82,8 +82,8 @@ cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partitio
                             int32_t* partition_of, Py_ssize_t* starts, int32_t* rows) noexcept nogil:
     """Sort the rows by partition. Rows of the same partition keep their order.
 
-    ``starts`` has ``partition_count + 1`` zeros before the call, and the first position of each partition
-    after it. Return the first row with a partition that does not exist, or -1.
+    The caller fills ``starts`` with ``partition_count + 1`` zeros. The call sets it to the first position of
+    each partition. Return the first row with a partition that does not exist, or -1.
     """
     cdef Py_ssize_t row, key_size, at
     cdef const uint8_t* key
@@ -106,7 +106,7 @@ cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partitio
         at = starts[partition_of[row]]
         rows[at] = <int32_t>row
         starts[partition_of[row]] = at + 1
-    # Each start has moved to the end of its partition, which is the start of the next one.
+    # Each start has moved to the end of its partition, which is the start of the next partition.
     for partition in range(partition_count, 0, -1):
         starts[partition] = starts[partition - 1]
     starts[0] = 0
@@ -114,7 +114,7 @@ cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partitio
 
 
 def partition_range(RecordSource source not None):
-    """Return the lowest and the highest partition of the rows, where -1 stands for none."""
+    """Return the lowest and the highest partition that rows contain. -1 stands for no partition."""
     cdef Py_ssize_t row
     cdef int32_t lowest = 0x7FFFFFFF
     cdef int32_t highest = -1
@@ -150,10 +150,11 @@ cdef class ColumnAppender:
         source
             The rows. Rows without a timestamp get the time of this call.
         partition
-            Partition of all rows. With ``None``, each row goes to its own partition, else to that of its key,
-            else to the current partition of rows without a key.
+            Partition of all rows. With ``None``, each row goes to the partition that the row contains. If it
+            contains none, it goes to the partition of its key. If it has no key either, it goes to the
+            current partition of rows without a key.
         max_block_ms
-            How long to wait for the memory of each batch; the configured time by default.
+            How long to wait for the memory of each batch. The default is the configured time.
         allow_empty
             Whether a row may have neither key nor value.
 
@@ -270,7 +271,7 @@ cdef class ColumnAppender:
                 candidates[sticky.candidate_count] = partition
                 sticky.candidate_count += 1
             state.weigh()
-            # Uses a copy, because another thread may recompute the weights.
+            # Use a copy, because another thread may recompute the weights.
             memcpy(sums, state._sums, sticky.candidate_count * sizeof(int64_t))
             sticky.sums = sums
             with nogil:
@@ -300,7 +301,7 @@ cdef class ColumnAppender:
             state.rotate(self._records._random)
         while at < end:
             at = self._fill(state._queues[state._sticky_partition], future, NULL, at, end, max_block_ms)
-            # Not 0, which means that the partition was just chosen.
+            # The value 0 means that the partition was just chosen.
             state._sticky_bytes = max(state._sticky_bytes, 1)
             if at < end:
                 state.rotate(self._records._random)
@@ -335,7 +336,8 @@ cdef class ColumnAppender:
                     queue._open = None
             finally:
                 queue.end_filling()
-            # This creates an object, which may run a finalizer that sends to the same partition.
+            # Call place() after end_filling(): it creates an object, which may run a finalizer that sends to
+            # the same partition.
             future.place(batch.result, first, appended)
             at += appended
             if at == end:
@@ -352,7 +354,7 @@ cdef class ColumnAppender:
         cdef Py_ssize_t appended
         cdef Py_ssize_t size = future._source.size_upper_bound(future._row_at(at))
         cdef Py_ssize_t limit = max(self._records._batch_size, size)
-        # Bytes of all rows if they are as large as the first one.
+        # Estimated bytes of all rows, if they are as large as the first one, but at most the limit.
         cdef Py_ssize_t wanted = limit if end - at > limit // size else size * (end - at)
         if self._records.transactions is not None:
             self._records.transactions.add_partition(queue.topic_partition)
@@ -360,7 +362,7 @@ cdef class ColumnAppender:
         try:
             # The producer may have been closed during the wait for memory. The batch would never be sent.
             self._records.check_usable()
-            # Must precede the append, so that a flush waits for the batch.
+            # This must precede the append, so that a flush waits for the batch.
             self._records.incomplete[batch] = None
             # No other thread has a reference to the batch yet.
             appended = self._fill_alone(batch, future, rows, at, end)
@@ -379,7 +381,7 @@ cdef class ColumnAppender:
 
     cdef Py_ssize_t _fill_alone(self, ProducerBatch batch, BatchFuture future, const int32_t* rows,
                                 Py_ssize_t at, Py_ssize_t end) except -1:
-        """Append to a batch that no other thread can access, and return the number of rows."""
+        """Append rows to a batch that no other thread can access, and return how many were appended."""
         cdef Py_ssize_t start = at
         cdef Py_ssize_t more
         while True:

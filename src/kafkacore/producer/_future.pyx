@@ -92,7 +92,7 @@ cdef class ProduceResult:
         """
         cdef FutureRecordMetadata future
         cdef ProduceResult part
-        # The copy is checked once, because futures read it without checks.
+        # Check a copy once, because futures read the list without checks.
         parts = list(parts)
         _check_parts(self, parts)
         with self._lock:
@@ -184,7 +184,7 @@ cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int v
     return future
 
 
-# Not tracked by the garbage collector, because a loop of sends creates and drops millions of futures. A
+# The garbage collector does not track futures, because a loop of sends creates and drops millions of them. A
 # reference cycle is only possible through a callback, and the result drops its callbacks when it is done.
 @cython.final
 @cython.no_gc
@@ -300,7 +300,7 @@ cdef class FutureRecordMetadata:
             result = self._current()
         error = self._error_of(result)
         if error is not None:
-            # Many records share one error object. Without this, each raise would extend its traceback.
+            # Many records share one error object. Reset its traceback, which each raise would extend.
             raise error.with_traceback(None)
         return self.value
 

@@ -15,7 +15,7 @@ cdef uint32_t murmur2_of(const uint8_t* data, Py_ssize_t length) noexcept nogil:
     cdef uint32_t h = SEED ^ <uint32_t>length
     cdef uint32_t k
     while length >= 4:
-        # Reads byte by byte, because the hash is defined as little-endian on every machine.
+        # Read byte by byte, because the hash is defined as little-endian on every machine.
         k = data[0] | (<uint32_t>data[1] << 8) | (<uint32_t>data[2] << 16) | (<uint32_t>data[3] << 24)
         k *= MULTIPLIER
         k ^= k >> SHIFT

@@ -93,7 +93,8 @@ cdef class PartitionQueue:
         if self._open is not None and self._open.try_append(future, record):
             return False
         if not batch.try_append(future, record):
-            # The first record of a batch always fits, so a close without a wait has failed this batch.
+            # The first record of a batch always fits, so the batch must have been failed by a close that does
+            # not wait.
             raise IllegalStateError("KafkaProducer is closed")
         self.add(batch)
         return True
@@ -107,7 +108,7 @@ cdef class PartitionQueue:
         return 0
 
     def close_open(self):
-        """Accept no more records in the open batch."""
+        """Append no further records to the open batch."""
         self._open = None
 
     @property
@@ -139,7 +140,7 @@ cdef class PartitionQueue:
         cdef int at = 0
         if self._is_filling:
             self._await_filling()
-        # Uses an index, because an iterator is tracked by the garbage collector and could start it.
+        # Use an index: creating an iterator could start the garbage collector.
         while at < len(self._batches) and (<ProducerBatch?>self._batches[at]).place < batch.place:
             at += 1
         self._batches.insert(at, batch)

@@ -10,12 +10,12 @@ from kafkacore.wire._cursor cimport Cursor
 from kafkacore.wire._writer cimport Writer
 
 cdef enum:
-    # First versions with a field or an encoding, from Apache Kafka's message definition.
+    # First version with each field or encoding, from Apache Kafka's message definition.
     LOG_START_OFFSET_FROM = 5
     RECORD_ERRORS_FROM = 8
     FLEXIBLE_FROM = 9
     TOPIC_ID_FROM = 13
-    # Minimum encoded size of an element of each array.
+    # Minimum encoded size of one element of each array in the response.
     MIN_TOPIC = 3
     MIN_PARTITION = 22
     MIN_RECORD_ERROR = 6
@@ -50,7 +50,7 @@ def write_body(Writer writer not None, int version, int acks, int timeout_ms, li
             writer.write_int32(batch.topic_partition[1])
             payload = batch.payload
             writer.write_length(len(payload), compact)
-            # Writes a reference: the batch is not copied on its way to the socket.
+            # write_piece() keeps a reference: the batch is not copied on its way to the socket.
             writer.write_piece(payload)
             if compact:
                 writer.write_unsigned_varint(0)
@@ -66,9 +66,11 @@ def read_acknowledgements(Cursor cursor not None, int version):
     Returns
     -------
     tuple | None
-        ``(partitions, throttle_time_ms)``. ``partitions`` is a list of ``(topic, partition, base_offset,
-        log_append_time_ms)``. The topic is a name; from version 13 on it is the 16 bytes of the id. The log
-        append time may be -1. ``None`` if the response contains anything else; the cursor is then unchanged.
+        ``(partitions, throttle_time_ms)``, or ``None`` if the response contains anything else. With ``None``,
+        the cursor has not moved.
+
+        ``partitions`` is a list of ``(topic, partition, base_offset, log_append_time_ms)``. ``topic`` is the
+        name or, from version 13 on, the 16 bytes of the topic's id. ``log_append_time_ms`` may be -1.
 
     Raises
     ------

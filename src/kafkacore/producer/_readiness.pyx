@@ -52,7 +52,7 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
     Returns
     -------
     float
-        Milliseconds until the next batch becomes ready by time alone; infinite if none does.
+        Milliseconds until the next batch becomes ready because time has passed; infinite if none does.
     """
     cdef PartitionQueue queue
     cdef ProducerBatch head
@@ -63,7 +63,8 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
             active.pop(queue, None)
             continue
         _update_leader(queue, cluster)
-        # Another thread may have run during that call, but only the sender removes batches.
+        # There is still a batch: other threads may have run during the call above, but only the sender
+        # removes batches.
         head = queue._batches[0]
         if queue._leader is None:
             unknown_leader_topics.add(queue.topic_partition[0])
@@ -81,7 +82,7 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
 
 
 def by_leader(dict active not None, cluster):
-    """Return node id → queues that may be drained, with those first that have waited longest."""
+    """Return node id → queues that may be drained. Queues that have waited longest come first."""
     cdef PartitionQueue queue
     cdef dict found = {}
     for queue in list(active):
@@ -93,7 +94,7 @@ def by_leader(dict active not None, cluster):
 
 def move_to_back(dict active not None, PartitionQueue queue not None):
     """Move a queue to the end after one of its batches was drained, or remove it if it is empty."""
-    # The GIL makes this safe. Otherwise an append in between could be lost.
+    # The GIL keeps other threads from adding a batch in between, which would be missed.
     active.pop(queue, None)
     if len(queue._batches):
         active[queue] = None

@@ -28,7 +28,7 @@ import os
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, TransactionAbortedError
 
-# Part of MAX_RECORD_OVERHEAD that records after the first one of a batch usually do not need.
+# Part of MAX_RECORD_OVERHEAD that a record usually does not need unless it is the first one of a batch.
 cdef Py_ssize_t RECORD_OVERHEAD_SPARED = MAX_RECORD_OVERHEAD - 5
 
 # Number of forks that led to this process. A producer of another generation belongs to a parent process: its
@@ -53,7 +53,7 @@ cdef class RecordAppender:
     clock
         Time of batches and of records without a timestamp.
     sender_wakeup
-        Wakes the sender when it has work earlier than it expects.
+        Wakes the sender when there is work before the time at which it wakes by itself.
     memory
         Creates the batches.
     batch_size, linger_ms, max_request_size, max_block_ms
@@ -98,12 +98,12 @@ cdef class RecordAppender:
         headers
             List of (str, bytes), or ``None``.
         partition
-            Number of the partition. ``None`` chooses by the key's hash or, without a key, the same partition
-            until a batch is full.
+            Number of the partition. With ``None``, the key's hash determines the partition. Records without a
+            key go to the same partition until a batch is full.
         timestamp_ms
             Milliseconds since the epoch; ``None`` for the current time.
         max_block_ms
-            How long to wait for memory; the configured time by default.
+            How long to wait for memory. The default is the configured time.
 
         Returns
         -------
@@ -163,7 +163,7 @@ cdef class RecordAppender:
             record.headers = <const uint8_t*>PyBytes_AS_STRING(encoded)
             record.headers_size = PyBytes_GET_SIZE(encoded)
             record.header_count = <int32_t>len(headers)
-        # Zeroed, so that releasing an unused buffer has no effect.
+        # Set the view to zeros, so that releasing an unused buffer has no effect.
         memset(&key_view, 0, sizeof(Py_buffer))
         memset(&value_view, 0, sizeof(Py_buffer))
         try:
@@ -208,8 +208,8 @@ cdef class RecordAppender:
         if not queue.try_append(future, record):
             queue = self._append_elsewhere(state, queue, future, record, size, sticky, max_block_ms)
         if sticky:
-            # Must not exceed the size of the record in its batch. Otherwise the batch would be left before it
-            # is full.
+            # The bytes counted here must not exceed the size of the record in its batch. Otherwise another
+            # partition would be chosen before the batch is full.
             state._sticky_bytes += size - RECORDS_AT - RECORD_OVERHEAD_SPARED
         return future
 
@@ -294,7 +294,7 @@ cdef class RecordAppender:
         try:
             # The producer may have been closed during the wait for memory. The batch would never be sent.
             self.check_usable()
-            # Must precede the append, because the sender may complete the batch at any time afterwards.
+            # This must precede the append, because the sender may complete the batch at any time afterwards.
             self.incomplete[batch] = None
             self._admit(queue, batch)
             if not queue.append_new(batch, future, record):
@@ -315,7 +315,8 @@ cdef class RecordAppender:
         if self.transactions is not None:
             self.transactions.add_partition(queue.topic_partition)
         if batch.result.done:
-            # The batch was failed in the meantime by a close without a wait, or with its transaction.
+            # The batch was failed in the meantime, by a close that does not wait or because its transaction
+            # was aborted.
             self.check_usable()
             raise TransactionAbortedError("the transaction was aborted while this record was being appended")
         return 0
@@ -333,7 +334,7 @@ cdef class RecordAppender:
             batch.complete()
         self.incomplete.pop(batch, None)
         self.memory.give_back(batch)
-        # The end of a transaction, or a close, may have waited for this batch only.
+        # The end of a transaction, or a close, may be waiting only for this batch.
         return self.sender_wakeup.wake()
 
     def release(self, ProducerBatch batch not None):
@@ -369,7 +370,7 @@ cdef class RecordAppender:
 
     def forget_if_empty(self, PartitionQueue queue not None):
         """Remove a partition without batches from :attr:`active`."""
-        # The GIL makes this safe. Otherwise an append in between could be lost.
+        # The GIL keeps other threads from adding a batch in between, which would be missed.
         if len(queue._batches) == 0:
             self.active.pop(queue, None)
 

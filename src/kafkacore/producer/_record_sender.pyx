@@ -1,6 +1,6 @@
 """The compiled ``KafkaProducer.send``, which an application calls for each record.
 
-For a plain record of a known topic, the call consists of a single append.
+If no Python code has to process the record and the topic is known, the call only appends the record.
 """
 
 cimport cython
@@ -18,10 +18,10 @@ cdef class RecordSender:
     records
         Appends records to the batches of known topics.
     preparer
-        Its ``send`` handles records that Python code has to process, and its ``send_to_unknown`` records of
-        unknown topics.
+        Object whose method ``send`` handles records that Python code has to process, and whose method
+        ``send_to_unknown`` handles records of unknown topics.
     is_plain
-        Whether no Python code has to process the records.
+        Whether records can be appended without Python code that processes them.
     owner
         Object that is kept alive as long as a program refers to ``send``.
     """
@@ -37,8 +37,8 @@ cdef class RecordSender:
         self._is_plain = is_plain
         self._owner = owner
 
-    # Without binding, this is a plain built-in method, which the interpreter calls without a bound-method
-    # object.
+    # binding(False) makes this a plain built-in method, which the interpreter calls without creating a
+    # bound-method object.
     @cython.binding(False)
     @cython.embedsignature(True)
     @cython.embedsignature.format("clinic")

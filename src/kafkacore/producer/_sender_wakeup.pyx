@@ -17,7 +17,7 @@ cdef class SenderWakeup:
     Parameters
     ----------
     wakeup
-        Ends the sender's wait, or its next wait at once.
+        Function that makes the sender's current wait, or its next one, return immediately.
     """
 
     def __init__(self, wakeup):

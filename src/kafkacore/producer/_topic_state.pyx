@@ -8,13 +8,13 @@ from kafkacore.producer._partition_queue cimport PartitionQueue
 from kafkacore.wire.memory cimport free, malloc
 
 cdef enum:
-    # The lengths of the queues are read once per (number of partitions / this number) choices. A choice
-    # therefore costs the same for a thousand partitions as for a few.
+    # The weights are computed from all queues once per (number of partitions / this number) choices, so that
+    # a choice costs the same for a thousand partitions as for a few.
     PARTITIONS_PER_CHOICE = 16
 
 
 cdef Py_ssize_t weighted_index(const int64_t* sums, Py_ssize_t count, int64_t random_number) noexcept nogil:
-    """Return the index of the first cumulative sum above ``random_number``, else the last index."""
+    """Return the index of the first cumulative sum above ``random_number``, or the last index if none is."""
     cdef Py_ssize_t low = 0
     cdef Py_ssize_t high = count - 1
     cdef Py_ssize_t middle
@@ -51,7 +51,7 @@ cdef class TopicState:
 
     def __cinit__(self, str name not None, list queues not None, tuple available not None,
                   bint is_adaptive=False):
-        # The copies are checked once, because the loops index them without checks.
+        # Check the copies once, because the loops index them without checks.
         self._queues = [checked_queue(queue) for queue in queues]
         for partition in available:
             if not 0 <= <int> partition < len(self._queues):
@@ -93,7 +93,7 @@ cdef class TopicState:
     cdef int weigh(self) except -1:
         """Set the weight of each candidate.
 
-        It is 1 plus the number of batches by which its queue is shorter than the longest one.
+        The weight is 1 plus the number of batches by which the queue is shorter than the longest queue.
         """
         cdef Py_ssize_t count = len(self._candidates)
         cdef Py_ssize_t at

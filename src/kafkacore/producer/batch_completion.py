@@ -32,7 +32,7 @@ class BatchCompletion:
     accumulator:
         Queues batches for a retry. Its ProducerManager, if it has one, handles every outcome.
     clock:
-        Measures the time of outcomes.
+        Gives the time of each outcome.
     acks:
         0, 1, or -1 for all in-sync replicas.
     retries:
@@ -127,7 +127,7 @@ class BatchCompletion:
         self._metrics.acknowledged(batch)
         self._accumulator.release(batch)
         batch.complete(response.base_offset, response.log_append_time_ms)
-        # Removed last, because a flush that begins in the meantime has to find the batch.
+        # Remove the batch last, because a flush that begins in the meantime has to find it.
         self._accumulator.incomplete.pop(batch, None)
 
     def _refuse(
@@ -186,7 +186,7 @@ class BatchCompletion:
         self._accumulator.incomplete.pop(batch, None)
 
     def abort(self, reason: KafkaError) -> None:
-        """Fail all incomplete batches with the class and text of ``reason``.
+        """Fail all incomplete batches with errors that have the class and text of ``reason``.
 
         The memory of a batch in flight is released when its request has ended.
         """

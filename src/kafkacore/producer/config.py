@@ -117,7 +117,10 @@ def _transaction_timeout(name: str, value: object) -> int:
 
 
 def _settle_idempotence(config: Config, given: Mapping[str, object]) -> None:
-    """Disable idempotence if another setting excludes it. If it was asked for, raise an error (KIP-679)."""
+    """Disable idempotence if another setting excludes it.
+
+    If idempotence was requested explicitly, raise an error instead (KIP-679).
+    """
     is_transactional = config["transactional_id"] is not None
     if not config["enable_idempotence"]:
         if is_transactional:
@@ -151,9 +154,9 @@ def _settle_idempotence(config: Config, given: Mapping[str, object]) -> None:
 
 
 def _settle_delivery_timeout(config: Config, given: Mapping[str, object]) -> None:
-    """Refuse a ``delivery_timeout_ms`` in which not even one request can time out, as Kafka's Java producer.
+    """Reject a ``delivery_timeout_ms`` below ``linger_ms`` + ``request_timeout_ms``, as in Java's producer.
 
-    The default grows with the other two settings instead.
+    If ``delivery_timeout_ms`` was not given, raise it to that sum.
     """
     least_ms = config["linger_ms"] + config["request_timeout_ms"]
     if config["delivery_timeout_ms"] >= least_ms:

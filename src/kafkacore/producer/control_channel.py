@@ -29,7 +29,7 @@ class ControlChannel:
     backoff:
         Wait before a request is retried.
     request_timeout_ms:
-        Time limit of a response.
+        How long to wait for a response.
     """
 
     def __init__(

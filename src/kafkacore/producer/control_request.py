@@ -29,7 +29,7 @@ class ControlRequest(ABC):
     Attributes
     ----------
     is_retry, attempts:
-        Whether the request has been sent before, and how often.
+        Whether the request has been sent before, and how many times.
     not_before_ms:
         Time before which a retry must not be sent, by the producer's clock. The channel sets it.
     """

@@ -61,7 +61,7 @@ class ProducerIdRequest(ControlRequest):
 class IdempotenceManager:
     """The ProducerManager of an idempotent producer without transactions.
 
-    Used on the network thread.
+    Only the network thread uses it.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class IdempotenceManager:
                 self._request_bump(batch.topic_partition)
             return True
         if isinstance(error, UnknownProducerIdError):
-            # Every batch of the partition gets this error; the first one resets the sequences of all.
+            # Every batch of the partition gets this error. The first one resets the sequence numbers of all.
             if log_start_offset >= 0 and not batch.sequence_has_been_reset:
                 self._request_bump(batch.topic_partition)
             return True

@@ -93,7 +93,7 @@ class ProducerInterceptors(Interceptors):
         Parameters
         ----------
         keeps_topic:
-            Whether a change of the topic is a failure, because the record is a row of ``send_batch()``.
+            Whether an interceptor fails if it changes the topic. True for the rows of ``send_batch()``.
         """
         for interceptor in self._interceptors:
             try:
@@ -145,7 +145,7 @@ def _takes_headers(interceptor: Any) -> bool:
     try:
         return "headers" in inspect.signature(interceptor.on_acknowledgement).parameters
     except (TypeError, ValueError):
-        # A method in C may have no signature.
+        # A method implemented in C may have no signature.
         return False
 
 

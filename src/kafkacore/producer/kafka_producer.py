@@ -40,7 +40,7 @@ _client_numbers = itertools.count(1)
 
 
 class _Unclosed:
-    """Warn of a producer that is dropped without ``close()``, and close it.
+    """Warn about a producer that is garbage-collected without ``close()``, and close it.
 
     The producer and its ``send`` method share this object. A program that keeps a reference to either of them
     keeps the producer open.
@@ -54,7 +54,7 @@ class _Unclosed:
     def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
         if not self._thread.closing and not self._accumulator.is_forked:
             _warn(f"unclosed <KafkaProducer client_id={self._client_id}>", ResourceWarning, source=self)
-            # Does not wait: a finalizer can run in any thread and at any point.
+            # Do not wait for the thread: a finalizer can run in any thread and at any point.
             self._thread.initiate_close()
 
 
@@ -576,7 +576,7 @@ class KafkaProducer:
                     close_serializer()
 
     def partitions_for(self, topic: str) -> set[int]:
-        """Return the partitions of a topic, after a request for metadata if they are unknown.
+        """Return the partitions of a topic. If they are unknown, request the topic's metadata first.
 
         Raises
         ------
@@ -616,7 +616,7 @@ class KafkaProducer:
         dict of dict of float
             Group → name → value. It is empty after the producer is closed.
         dict of MetricName to KafkaMetric
-            If ``raw`` is true.
+            The metric objects, if ``raw`` is true.
         None
             With ``metrics_enabled=False``.
         """

@@ -23,7 +23,7 @@ class MetadataWait:
     accumulator:
         Receives the partitions of each topic that is found.
     thread:
-        The network thread, which must not wait.
+        The network thread, in which a call must not wait.
     clock:
         Measures the waits.
     max_block_ms:
@@ -75,7 +75,7 @@ class MetadataWait:
             cluster = self._metadata.fetch()
             is_known = self._accumulator.update_topic(topic, cluster)
             if self._metadata.fetch() is not cluster:
-                # The network thread may have stored newer metadata just before. Do not overwrite it.
+                # The network thread has stored newer metadata in the meantime. Use that instead.
                 continue
             known = cluster.partitions_for_topic(topic) or ()
             if is_known:

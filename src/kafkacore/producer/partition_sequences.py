@@ -14,7 +14,7 @@ MAX_SEQUENCE = INT32_MAX
 
 
 def sequence_after(sequence: int, count: int = 1) -> int:
-    """Return the sequence number ``count`` records later; 0 follows -1, which means none."""
+    """Return the sequence number ``count`` records later. 0 follows -1, which stands for no number."""
     return (sequence + count) & MAX_SEQUENCE
 
 
@@ -30,8 +30,8 @@ class PartitionSequences:
     last_acknowledged:
         Sequence number of the last acknowledged record, or -1.
     known_by_id:
-        Producer id under which the broker has acknowledged a batch in any epoch, or -1. After that, the
-        broker enforces the order of sequence numbers.
+        Producer id under which the broker has acknowledged a batch, even in an earlier epoch; -1 if it has
+        not. After the first acknowledgement, the broker enforces the order of sequence numbers.
     known_at_ms:
         When the broker last acknowledged a batch, by the producer's clock.
     last_offset:
@@ -65,7 +65,7 @@ class PartitionSequences:
 
     @property
     def expected(self) -> int:
-        """The sequence after the last acknowledged one."""
+        """The sequence number after the last acknowledged one."""
         return sequence_after(self.last_acknowledged)
 
     @staticmethod
@@ -83,7 +83,7 @@ class PartitionSequences:
         return bool(self.in_flight) and self.in_flight[0] is batch
 
     def remove(self, batch: ProducerBatch) -> bool:
-        """Remove a batch; return whether it was in flight."""
+        """Remove a batch, and return whether it was in flight."""
         in_flight = self.in_flight
         if in_flight and in_flight[0] is batch:
             del in_flight[0]
@@ -103,7 +103,7 @@ class PartitionSequences:
         """Note that the broker has written the batch. Responses may arrive in any order."""
         self.remove(batch)
         producer_id = batch.producer_id
-        # Inlines is_of(), because this runs for every acknowledged batch.
+        # is_of() is inlined, because this runs for every acknowledged batch.
         if producer_id < 0 or producer_id != self.producer_id or batch.producer_epoch != self.producer_epoch:
             return
         self.known_by_id = producer_id

@@ -1,7 +1,7 @@
 """Partitioners, which choose the partition of a record that was sent without one.
 
-The two built-in partitioners are implemented in compiled code; the producer only recognizes their classes.
-Any other partitioner is called for each record.
+Compiled code of the producer implements the two built-in partitioners. It recognizes their classes and never
+calls them. Any other partitioner is called for each record.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A transaction that one producer has begun and another one ends.
 
 The idea is that of KIP-939, but brokers are not involved. Until it is ended, the transaction is an ordinary
-open one: the broker aborts it after its time-out, or when a new producer uses its transactional id.
+open transaction: the broker aborts it after its time-out, or when a new producer uses its transactional id.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ REJECTED = (
     errors.InvalidProducerIdMappingError,
     errors.ConcurrentTransactionsError,
 )
-#: Errors of a broker that is not or no longer the leader. With ``acks`` 0 and 1 it has not written the batch.
-#: With ``acks="all"`` it may have lost leadership while the written batch waited for its replicas, and then
-#: the new leader may have the batch.
+#: Errors of a broker that is not, or no longer, the leader. With ``acks`` 0 and 1, the broker has not written
+#: the batch. With ``acks="all"``, it may have written the batch and lost leadership while it waited for the
+#: replicas. Then the new leader may have the batch.
 REJECTED_UNLESS_REPLICATING = (
     errors.NotLeaderForPartitionError,
     errors.UnknownTopicOrPartitionError,

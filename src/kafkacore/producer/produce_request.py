@@ -44,10 +44,10 @@ class BatchesResponse(ResponseMessage):
     Attributes
     ----------
     acknowledged:
-        Topic (name, or bytes of its id), partition, base offset and log append time of each batch if all of
-        them were appended; else empty.
+        Topic (name, or bytes of its id), partition, base offset and log append time of each batch. Empty
+        unless all batches were appended.
     detailed:
-        The generated message if a batch failed; else ``None``.
+        The generated message if a batch failed, otherwise ``None``.
     throttle_time_ms:
         How long the broker throttles the producer.
     """
@@ -135,7 +135,9 @@ def produce_request(
     transactional_id: str | None = None,
     max_version: int | None = None,
 ) -> tuple[BatchesRequest, int | None]:
-    """Return a request with sealed ``batches`` and the newest version that it supports, ``None`` for any.
+    """Return a request with sealed ``batches``, and the newest version to send it in.
+
+    The version is ``None`` if there is no limit.
 
     Parameters
     ----------
@@ -179,7 +181,7 @@ def partition_responses(
 def leader_hints(
     responses: Mapping[tuple[str, int], PartitionResponse], response: BatchesResponse
 ) -> tuple[dict[TopicPartition, tuple[int, int]], list[Node]]:
-    """Return partition → id and epoch of its new leader, and the new leaders' addresses (KIP-951)."""
+    """Return partition → (id, epoch) of its new leader, and the new leaders with addresses (KIP-951)."""
     leaders = {
         TopicPartition(topic, partition): result.leader
         for (topic, partition), result in responses.items()
@@ -202,7 +204,7 @@ def _partition_response(partition: ProduceResponse.PartitionProduceResponse) -> 
         for blamed in partition.record_errors
     }
     if record_errors:
-        # This error is for the other records, which are valid but fail with their batch.
+        # The error of the other records of the batch, which are valid but fail together with it.
         error = InvalidRecordError(
             f"{len(record_errors)} other record(s) of the batch were rejected: {error}"
         )

@@ -27,7 +27,7 @@ KNOWN_FOR_MS = 3_600_000.0
 class ProducerIdState:
     """The producer id and epoch, and the sequence numbers of every partition.
 
-    Used on the network thread.
+    Only the network thread uses it.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class ProducerIdState:
             return True
         in_flight = sequences.in_flight
         if batch.has_sequence:
-            # Retries go one at a time and in order, until every batch sent before them is complete.
+            # Retries are sent one at a time and in order, until every batch sent before them is complete.
             return not in_flight or in_flight[0] is batch
         if topic_partition in self.unresolved:
             return False
@@ -105,7 +105,7 @@ class ProducerIdState:
         if sequences is None:
             sequences = self.sequences[batch.topic_partition] = PartitionSequences()
         producer_id, producer_epoch = self.producer_id, self.producer_epoch
-        # Inlines is_of(), because this runs for every batch.
+        # is_of() is inlined, because this runs for every batch.
         if not sequences.in_flight and (
             sequences.producer_epoch != producer_epoch or sequences.producer_id != producer_id
         ):
@@ -127,8 +127,8 @@ class ProducerIdState:
     def is_next(self, batch: ProducerBatch) -> bool:
         """Return whether ``batch`` follows the last acknowledged or the last failed batch.
 
-        An OUT_OF_ORDER_SEQUENCE_NUMBER for such a batch means that records are missing that no retry will
-        bring. For any other batch, the missing records are in flight.
+        An OUT_OF_ORDER_SEQUENCE_NUMBER for such a batch means that the broker lacks earlier records, which no
+        retry will send. For any other batch, the missing records are in flight.
         """
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is None or batch.sequence_has_been_reset or not sequences.is_first(batch):

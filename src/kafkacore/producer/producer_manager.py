@@ -46,7 +46,7 @@ class ProducerManager(Protocol):
 
     @property
     def has_work(self) -> bool:
-        """Whether a close has to wait for the manager's requests."""
+        """Whether the producer's ``close()`` has to wait for the manager's requests."""
 
     # ---- Batches -------------------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ class ProducerManager(Protocol):
         """
 
     def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
-        """Return whether a rejected batch may be sent again if it has attempts and time left.
+        """Return whether to retry a rejected batch that has attempts and time left.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class ProducerManager(Protocol):
         """Return the milliseconds after which :meth:`begin_turn` must be called even if nothing happens."""
 
     def begin_close(self, now_ms: float) -> None:
-        """Start to close. :attr:`has_work` is true while the close has to wait."""
+        """Begin to close the producer. :attr:`has_work` is true while the close has to wait."""
 
     def close(self) -> None:
         """Fail all waiting calls and requests, because nothing will be sent any more."""
@@ -122,10 +122,10 @@ class ProducerManager(Protocol):
         """
 
     def requeue(self, request: ControlRequest) -> None:
-        """Queue a request again that could not be sent yet."""
+        """Put a request that could not be sent yet back into the queue."""
 
     def retry(self, request: ControlRequest) -> None:
-        """Queue a request again for a retry after a back-off."""
+        """Put a request back into the queue, to be retried after a back-off."""
 
     def coordinator(self, kind: str, key: str | None) -> Node | None:
         """Return the coordinator of ``key``, or ``None`` if it is unknown.

@@ -29,8 +29,8 @@ from kafkacore.structs import Compression, Node, TopicPartition
 
 logger = logging.getLogger("kafkacore.producer")
 
-#: How fast the estimated compression ratio follows the observed one: it rises by at least the first step, and
-#: falls by at most the second.
+#: How fast the estimated compression ratio follows the observed one: it rises by at least ``RATIO_STEP_UP``
+#: and falls by at most ``RATIO_STEP_DOWN`` per batch.
 RATIO_STEP_UP = 0.05
 RATIO_STEP_DOWN = 0.005
 #: Lower limit of the estimated compression ratio. It limits the uncompressed size of a batch, and so its
@@ -54,7 +54,7 @@ class ReadyCheckResult:
     """The brokers that have data to be sent to them."""
 
     nodes: dict[int, Node] = field(default_factory=dict)
-    #: Milliseconds until the next batch becomes ready by time alone; infinite if none does.
+    #: Milliseconds until the next batch becomes ready because time has passed; infinite if none does.
     next_check_delay_ms: float = math.inf
     unknown_leader_topics: set[str] = field(default_factory=set)
 
@@ -98,7 +98,7 @@ class RecordAccumulator:
     Attributes
     ----------
     records, columns:
-        Append single records, and many rows in one call.
+        Appenders of single records, and of many rows in one call.
     active:
         Partitions with waiting batches, in the order in which they received the first one.
     incomplete:
@@ -161,7 +161,7 @@ class RecordAccumulator:
         #: As in Apache Kafka, the time-out needs adaptive partitioning.
         self._availability_timeout_ms = partition_availability_timeout_ms if adaptive_partitioning else 0.0
         self._ready_nodes: tuple[int, ...] = ()
-        #: Node that has waiting batches but cannot accept them → since when.
+        #: Id of a node that has waiting batches but cannot accept them → time at which this began.
         self._unable_since: dict[int, float] = {}
         self._unavailable_nodes: frozenset[int] = frozenset()
         # Reentrant, because the garbage collector may run a finalizer that sends a record.
@@ -222,8 +222,9 @@ class RecordAccumulator:
     def ready(self, cluster: ClusterView, now_ms: float) -> ReadyCheckResult:
         """Return the nodes that have data to be sent, and when to check again.
 
-        The first batch of a partition is ready when it is full, has lingered, the pool is exhausted, a flush
-        or a close waits, or it has backed off after a failure. A batch of a muted partition is never ready.
+        The first batch of a partition is ready if it is full, has waited for ``linger_ms``, or has backed off
+        after a failure. It is also ready while the pool is exhausted, or a flush or a close waits. A batch
+        that still backs off, or whose partition is muted, is never ready.
         """
         result = ReadyCheckResult()
         send_now = (
@@ -248,9 +249,9 @@ class RecordAccumulator:
     def drain(
         self, cluster: ClusterView, nodes: Iterable[Node], max_size: int, now_ms: float
     ) -> dict[int, list[ProducerBatch]]:
-        """Take and seal the first batch of each partition led by ``nodes``, up to a size per node.
+        """Remove and seal the first batch of each partition that is led by one of ``nodes``.
 
-        Each node gets at most ``max_size`` bytes. A batch that is larger than that is taken alone. If the
+        Each node gets at most ``max_size`` bytes. A larger batch is taken alone. If the
         partitions of a node do not all fit, the next call begins with the first one that was left out, so
         that none starves.
         """
@@ -267,7 +268,7 @@ class RecordAccumulator:
         }
 
     def _update_availability(self, able: set[int], cluster: ClusterView, now_ms: float) -> None:
-        """Note which ready nodes are not in ``able``: those without a connection that accepts requests."""
+        """Note which ready nodes have no connection that accepts requests: those that are not in ``able``."""
         # A node without waiting batches is considered available again.
         unable = (node_id for node_id in self._ready_nodes if node_id not in able)
         self._unable_since = {node_id: self._unable_since.get(node_id, now_ms) for node_id in unable}
@@ -341,7 +342,7 @@ class RecordAccumulator:
 
     def split_and_reenqueue(self, batch: ProducerBatch) -> None:
         """Replace a batch that is too large for the broker by two halves, and release its memory."""
-        # Makes the next batches smaller.
+        # Assume no compression, which makes the next batches smaller.
         self.memory.ratios[batch.topic_partition.topic] = 1.0
         halves = batch.split(self.memory.new_builder)
         if self.idempotence is not None:
@@ -371,7 +372,7 @@ class RecordAccumulator:
         if not self.active:
             # No node has waiting batches any more.
             self._unable_since.clear()
-        # Batches that are created from now on expire later than that.
+        # Batches that are created from now on do not expire before now_ms + delivery_timeout_ms.
         self.no_expiry_before_ms = min(self.next_expiry_ms(), now_ms + self._delivery_timeout_ms)
         return expired
 
@@ -406,11 +407,11 @@ class RecordAccumulator:
         Raises
         ------
         KafkaTimeoutError
-            Some are neither acknowledged nor failed after ``timeout_ms``.
+            Some batches are neither acknowledged nor failed after ``timeout_ms``.
         """
         deadline_ms = math.inf if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
         try:
-            # Starts with the newest batch: when it is done, most others are done too and need no wait.
+            # Start with the newest batch. When it is done, most others are done too and need no wait.
             for batch in reversed(list(self.incomplete)):
                 left_ms = None if timeout_ms is None else max(deadline_ms - self._clock.monotonic_ms(), 0.0)
                 if not batch.result.wait(left_ms):
