@@ -12,7 +12,7 @@ class RecordMetadata(NamedTuple):
 
     ``offset`` is -1 with ``acks=0``, because the broker does not report it. ``timestamp`` is in milliseconds
     since the epoch: the broker's if the topic uses log append time, otherwise the record's own. ``checksum``
-    is always ``None``, because only batches have one. Sizes are in bytes, or -1 for ``None``.
+    is always ``None``, because only batches have a checksum. Sizes are in bytes; the size of ``None`` is -1.
     """
 
     topic: str

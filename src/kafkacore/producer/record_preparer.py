@@ -43,7 +43,7 @@ class RecordPreparer:
     transactions:
         Fails the transaction when a record fails; ``None`` without a ``transactional_id``.
     clock:
-        Clock of futures that fail before their record is in a batch.
+        Clock for the futures of records that fail before they are in a batch.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class RecordPreparer:
         timestamps: Iterable[int | None] | None,
         partition: int | None,
     ) -> BatchFuture:
-        """Send rows: see :meth:`KafkaProducer.send_batch`."""
+        """Send the records of :meth:`KafkaProducer.send_batch`."""
         if self._interceptors is not None:
             return self._send_intercepted(topic, values, keys, headers, timestamps, partition)
         partitions: list[int | None] | None = None
@@ -216,7 +216,7 @@ class RecordPreparer:
         timestamps: Iterable[int | None] | None,
         partition: int | None,
     ) -> BatchFuture:
-        """Send rows and call the interceptors for each of them."""
+        """Send records and call the interceptors for each of them."""
         interceptors = self._interceptors
         assert interceptors is not None
         _refuse_arrow(values, keys, headers, timestamps)
@@ -260,7 +260,7 @@ class RecordPreparer:
         return future
 
     def check_takes_columns(self) -> None:
-        """Raise ``TypeError`` if serializers or interceptors have to process each record."""
+        """Raise ``TypeError`` if the producer has serializers or interceptors, which need single records."""
         if self._serializes or self._interceptors is not None:
             raise TypeError(
                 "send_arrow() sends columns unchanged, but this producer has a key_serializer, a "
@@ -268,7 +268,7 @@ class RecordPreparer:
             )
 
     def check_partitions(self, source: RecordSource) -> None:
-        """Raise ``TypeError`` if a custom partitioner has to choose the partition of a row of ``source``."""
+        """Raise ``TypeError`` if a custom partitioner would have to choose the partition of a record."""
         if self._partitioner is not None and partition_range(source)[0] < 0:
             raise TypeError(
                 "send_arrow() cannot call this producer's partitioner. Add a column with the partition of "
@@ -283,7 +283,7 @@ class RecordPreparer:
         headers: Iterable[Headers | None] | None,
         partitions: Iterable[int | None] | None,
     ) -> tuple[list[Any], list[Any], list[Headers], list[int | None] | None]:
-        """Apply the serializers and the custom partitioner to each row, and return the resulting columns."""
+        """Apply the serializers and the custom partitioner to each record. Return the resulting columns."""
         values = list(values)
         count = len(values)
         keys = [None] * count if keys is None else list(keys)
@@ -300,7 +300,7 @@ class RecordPreparer:
     def send_source(
         self, topic: str, source: RecordSource, partition: int | None, allow_empty: bool = False
     ) -> BatchFuture:
-        """Append the rows of ``source``, after a wait for metadata if the topic or a partition is unknown."""
+        """Append the records of ``source``. Wait for metadata if the topic or a partition is unknown."""
         future = self._accumulator.append_source(topic, source, partition, None, allow_empty)
         if future is not None:
             return future

@@ -1,7 +1,7 @@
 """Send the accumulator's batches to the brokers and dispatch the responses.
 
-``run_once`` is one iteration of the network thread. It sends produce requests and the manager's control
-requests, and passes responses to ``BatchCompletion``.
+``run_once`` is one iteration of the network thread. It sends produce requests and the control requests of the
+ProducerManager, and passes responses to ``BatchCompletion``.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Sender:
     retries:
         Maximum number of retries of a batch.
     request_timeout_ms:
-        Time limit of a response. It is also how long the leader waits for its replicas.
+        How long to wait for a response. The leader waits equally long for its replicas.
     max_request_size:
         Maximum bytes of the batches in one request.
     guarantee_message_order:
         Whether to keep at most one batch of a partition in flight.
     retry_backoff_ms, retry_backoff_max_ms:
-        Wait before a request of the manager is retried, which doubles with each retry up to the maximum.
+        Initial and maximum wait before a request of the manager is retried. It doubles with each retry.
     metrics:
         Counts requests and their outcomes.
     """
@@ -99,7 +99,7 @@ class Sender:
             metrics=self.metrics,
         )
         self._cluster: Cluster | None = None
-        #: Nodes with batches to send that accept no further request until they have responded.
+        #: Nodes that have batches waiting but accept no further request until they have responded.
         self._busy_nodes: list[int] = []
 
     # ---- One iteration -----------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Sender:
                 self._outcomes.abort(error)
 
     def _send_producer_data(self, now_ms: float) -> float:
-        """Send batches, and return for how many milliseconds only the network can bring new work."""
+        """Send batches, and return the milliseconds until there is new work even without a network event."""
         cluster = self._current_cluster()
         outcomes = self._outcomes
         if not self._accumulator.active:
@@ -243,7 +243,7 @@ class Sender:
     def _handle_produce_response(
         self, batches: list[ProducerBatch], request: BatchesRequest, response: ClientResponse
     ) -> None:
-        """Handle the end of the request with ``batches``, with or without a response."""
+        """Handle the response to the request with ``batches``, or the failure of that request."""
         now_ms = self._clock.monotonic_ms()
         responses: Mapping[tuple[str, int], PartitionResponse] = {}
         missing: KafkaError | None = None

@@ -1,7 +1,7 @@
 """The metrics of a producer, and the interface by which the Sender reports events.
 
-Names and meanings are those of kafka-python. ``-total``, ``batch-split-…``, ``buffer…`` and
-``waiting-threads`` are those of Apache Kafka.
+Names and meanings are those of kafka-python. The metrics ``…-total``, ``batch-split-…``, ``buffer…`` and
+``waiting-threads`` are taken from Apache Kafka.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from kafkacore.producer.sender import Sender
 
 logger = logging.getLogger("kafkacore.producer")
 
-#: How long the exit of the interpreter waits for records of producers that were not closed.
+#: How long the interpreter waits at exit for producers that were not closed to send their records.
 EXIT_TIMEOUT_S = 5.0
 #: Pause after an iteration that failed with an unexpected exception.
 PAUSE_AFTER_FAILURE_MS = 100.0
@@ -31,7 +31,7 @@ class SenderThread(threading.Thread):
     """The thread ``kafka-producer-network-thread | <client_id>``.
 
     It is a daemon thread, so that the interpreter does not wait forever for a producer that is never closed.
-    At exit, its records get :data:`EXIT_TIMEOUT_S`.
+    When the interpreter exits, the thread has :data:`EXIT_TIMEOUT_S` to send the remaining records.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class SenderThread(threading.Thread):
         """Wait until the thread has ended, like ``Thread.join``, but tolerate interrupts.
 
         If a signal handler interrupts ``Thread.join``, Python considers the thread to have ended (bpo-45274).
-        And a signal that arrives just before the wait is handled only after it.
+        It also handles a signal that arrives just before the wait only after the wait.
         """
         timeout_ms = None if timeout is None else timeout * 1000
         with self._ended:
@@ -120,7 +120,7 @@ class SenderThread(threading.Thread):
             self.sender.run_once(self._clock.monotonic_ms())
         except Exception:
             logger.exception("uncaught error in %s", self.name)
-            # A close does not wait for a sender that fails.
+            # If the sender fails during a close, the close does not wait for the remaining records.
             self._forced = self._closing
             self._clock.sleep_ms(PAUSE_AFTER_FAILURE_MS)
 

@@ -149,7 +149,7 @@ class TransactionManager:
         self._epoch_bump_required = False
         #: Whether the coordinator has, or may have, started the transaction.
         self._started = False
-        #: Partitions of the transaction: not yet requested, requested, and added.
+        #: Partitions of the transaction in three sets: not yet requested to be added, requested, and added.
         self._new_partitions: dict[TopicPartition, None] = {}
         self._pending_partitions: set[TopicPartition] = set()
         self._partitions: set[TopicPartition] = set()
@@ -170,14 +170,14 @@ class TransactionManager:
         return self.id_state.producer_epoch
 
     def attach(self, batches: Batches) -> None:
-        """Make ``batches`` call :meth:`add_partition`, and end a transaction only when they are complete."""
+        """Make ``batches`` call :meth:`add_partition`. EndTxn then waits until they are complete."""
         self._batches = batches
         batches.records.transactions = self
 
     # ---- Calls of the user ---------------------------------------------------------------------------------
 
-    # A call that waits only registers the operation, in one step, and the network thread performs it. Ctrl-C
-    # can therefore not interrupt an operation halfway.
+    # A blocking call registers its operation in one step and then waits. The network thread performs the
+    # operation, so Ctrl-C cannot interrupt it halfway.
 
     def init_transactions(self) -> TransactionalRequestResult:
         """Request a producer id. The coordinator aborts an open transaction of this transactional id."""
@@ -255,7 +255,7 @@ class TransactionManager:
     def _begin_or_resume(
         self, operation: str, source: State, begin: Callable[[TransactionalRequestResult], None]
     ) -> TransactionalRequestResult:
-        """Return the result of the same call if its outcome was not returned yet; else begin the call.
+        """Begin a call, or return the result of an earlier same call whose outcome was not returned yet.
 
         Parameters
         ----------
@@ -471,7 +471,8 @@ class TransactionManager:
     def failed(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
         with self.lock:
             if isinstance(error, InvalidProducerEpochError):
-                # Not fatal: if the transaction only took too long, the producer can continue after an abort.
+                # The error is not fatal, because the transaction may only have taken too long. The producer
+                # can then continue after an abort.
                 cause, error = error, self.fenced_error()
                 error.__cause__ = cause
                 self._fail_transaction(error)
@@ -520,7 +521,7 @@ class TransactionManager:
     def _bumps_from_here(self) -> bool:
         """Whether the producer requests a new epoch after an error.
 
-        With version 2 of the protocol every transaction ends with a new epoch.
+        With version 2 of the protocol it need not, because every transaction ends with a new epoch.
         """
         return self._coordinator_bumps and not self.is_version_2
 

@@ -1,6 +1,6 @@
 """The requests of a transactional producer to its coordinators, and the handling of their responses.
 
-A response completes the operation, is retried, or fails the transaction (abortable error) or the producer
+A response completes the operation, causes a retry, or fails the transaction (abortable error) or the producer
 (fatal error). The rules are those of the handlers in Apache Kafka 4.3's ``TransactionManager`` (KIP-98, 360,
 447, 890).
 """
@@ -165,7 +165,7 @@ class TransactionalRequest(ControlRequest):
         self.manager.fail_abortably(error)
 
     def handle_error(self, error: KafkaError) -> None:
-        """Handle an error in the way that most requests share."""
+        """Handle an error as most requests do."""
         if isinstance(error, MOVED):
             self.retry_elsewhere()
         elif error.retriable:

@@ -40,11 +40,11 @@ class TransactionalRequestResult:
         self._completed = Condition(RLock())
 
     def done(self) -> None:
-        """Complete the result with success. Ignored if it is complete."""
+        """Complete the result with success, unless it is already complete."""
         self._complete(None)
 
     def fail(self, error: KafkaError) -> None:
-        """Complete the result with an error. Ignored if it is complete."""
+        """Complete the result with an error, unless it is already complete."""
         self._complete(error)
 
     def _complete(self, error: KafkaError | None) -> None:

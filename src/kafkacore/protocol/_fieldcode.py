@@ -37,7 +37,7 @@ def indented(lines: Iterable[str], depth: int = 1) -> list[str]:
 def snake_case(name: str) -> str:
     """Convert ``TimeoutMs`` to ``timeout_ms``.
 
-    As in Kafka's own generator, a run of capitals gets a single underscore, in front.
+    As in Kafka's own generator, only the first of consecutive capitals has an underscore before it.
     """
     pairs = zip(" " + name, name, strict=False)
     words = (
@@ -67,7 +67,7 @@ def parenthesized(expression: str) -> str:
 
 
 def negated(expression: str) -> str:
-    """Return the opposite of an expression of :func:`condition`."""
+    """Return the negation of an expression that :func:`condition` has returned."""
     opposite = {">=": "<", "<=": ">", "==": "!="}
     left, operator, right = words if len(words := expression.split()) == 3 else ("", "", "")
     return f"{left} {opposite[operator]} {right}" if left else f"not ({expression})"
@@ -197,7 +197,8 @@ class FieldCode:
     def refuse(self, guard: str = "") -> Iterator[str]:
         """Generate the check that a field is not set in a version without the field, unless it is ignorable.
 
-        ``guard`` is an expression that is true in those versions; empty if the caller has tested it.
+        ``guard`` is an expression that is true in those versions. It is empty if the generated code has
+        already tested the version.
         """
         if not self.field.ignorable:
             test = self.not_default()
@@ -205,7 +206,7 @@ class FieldCode:
             yield f"    raise field_not_in_version({self.label}, version)"
 
     def _refuse_null(self, value: str) -> Iterator[str]:
-        """Generate the check that the value is not a null that the version does not allow."""
+        """Generate the check that rejects a null if the version does not allow null."""
         allowed = condition(self.nullable, self.versions)
         if allowed == "True":
             return

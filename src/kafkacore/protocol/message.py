@@ -1,8 +1,10 @@
 """Base classes of the generated messages, and the encoding of tagged fields.
 
 A tagged structure that a message omits is created when it is first read. Check the error code of a partition
-before you read the hint of its leader, so that it is not created for nothing. The constructor creates
-collections and structures that are not given. ``None`` means null, which a version without null rejects.
+before you read its leader hint, so that the structure is not created needlessly. The constructor creates
+collections and structures that are not given. ``None`` means null; encoding raises an error if the version
+does not allow null.
+
 Fields of type ``bytes`` are copied out of the payload. Records and other zero-copy fields are views of it.
 """
 
@@ -21,7 +23,7 @@ ZERO_UUID: Final = UUID(int=0)
 #: Default of constructor arguments whose default value is created for each message: collections and
 #: structures.
 UNSET: Final[Any] = object()
-#: Any object with a buffer. A decoded one is a ``memoryview`` of the payload.
+#: Any object with a buffer. Decoding returns a ``memoryview`` of the payload.
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 #: Record batches. Decoding returns ``memoryview | None``. Encoding accepts a buffer, a list of buffers, or a
 #: :class:`~kafkacore.wire.FileSlice`.
@@ -32,8 +34,8 @@ HIDDEN: Final = "[hidden]"
 SECRET_FIELDS: Final = frozenset(
     {"auth_bytes", "hmac", "request_data", "salt", "salted_password", "server_key", "stored_key"}
 )
-#: Minimum size of a buffer that is written by reference. Copying a smaller one is cheaper than a separate
-#: piece.
+#: Minimum size of a buffer that is written by reference. Copying a smaller buffer is cheaper than writing it
+#: as a separate piece.
 MIN_PIECE_SIZE_BYTES: Final = 512
 
 
@@ -90,7 +92,7 @@ class Message(Struct):
     """A message of a protocol, with its range of versions.
 
     ``NAME`` is Kafka's name. Versions ``MIN_VERSION`` to ``MAX_VERSION`` are supported. Versions from
-    ``FLEXIBLE_FROM`` have compact lengths and tagged fields (KIP-482); ``None`` means that no version has.
+    ``FLEXIBLE_FROM`` on have compact lengths and tagged fields (KIP-482). ``None`` means that none has them.
     """
 
     __slots__ = ()
@@ -135,7 +137,7 @@ class RequestBuilder(Generic[ResponseT_co]):
     build:
         A function that returns the message for a version.
     max_version:
-        The newest version that ``build`` supports; by default that of the message.
+        The newest version that ``build`` supports; by default the newest version of the message.
     """
 
     __slots__ = ("build", "max_version", "request_class")

@@ -1,7 +1,7 @@
-"""Convert Arrow arrays to columns of rows. A single array is used without conversion.
+"""Convert Arrow arrays to columns. A single array is used without conversion.
 
-Several arrays, and dictionaries, become one column of pointers. Offsets, views and indices are checked once
-here, so that the loops over rows need no checks.
+Several arrays, and arrays with a dictionary, become one column of pointers. Offsets, views and indices are
+checked once here, so that the loops over rows need no checks.
 """
 
 cimport cython
@@ -67,7 +67,7 @@ cdef int _to_spans(const Column *column, int64_t count, Span *out) noexcept nogi
 
 
 cdef int layout_of(const ArrowSchema *schema, str name) except -1:
-    """Return the layout of a type's rows; for a dictionary, the layout of its values."""
+    """Return the layout of a type; for a dictionary type, the layout of the values in the dictionary."""
     cdef const char *format = schema.format
     if schema.dictionary != NULL:
         if schema.dictionary.dictionary != NULL or schema.dictionary.format == NULL:

@@ -14,7 +14,7 @@ from kafkacore.record._gather cimport HeaderColumns, new_block
 
 # State of the loop over one piece, and its output.
 cdef struct _Filling:
-    # The headers of the piece, counted from 0.
+    # Names and values of all headers of the piece. The index of the first header is 0.
     Column names
     Column values
     int64_t row
@@ -154,7 +154,7 @@ cdef int _fill(const Piece *piece, const Piece *elements, bint is_large, str nam
 cdef int64_t _fill_rows(const Piece *piece, const Piece *elements, bint is_large,
                         const uint8_t *rows_validity, const uint8_t *elements_validity,
                         _Filling *filling) noexcept nogil:
-    """Fill the headers. Returns -1, or the row with an invalid header."""
+    """Fill the headers. Return -1, or the number of the first row with an invalid header."""
     cdef const void *offsets = piece.array.buffers[1]
     cdef int64_t first, row, at
     if piece.length == 0:

@@ -41,7 +41,7 @@ cdef class _Chunks:
             self.schema.release(&self.schema)
 
     cdef int take(self, ArrowSchema *schema, ArrowArray *array) except -1:
-        """Move the two structures here. Their exporter then has nothing to release."""
+        """Move the two structures into this object. Their exporter then has nothing to release."""
         cdef ArrowArray *moved = <ArrowArray *> calloc(1, sizeof(ArrowArray))
         if moved == NULL:
             raise MemoryError()
@@ -71,8 +71,8 @@ cdef class _Chunks:
         return 0
 
     cdef int read(self, ArrowArrayStream *exported) except -1:
-        """Move all arrays of a stream here, without the GIL, because threads of the stream may need it."""
-        # Moved first, because the capsule may be passed a second time, or to another thread.
+        """Move all arrays of a stream into this object. The GIL is released, as the stream may need it."""
+        # The stream is moved first, because the capsule may be passed a second time, or to another thread.
         cdef ArrowArrayStream stream = exported[0]
         if stream.release == NULL:
             raise ValueError("the Arrow stream has already been consumed")
@@ -139,7 +139,7 @@ cdef int check_schema(const ArrowSchema *schema, str name) except -1:
 @cython.final
 @cython.no_gc_clear
 cdef class ArrowColumn:
-    """A column: its type and its pieces."""
+    """A column: its type, and its pieces, each of which is a range of rows of one array."""
 
     def __init__(self):
         raise TypeError("an ArrowColumn can be created only by RecordSource()")

@@ -100,7 +100,7 @@ def read_batches(buffer: Buffer, check_crcs: bool = True, max_decompressed_size:
     Raises
     ------
     CorruptRecordError
-        A header is invalid, a CRC does not match, or a message of format 0 or 1 is corrupt, because such
-        messages are converted when they are reached. The iterator does not advance, so the next call raises
-        the error again.
+        A header is invalid or a CRC does not match. A message of format 0 or 1 is converted when it is
+        reached, so it raises the error if any part of it is corrupt. The iterator does not advance, so the
+        next call raises the error again.
     """

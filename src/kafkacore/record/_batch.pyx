@@ -56,9 +56,9 @@ cdef list _TIMESTAMP_TYPES = [
 ]
 
 
-# RecordBatch derives from BatchHeader. A batch that contained its header took 4 % longer to decode, because
-# each record read the header's fields through another pointer, and it would have to forward all attributes of
-# the header.
+# RecordBatch derives from BatchHeader. When a batch contained its header instead, decoding took 4 % longer,
+# because each record read the header's fields through another pointer. The batch would also have to forward
+# all attributes of the header.
 @cython.final
 cdef class RecordBatch(BatchHeader):
     """A batch of records. Each iteration over it returns its :class:`Record` objects from the start.
@@ -382,9 +382,9 @@ def read_batches(buffer, bint check_crcs=True, Py_ssize_t max_decompressed_size=
     Raises
     ------
     CorruptRecordError
-        A header is invalid, a CRC does not match, or a message of format 0 or 1 is corrupt, because such
-        messages are converted when they are reached. The iterator does not advance, so the next call raises
-        the error again.
+        A header is invalid or a CRC does not match. A message of format 0 or 1 is converted when it is
+        reached, so it raises the error if any part of it is corrupt. The iterator does not advance, so the
+        next call raises the error again.
     """
     cdef BatchIterator iterator = BatchIterator.__new__(BatchIterator)
     iterator.payload = Payload(buffer)

@@ -116,7 +116,7 @@ cdef class RecordBatchBuilder:
     cdef int ensure_capacity(self, int64_t delta, Py_ssize_t key_size, Py_ssize_t value_size,
                              Py_ssize_t headers_size, int32_t header_count,
                              Py_ssize_t rows_left) except -2 nogil:
-        """Allocate memory for a record, and for up to `rows_left` more of its size.
+        """Allocate memory for a record, and for up to `rows_left` more records of the same size.
 
         Returns 0 when the record may be stored, and -1 when it does not fit into the batch.
         """

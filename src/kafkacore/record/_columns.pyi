@@ -107,10 +107,10 @@ class ColumnBuilder:
         end_offset: int | None = None,
         read_committed: bool = False,
     ) -> tuple[int, int, int]:
-        """Append as many of the next batches as possible as a whole, without the GIL.
+        """Append the next batches without the GIL, as long as each can be appended as a whole.
 
         Such a batch has format 2, is uncompressed, is not a control batch, is valid and fits completely. The
-        method stops before the first batch that does not qualify. ``next(batches)`` and :meth:`append` then
+        method stops before the first other batch. ``next(batches)`` and :meth:`append` then
         handle that batch or raise its error.
 
         Parameters
@@ -128,8 +128,8 @@ class ColumnBuilder:
         Returns
         -------
         tuple
-            The number of records appended; the next offset after the last batch; and the leader epoch of that
-            batch. Offset and epoch are -1 if no batch was appended.
+            The number of records appended, the next offset after the last appended batch, and the leader
+            epoch of that batch. Offset and epoch are -1 if no batch was appended.
         """
     def finish(self) -> RecordColumns:
         """Return the collected columns, and reset the builder."""

@@ -298,10 +298,10 @@ cdef class ColumnBuilder:
 
     def append_all(self, BatchIterator batches not None, int64_t from_offset=0, max_records=None,
                    end_offset=None, bint read_committed=False) -> tuple:
-        """Append as many of the next batches as possible as a whole, without the GIL.
+        """Append the next batches without the GIL, as long as each can be appended as a whole.
 
         Such a batch has format 2, is uncompressed, is not a control batch, is valid and fits completely. The
-        method stops before the first batch that does not qualify. ``next(batches)`` and :meth:`append` then
+        method stops before the first other batch. ``next(batches)`` and :meth:`append` then
         handle that batch or raise its error.
 
         Parameters
@@ -319,8 +319,8 @@ cdef class ColumnBuilder:
         Returns
         -------
         tuple
-            The number of records appended; the next offset after the last batch; and the leader epoch of that
-            batch. Offset and epoch are -1 if no batch was appended.
+            The number of records appended, the next offset after the last appended batch, and the leader
+            epoch of that batch. Offset and epoch are -1 if no batch was appended.
         """
         cdef PlainBatches all_of
         cdef int64_t rows
@@ -369,7 +369,7 @@ cdef class ColumnBuilder:
         """Return the collected columns, and reset the builder."""
         cdef RecordColumns made
         cdef kc_columns *empty
-        # Created first, because creating an object may run a finalizer, and that may run any code.
+        # The result is created first, because creating an object may run a finalizer, which may run any code.
         made = RecordColumns.__new__(RecordColumns)
         check_unused(self.busy, self)
         empty = self._empty()

@@ -17,7 +17,8 @@ def encode(
     Parameters
     ----------
     values, keys, headers, timestamps:
-        The columns of a :class:`RecordSource`; or a ``RecordSource`` as the only one.
+        The columns of a :class:`RecordSource`. ``values`` can also be a ``RecordSource``; then the others
+        must be ``None``.
     timestamp_ms:
         Timestamp of rows without one, in milliseconds since the epoch; -1 is Kafka's "no timestamp".
     batch_size, compression, compression_level, compression_ratio:

@@ -232,8 +232,8 @@ def zstd_frames(const uint8_t[::1] data not None) -> tuple:
     Returns
     -------
     tuple
-        Whether there is exactly one frame; the content size of the first frame, -1 if it does not state it;
-        and the largest window of all frames.
+        Whether there is exactly one frame, the content size of the first frame, and the largest window of all
+        frames. The content size is -1 if the frame does not state it.
 
     Raises
     ------

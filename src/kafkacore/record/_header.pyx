@@ -146,9 +146,9 @@ cdef class BatchHeader:
         return 0
 
     cdef int check(self) except -1:
-        """Check the fields independently of the records.
+        """Check the fields without the records.
 
-        Callers allocate memory for the record count and add to the offsets.
+        Callers trust the fields: they allocate memory for the record count and add to the offsets.
         """
         if self.base_offset < 0 or self.base_offset > MAX_INT64 - 1 - max(self.last_offset_delta, 0):
             raise CorruptRecordError(f"invalid base offset {self.base_offset}", offset=self.base_offset)

@@ -1,8 +1,8 @@
 """Convert messages of format 0 and 1, which Kafka wrote before version 0.11, to records of format 2.
 
 An uncompressed message is one record. A compressed message wraps a set of messages, which is decompressed. In
-format 0 the messages of a set have their own offsets. In format 1 they count from the first, and the wrapper
-has the offset of the last.
+format 0 the messages of a set have absolute offsets. In format 1 their offsets are relative to the start of
+the set, and the wrapper has the absolute offset of the last message.
 
 The conversion lets the code for format 2 read the records. Old logs are rare, and the copy costs little
 compared to the decompression. The rules are those of Kafka's ``AbstractLegacyRecordBatch``, except that Kafka
@@ -231,8 +231,8 @@ cdef int _set_offsets(BatchHeader header, _Rewriter rewriter) except -1:
     """Set the offsets of a set's first and last message; the wrapper has the last offset."""
     cdef int64_t wrapper_offset = header.base_offset
     cdef int64_t first = rewriter.first_offset
-    # Some versions of librdkafka write sets of format 1 with offset 0 in the wrapper. Then no broker has
-    # assigned offsets, and those of the messages are used as they are.
+    # Some versions of librdkafka write sets of format 1 with offset 0 in the wrapper. No broker has assigned
+    # offsets to such a set, so the offsets of its messages are used unchanged.
     if header.magic == 1 and wrapper_offset > 0:
         if wrapper_offset < rewriter.last_offset:
             raise rewriter.fail(

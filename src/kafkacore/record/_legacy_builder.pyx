@@ -252,9 +252,9 @@ def down_convert(buffer, int to_magic, int64_t first_offset=0,
                  Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE) -> bytes:
     """Convert the batches in ``buffer`` for a client that supports message formats up to ``to_magic``.
 
-    Record headers and control batches are left out. A batch that is old enough stays unchanged; a converted
-    batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too, because each is a
-    batch of its own. Some versions of librdkafka rely on this.
+    Record headers and control batches are left out. A batch of format ``to_magic`` or older stays unchanged;
+    a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too, because
+    each is a batch of its own. Some versions of librdkafka rely on this.
 
     Parameters
     ----------

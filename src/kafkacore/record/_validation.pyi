@@ -27,8 +27,8 @@ def scan_records(
     Returns
     -------
     tuple
-        The largest timestamp, or -1; the number of rejected records; and ``(index, timestamp)`` for
-        each of the first rejected records, with the timestamp ``None`` if it lacks its key.
+        The largest timestamp (or -1), the number of rejected records, and a list of the first rejected
+        records. An entry is ``(index, timestamp)``, with the timestamp ``None`` if the key is missing.
 
     Raises
     ------

@@ -22,14 +22,14 @@ from kafkacore.record.compression import compress
 
 cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
 cdef enum:
-    # In addition to the codes of `parse`: the record is valid but the topic rejects it.
+    # Result code in addition to those of `parse`: the record is valid, but the topic rejects it.
     REJECTED = 1
     # Checking this many bytes of records is faster than releasing and reacquiring the GIL.
     MAX_SIZE_WITH_GIL = 16 * 1024
 
 
 cdef struct Scan:
-    # Requirements of the records, and the position of the scan.
+    # Requirements that the records must meet, and the position of the scan.
     bint needs_keys
     int64_t earliest
     int64_t latest
@@ -89,8 +89,8 @@ def scan_records(RecordBatch batch not None, *, bint needs_keys=False, int64_t e
     Returns
     -------
     tuple
-        The largest timestamp, or -1; the number of rejected records; and ``(index, timestamp)`` for
-        each of the first rejected records, with the timestamp ``None`` if it lacks its key.
+        The largest timestamp (or -1), the number of rejected records, and a list of the first rejected
+        records. An entry is ``(index, timestamp)``, with the timestamp ``None`` if the key is missing.
 
     Raises
     ------

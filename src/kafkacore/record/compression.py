@@ -1,9 +1,9 @@
 """Compress and decompress record batches, in the framing that Kafka's Java client writes.
 
-The time is linear in input plus output, because a library never gets the rest of the input again for each
-frame. The memory is limited before it is allocated. A size claimed by the data is trusted up to eight times
-the size of the input. Beyond that the data is streamed, or the elements of a snappy block are added up first.
-Every exception of a library becomes ``CorruptRecordError``. All libraries release the GIL;
+The time is linear in the size of input plus output: the rest of the input is not passed to a library again
+for each frame. The memory is limited before it is allocated. A size claimed by the data is trusted up to
+eight times the size of the input. Beyond that the data is streamed, or the elements of a snappy block are
+added up first. Every exception of a library becomes ``CorruptRecordError``. All libraries release the GIL;
 ``bench/micro/codecs.py`` measures them.
 
 - lz4: Kafka's Java client reads only frames of independent blocks. Blocks of 256 KiB compress text as well as
@@ -158,8 +158,8 @@ def _too_large(max_size: int) -> DecompressedTooLargeError:
 
 # ---- gzip --------------------------------------------------------------------------------------------------
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS  # 16: with a gzip header, not zlib's
-# Size of the input given to zlib at once, in bytes. At the end of a member zlib copies the input that is
-# left. After a member the next one may be short, so it gets a small window first.
+# Minimum and maximum number of bytes given to zlib at once. At the end of a member, zlib copies the bytes that
+# it has not used. The next member may be short, so it starts with the minimum.
 _MIN_GZIP_WINDOW = 256
 _MAX_GZIP_WINDOW = 256 * 1024
 
@@ -312,7 +312,8 @@ def _compress_zstd(data: Buffer, level: int | None) -> Buffer:
     return _zstd.compressor(level).compress(memoryview(data))
 
 
-#: A decompressor keeps the largest window that it has allocated; one of level 22 is 128 MiB.
+#: Data with a larger window, in bytes, gets a temporary decompressor. A decompressor keeps the largest window
+#: that it has allocated, and a window of level 22 is 128 MiB.
 _LARGEST_WINDOW_KEPT = 8 * 1024 * 1024
 
 
@@ -335,7 +336,7 @@ def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
 
 
 # ---- All of them -------------------------------------------------------------------------------------------
-#: All codecs by their number (:class:`~kafkacore.structs.Compression`), in its order and without ``NONE``.
+#: All codecs by their number, in the order of :class:`~kafkacore.structs.Compression`, without ``NONE``.
 CODECS: Final[dict[int, Codec]] = {
     codec.id: codec
     for codec in (
@@ -372,7 +373,7 @@ CODECS: Final[dict[int, Codec]] = {
         ),
     )
 }
-# Exceptions of the codecs for malformed data. lz4 and cramjam do not have one class of their own.
+# Exceptions of the codecs for malformed data. lz4 and cramjam do not have one class for all their errors.
 _CODEC_ERRORS = (
     zlib.error,
     zstandard.ZstdError,

@@ -40,8 +40,8 @@ CORRELATION_IDS: Final = range(2**31 - 8, 2**31)
 _OTHER_PORT: Final = "use a port of a SASL listener, or security_protocol='PLAINTEXT' or 'SSL'"
 #: First SaslHandshake version whose tokens are sent in SaslAuthenticate requests.
 _HANDSHAKE_VERSION: Final = 1
-#: Fraction of the session after which a client re-authenticates. A random part of the jitter is added, so
-#: that clients do not re-authenticate at the same time.
+#: Fraction of the session's lifetime after which a client re-authenticates, and the largest random fraction
+#: to add, so that clients do not re-authenticate at the same time.
 _SESSION_SHARE: Final = 0.85
 _SESSION_JITTER: Final = 0.10
 

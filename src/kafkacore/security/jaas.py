@@ -44,7 +44,7 @@ def parse_jaas(place: str, text: str) -> JaasEntry:
     Raises
     ------
     KafkaConfigurationError
-        The text is malformed or has several login modules. The message contains nothing of the text.
+        The text is malformed or has several login modules. The message contains no part of the text.
     """
     tokens = _tokens(place, text)
     if len(tokens) < 3 or tokens[-1] != (False, ";") or tokens[1][1].lower() not in _FLAGS:

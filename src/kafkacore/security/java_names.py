@@ -51,7 +51,7 @@ _CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class _Module(NamedTuple):
-    """The mechanisms of a login module, its options as our arguments, and its mandatory options."""
+    """The mechanisms of a login module, our argument for each option, and the mandatory options."""
 
     mechanisms: tuple[str, ...]
     options: Mapping[str, str]

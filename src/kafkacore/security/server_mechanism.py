@@ -13,8 +13,8 @@ from kafkacore.security.secret import Secret
 class ScramCredential(NamedTuple):
     """The data that a broker stores to verify a user's SCRAM password.
 
-    They do not suffice to log in. The keys are secret nevertheless, because they suffice to impersonate the
-    broker and to guess the password offline.
+    A client cannot log in with this data. The keys must be secret nevertheless, because with them an attacker
+    can impersonate the broker and guess the password offline.
     """
 
     salt: bytes

@@ -30,7 +30,7 @@ from kafkacore.settings.checks import (
 
 @checks("str | bytes | Secret | None", kind=SettingType.PASSWORD)
 def secret_or_none(name: str, value: object) -> Secret | None:
-    """Wrap a password so that it is not shown from here on."""
+    """Wrap a password in a Secret, so that logs and messages do not show it."""
     if value is None or isinstance(value, Secret):
         return value
     if not isinstance(value, str | bytes):

@@ -1,7 +1,7 @@
 """Settings of clients, the broker, topics, listeners and Spark.
 
-``setting`` defines the row of a table, ``checks`` validates the keyword arguments of clients, and ``texts``
-parses properties and options. Each component has a table of its own rows. The typed signatures of the clients
+``setting`` defines a setting, ``checks`` validates the keyword arguments of clients, and ``texts`` parses
+properties and options. Each component has a table of its settings. The typed signatures of the clients
 and the reference of the documentation are generated from the tables.
 """
 

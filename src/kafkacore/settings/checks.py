@@ -21,12 +21,12 @@ def refuse(name: str, value: object, allowed: str) -> KafkaConfigurationError:
 def checks(
     annotation: str, allowed: str = "", kind: SettingType | None = SettingType.STRING
 ) -> Callable[[Callable[[str, object], T]], Check[T]]:
-    """Decorate a function of a name and a value as a :class:`~kafkacore.settings.Check`."""
+    """Return a decorator that turns a function ``(name, value)`` into a Check."""
     return lambda apply: Check(apply, annotation, allowed, kind)
 
 
 def setting(name: str, default: object, check: Check[object], documentation: str) -> Setting:
-    """Return the row of a keyword argument. The check has its type."""
+    """Return the setting of a keyword argument. Its type is that of the check."""
     kind = check.type
     if kind is None:
         kind = SettingType.DOUBLE if isinstance(default, float) else SettingType.INT
@@ -34,7 +34,7 @@ def setting(name: str, default: object, check: Check[object], documentation: str
 
 
 def at_least(least: float) -> Check[float]:
-    """Accept a number from ``least``, also :data:`math.inf`."""
+    """Accept a number that is at least ``least``, including :data:`math.inf`."""
 
     @checks("float", f"at least {least:g}", None)
     def check(name: str, value: object) -> float:
@@ -46,7 +46,7 @@ def at_least(least: float) -> Check[float]:
 
 
 def finite(least: float) -> Check[float]:
-    """Accept a finite number from ``least``, for waits that must end."""
+    """Accept a finite number that is at least ``least``, for waits that must end."""
     bounded = at_least(least)
 
     @checks("float", f"at least {least:g}, finite", None)
@@ -72,7 +72,7 @@ def between(least: float, most: float) -> Check[float]:
 
 
 def whole(least: int) -> Check[int]:
-    """Accept a whole number from ``least``."""
+    """Accept a whole number that is at least ``least``."""
 
     @checks("int", f"at least {least}", SettingType.INT)
     def check(name: str, value: object) -> int:
@@ -84,7 +84,7 @@ def whole(least: int) -> Check[int]:
 
 
 def int32(least: int) -> Check[int]:
-    """Accept a whole number from ``least`` that fits a signed 32-bit field; also a float such as 3.0."""
+    """Accept a whole number of at least ``least`` that fits in 32 bits. It may be a float such as 3.0."""
     bounded = whole(least)
 
     @checks("int", f"at least {least}", SettingType.INT)

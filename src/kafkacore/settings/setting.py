@@ -1,4 +1,4 @@
-"""The row of a table of settings, and the lookup of misspelt names."""
+"""The definition of a setting, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Setting:
     name:
         The name as a user writes it: ``linger_ms``, ``log.segment.bytes``.
     default:
-        The value if the user gives none. It is not checked. Where values are texts, as for topics, it is a
-        text.
+        The value if the user gives none. It is not checked. It is a text if the values of the component are
+        texts, as those of topics are.
     documentation:
         One or two sentences on the setting, which DescribeConfigs and the reference show.
     low, high:

@@ -31,7 +31,7 @@ JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 MAX_MISSING_IDS: Final = 1000
 #: How long an unknown key id is remembered, in milliseconds.
 MISSING_FOR_MS: Final = 60_000.0
-#: Minimum time between the last fetch and one that an unknown key id causes, in milliseconds.
+#: Minimum time between the last fetch and a fetch because of an unknown key id, in milliseconds.
 MIN_EXPEDITED_MS: Final = 10_000.0
 MAX_KEY_ID_CHARS: Final = 1000
 #: Minimum time between two checks whether a file has changed, in milliseconds.
@@ -42,7 +42,7 @@ _KEY_TYPES: Final = frozenset({"RSA", "EC", "OKP"})
 
 
 class VerificationKey(NamedTuple):
-    """A public key. If the key set restricts it to one algorithm, ``algorithm`` is that one."""
+    """A public key. ``algorithm`` is the only algorithm for which the key set allows it, or ``None``."""
 
     jwk: jwt.PyJWK
     algorithm: str | None
@@ -82,7 +82,7 @@ class KeySet:
         return cls(keys)
 
     def key(self, key_id: str | None) -> VerificationKey | None:
-        """Return the key with an id, or without an id the only key of the set."""
+        """Return the key with this id. For a token without an id, return the only key of the set."""
         return self._only if key_id is None else self._by_id.get(key_id)
 
 
@@ -112,7 +112,7 @@ class KeySource(ABC):
 
 
 class FileKeys(KeySource):
-    """The key set in a file. It is read again when the file has changed; if that fails, it stays as it is."""
+    """The key set in a file. A changed file is read again; if that fails, the previous keys are kept."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -219,7 +219,7 @@ class HttpsKeys(KeySource):
         with self._condition:
             self._closed = True
             self._condition.notify_all()
-        # A thread that is waiting for a response stops when the request ends.
+        # The wait is limited: a thread that waits for a response stops only when its request ends.
         self._thread.join(1.0)
 
     def _run(self) -> None:

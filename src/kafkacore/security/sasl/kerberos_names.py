@@ -21,7 +21,7 @@ _PARAMETER: Final = re.compile(r"\$(\d*)")
 
 class _Rule(Protocol):
     def apply(self, parts: Sequence[str]) -> str | None:
-        """Return the short name, or ``None`` if the rule does not apply. The first part is the realm."""
+        """Return the short name, or ``None`` if the rule does not apply. ``parts`` begins with the realm."""
 
 
 @dataclass(frozen=True)

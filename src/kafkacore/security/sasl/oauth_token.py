@@ -50,7 +50,7 @@ class OAuthToken:
         lifetime_ms: float | None = None,
         now_ms: float = 0.0,
     ) -> OAuthToken:
-        """Create a token. A JWT has its times in its claims; another token expires after ``lifetime_ms``."""
+        """Create a token. The times of a JWT are in its claims; other tokens expire after ``lifetime_ms``."""
         claims, value, extensions = unverified_claims(text), Secret(text), extensions or {}
         expires_s, started_s = time_claim(claims, "exp"), time_claim(claims, "iat")
         if expires_s is not None:
@@ -72,8 +72,8 @@ class RefreshSchedule:
     min_period_seconds:
         Minimum time until the refresh, in seconds.
     buffer_seconds:
-        Minimum time between the refresh and the expiry, in seconds. If the token expires earlier than this
-        and ``min_period_seconds`` together, both are ignored.
+        Minimum time between the refresh and the expiry, in seconds. If the remaining lifetime is shorter than
+        the sum of this and ``min_period_seconds``, both are ignored.
     """
 
     window_factor: float = 0.8

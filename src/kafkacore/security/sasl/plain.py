@@ -74,7 +74,8 @@ class PlainServer(SaslServerMechanism):
     def step(self, response: bytes) -> bytes:
         if self.is_complete:
             raise SaslAuthenticationFailedError("the client sent a message after PLAIN was complete")
-        # Counted first: splitting a message of many parts takes ten times its size.
+        # Separators are counted before the split, because splitting a message into many parts takes ten times
+        # its size in memory.
         if (separators := response.count(b"\0")) != 2:
             raise SaslAuthenticationFailedError(f"the PLAIN message has {separators + 1} parts, not 3")
         try:

@@ -26,7 +26,8 @@ _TIMES: Final = {
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "10000",
 }
 _CAFILE: Final = "sasl.oauthbearer.jwks.endpoint.cafile"
-#: Kafka's handlers that validate signed tokens. This is also the default, for which the property is empty.
+#: Values of the handler property for the validation of signed tokens, which is the default: empty, or the
+#: names of Kafka's classes.
 _VALIDATORS: Final = frozenset(
     {
         "",

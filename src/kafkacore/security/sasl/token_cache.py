@@ -89,7 +89,7 @@ class TokenCache:
             )
 
     def close(self) -> None:
-        """Stop the thread, after the fetch that it may be in."""
+        """Stop the thread. If it is fetching a token, it stops after that."""
         self._state.close()
 
     def _start(self) -> None:

@@ -44,7 +44,7 @@ def token_header(token: str) -> dict[str, object]:
 
 
 def check_times(claims: Mapping[str, object], now_ms: int, skew_ms: float) -> int:
-    """Return the expiry in wall-clock milliseconds, or raise TokenRefusedError if it is not valid now."""
+    """Return the expiry in wall-clock milliseconds, or raise TokenRefusedError if the token is not valid."""
     times = {name: time_claim(claims, name) for name in ("exp", "iat", "nbf")}
     for name, value in times.items():
         if value is None and (name == "exp" or name in claims):
@@ -61,7 +61,7 @@ def check_times(claims: Mapping[str, object], now_ms: int, skew_ms: float) -> in
 
 
 def check_scope(claims: Mapping[str, object], name: str, required: frozenset[str]) -> frozenset[str]:
-    """Return the token's scope, which is a list or text with spaces.
+    """Return the token's scope. The claim is a list, or text with spaces between the scopes.
 
     Raises
     ------
