@@ -44,7 +44,7 @@ class Sender:
     ----------
     client, metadata, accumulator, clock:
         The client runs callbacks inside its ``poll``, in the thread that calls ``run_once``. If the
-        accumulator has a ProducerManager, each iteration begins with it.
+        accumulator has a ProducerManager, each iteration first calls its ``begin_turn``.
     acks:
         0, 1, or -1 for all in-sync replicas.
     retries:
@@ -56,7 +56,7 @@ class Sender:
     guarantee_message_order:
         Whether to keep at most one batch of a partition in flight.
     retry_backoff_ms, retry_backoff_max_ms:
-        Initial and maximum wait before a request of the manager is retried. It doubles with each retry.
+        Initial and maximum wait before a request of the manager is retried. The wait doubles each time.
     metrics:
         Counts requests and their outcomes.
     """
@@ -139,7 +139,7 @@ class Sender:
         self._outcomes.abort(closed)
 
     def _settle(self, manager: ProducerManager, now_ms: float) -> None:
-        """Start the manager's iteration, and fail the batches that its errors affect."""
+        """Call the manager's ``begin_turn``, and fail the batches that the manager's errors affect."""
         manager.begin_turn(now_ms, bool(self._accumulator.active))
         if manager.error is not None:
             self._accumulator.fail_appends(manager.error)

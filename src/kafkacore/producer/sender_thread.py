@@ -84,7 +84,7 @@ class SenderThread(threading.Thread):
         """Wait until the thread has ended, like ``Thread.join``, but tolerate interrupts.
 
         If a signal handler interrupts ``Thread.join``, Python considers the thread to have ended (bpo-45274).
-        It also handles a signal that arrives just before the wait only after the wait.
+        A signal that arrives just before ``Thread.join`` starts to wait is handled only after the wait.
         """
         timeout_ms = None if timeout is None else timeout * 1000
         with self._ended:

@@ -255,7 +255,7 @@ class TransactionManager:
     def _begin_or_resume(
         self, operation: str, source: State, begin: Callable[[TransactionalRequestResult], None]
     ) -> TransactionalRequestResult:
-        """Begin a call, or return the result of an earlier same call whose outcome was not returned yet.
+        """Begin a call and return its result. If the same call is already pending, return the result of that.
 
         Parameters
         ----------
@@ -521,7 +521,7 @@ class TransactionManager:
     def _bumps_from_here(self) -> bool:
         """Whether the producer requests a new epoch after an error.
 
-        With version 2 of the protocol it need not, because every transaction ends with a new epoch.
+        With version 2 of the protocol this is not necessary: every transaction ends with a new epoch.
         """
         return self._coordinator_bumps and not self.is_version_2
 

@@ -38,7 +38,7 @@ TRANSACTION = "transaction"
 GROUP = "group"
 #: Coordinator type → its number in FindCoordinator.
 KEY_TYPES = {GROUP: find_coordinator.GROUP, TRANSACTION: find_coordinator.TRANSACTION}
-#: Later versions are for requests between brokers, and need the right to send those.
+#: Later versions are for requests between brokers, and need authorization for such requests.
 ADD_PARTITIONS_MAX_VERSION = 3
 #: Version 6 is for two-phase commit and is not stable.
 INIT_PRODUCER_ID_MAX_VERSION = 5

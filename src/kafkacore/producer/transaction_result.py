@@ -36,7 +36,7 @@ class TransactionalRequestResult:
         self.is_completed = False
         self.error: KafkaError | None = None
         self._clock = clock
-        # Uses an RLock, because ``Clock.wait_for`` requires it to handle Ctrl-C.
+        # ``Clock.wait_for`` requires an RLock to handle Ctrl-C.
         self._completed = Condition(RLock())
 
     def done(self) -> None:

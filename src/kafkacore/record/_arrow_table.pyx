@@ -71,7 +71,7 @@ cdef class _Chunks:
         return 0
 
     cdef int read(self, ArrowArrayStream *exported) except -1:
-        """Move all arrays of a stream into this object. The GIL is released, as the stream may need it."""
+        """Move all arrays of a stream into this object, without the GIL, which its threads may need."""
         # The stream is moved first, because the capsule may be passed a second time, or to another thread.
         cdef ArrowArrayStream stream = exported[0]
         if stream.release == NULL:

@@ -366,7 +366,8 @@ cdef class RecordBatchBuilder:
         plain.release()
         PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
         try:
-            # Copied into a block of the exact size, because a sealed batch may wait long for its broker.
+            # The bytes are copied into a block of the exact size, because a sealed batch may wait
+            # long for its broker.
             block = block_alloc(RECORDS_AT + view.len)
             if block == NULL:
                 raise MemoryError()

@@ -301,7 +301,7 @@ cdef class ColumnBuilder:
         """Append the next batches without the GIL, as long as each can be appended as a whole.
 
         Such a batch has format 2, is uncompressed, is not a control batch, is valid and fits completely. The
-        method stops before the first other batch. ``next(batches)`` and :meth:`append` then
+        method stops before any other batch. ``next(batches)`` and :meth:`append` then
         handle that batch or raise its error.
 
         Parameters

@@ -107,7 +107,8 @@ cdef class BatchHeader:
         """Read the fields. `whole_batch_size` has checked that all bytes of the batch are there."""
         cdef const uint8_t *at = data + position
         self.position = position
-        # 64 bits, because a header of `walk_headers` may have any length; its batch need not be complete.
+        # The size has 64 bits, because `walk_headers` reads headers with any length: their batches need not
+        # be complete.
         self.size_in_bytes = LOG_OVERHEAD + <Py_ssize_t> load_int32(at + LENGTH_AT)
         self.base_offset = load_int64(at + BASE_OFFSET_AT)
         self.magic = <int8_t> at[MAGIC_AT]
@@ -146,7 +147,7 @@ cdef class BatchHeader:
         return 0
 
     cdef int check(self) except -1:
-        """Check the fields without the records.
+        """Check the fields without reading the records.
 
         Callers trust the fields: they allocate memory for the record count and add to the offsets.
         """

@@ -136,7 +136,8 @@ cdef class _Rewriter:
         return 0
 
     cdef int64_t timestamp_delta(self, Message *message) noexcept nogil:
-        # Unsigned, because the timestamp is untrusted and may overflow; adding the base wraps it back.
+        # The difference is unsigned, because the timestamp is untrusted and the difference may overflow.
+        # Adding the base timestamp undoes the overflow.
         return <int64_t> (<uint64_t> message.timestamp - <uint64_t> self.header.base_timestamp)
 
     cdef int64_t body_size(self, Message *message) noexcept nogil:

@@ -209,7 +209,7 @@ def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_
         )
     if batch.is_control:
         raise InvalidRecordError("Clients are not allowed to write control records")
-    # 64 bits, because the delta is untrusted and may be the largest int32.
+    # The sum has 64 bits, because the delta is untrusted and may be the largest int32.
     offsets = <int64_t> batch.last_offset_delta + 1
     if batch.record_count == 0 or batch.record_count != offsets:
         raise InvalidRecordError(f"a batch of {offsets} offsets has {batch.record_count} records")

@@ -158,8 +158,8 @@ def _too_large(max_size: int) -> DecompressedTooLargeError:
 
 # ---- gzip --------------------------------------------------------------------------------------------------
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS  # 16: with a gzip header, not zlib's
-# Minimum and maximum number of bytes given to zlib at once. At the end of a member, zlib copies the bytes that
-# it has not used. The next member may be short, so it starts with the minimum.
+# Minimum and maximum number of bytes given to zlib at once. At the end of a member, zlib copies the bytes
+# that it has not used. The next member may be short, so it starts with the minimum.
 _MIN_GZIP_WINDOW = 256
 _MAX_GZIP_WINDOW = 256 * 1024
 
@@ -312,8 +312,8 @@ def _compress_zstd(data: Buffer, level: int | None) -> Buffer:
     return _zstd.compressor(level).compress(memoryview(data))
 
 
-#: Data with a larger window, in bytes, gets a temporary decompressor. A decompressor keeps the largest window
-#: that it has allocated, and a window of level 22 is 128 MiB.
+#: Data with a window above this size, in bytes, gets a temporary decompressor. A decompressor keeps the
+#: largest window that it has allocated, and a window of level 22 is 128 MiB.
 _LARGEST_WINDOW_KEPT = 8 * 1024 * 1024
 
 

@@ -5,7 +5,9 @@ If a live broker truncates the file, the reader sees the end of the file instead
 
 After damage, reading continues at the next batch whose header and CRC are valid and whose offset is not below
 the offsets already read. The value of a record may contain a batch, too. If a producer created it, its offset
-is 0, which is too low once a batch has been read. A file that ends within a batch or in zeros was copied while a broker wrote to it.
+is 0, which is too low once a batch has been read.
+
+A file that ends within a batch or in zeros was copied while a broker wrote to it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider
 from kafkacore.security.settings import OTHER_NAMES, SECRET_SETTINGS
 from kafkacore.security.tls_contexts import TLS_VERSIONS
 
-#: Function of a value and a setting's name that replaces the references in the value.
+#: Function ``(value, name)`` that returns the value of the setting ``name`` with its references replaced.
 Lookup = Callable[[str, str], str]
 
 #: Prefixes of the names of these settings.
@@ -217,7 +217,7 @@ class _Translation:
             argument = module.options[option]
             if argument not in SECRET_SETTINGS:
                 refuse_reference(value.text(), f"{option} in {self._prefix}{name}")
-            # Not stripped, because a password may begin or end with a space.
+            # The text is not stripped, because a password may begin or end with a space.
             text = value.text() if self._lookup is None else self._lookup(value.text(), self._prefix + name)
             if option == _SUBJECT:
                 self._arguments[argument] = _unsecured(text)

@@ -14,7 +14,7 @@ class Secret:
     """A value that does not appear in any ``repr``, ``str``, format, log line or traceback.
 
     It cannot be pickled: code that needs the value in another process must call :meth:`reveal` and send the
-    result. A copy is the same object.
+    result. Copying it returns the same object.
     """
 
     __slots__ = ("_value",)

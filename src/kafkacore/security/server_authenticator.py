@@ -40,7 +40,7 @@ _MAX_API_VERSIONS: Final = 4
 #: Minimum time between two re-authentications of a connection, in milliseconds.
 _MIN_REAUTHENTICATION_MS: Final = 1_000.0
 
-#: Function of an ApiVersions request's payload, in any version, that returns the response's frame.
+#: Function that takes the payload of an ApiVersions request of any version and returns the response's frame.
 AnswerApiVersions = Callable[[memoryview], Pieces]
 
 
@@ -252,7 +252,8 @@ def _handshake_answer(header: RequestHeader, error_code: int, mechanisms: list[s
 
 def _frame(message: ResponseMessage, header: RequestHeader) -> list[bytes]:
     pieces = encode_response(message, header.request_api_version, header.correlation_id)
-    # Joined, because an error may keep the frame, and an error with a memoryview cannot be pickled.
+    # The pieces are joined, because an error may keep the frame and must not contain a memoryview, which
+    # cannot be pickled.
     return [b"".join(pieces)]
 
 

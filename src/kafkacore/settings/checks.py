@@ -26,7 +26,7 @@ def checks(
 
 
 def setting(name: str, default: object, check: Check[object], documentation: str) -> Setting:
-    """Return the setting of a keyword argument. Its type is that of the check."""
+    """Return the setting of a keyword argument. Its type is the check's; a number has its default's type."""
     kind = check.type
     if kind is None:
         kind = SettingType.DOUBLE if isinstance(default, float) else SettingType.INT
@@ -105,7 +105,7 @@ def literal(choices: Iterable[str]) -> str:
 
 
 def one_of(*choices: str) -> Check[str]:
-    """Accept one of the texts."""
+    """Accept a text that is one of ``choices``."""
 
     @checks(literal(choices))
     def check(name: str, value: object) -> str:
@@ -152,7 +152,7 @@ def buffer_size(name: str, value: object) -> int:
 
 
 def objects_with(*methods: str) -> Check[tuple[object, ...]]:
-    """Accept a list of objects (not classes) that have these methods."""
+    """Accept a list of objects (not classes), each of which has all of these methods."""
 
     @checks("Sequence[object]", f"objects with {', '.join(methods)}", SettingType.LIST)
     def check(name: str, value: object) -> tuple[object, ...]:

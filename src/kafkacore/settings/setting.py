@@ -42,7 +42,7 @@ class Check(Generic[T_co]):
     annotation:
         The type of the argument in a signature.
     allowed:
-        The valid values for the documentation, unless the annotation is enough.
+        Description of the valid values, for the documentation. It is empty if the annotation is enough.
     type:
         The type of the setting. ``None`` for a number: the default then decides between integer and float.
     """

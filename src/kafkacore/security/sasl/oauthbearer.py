@@ -24,8 +24,8 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 class AbstractTokenProvider(ABC):
     """Base class of token providers, as in kafka-python. Any object with a method ``token`` works, too.
 
-    The client calls :meth:`token` when it is created. Later a background thread calls it. If the last token is
-    a JWT, the next call is due when 80 % of its lifetime has passed. Otherwise it is due when a connection
+    The client calls :meth:`token` when it is created. Later a background thread calls it. If the last token
+    is a JWT, the next call is due when 80 % of its lifetime has passed. Otherwise it is due when a connection
     needs a token and the last one is older than five seconds.
     """
 
@@ -34,7 +34,7 @@ class AbstractTokenProvider(ABC):
 
     @abstractmethod
     def token(self) -> str:
-        """Return a valid token. The method may block. If it fails, the client tries to connect again."""
+        """Return a valid token. May block. If it raises an exception, the client tries to connect again."""
 
     def extensions(self) -> Mapping[str, str]:
         """Return the SASL extensions to send with the token (KIP-342).
@@ -107,7 +107,8 @@ def log_in(config: SaslConfig) -> SaslConfig:
 
 
 def _of_endpoint(config: SaslConfig) -> Callable[[], OAuthToken]:
-    # Imported here, because it imports the standard library's HTTP client, which nothing else needs.
+    # This import is local, because the module imports the standard library's HTTP client, which nothing else
+    # needs.
     from kafkacore.security.sasl.oidc import ClientCredentials
 
     return ClientCredentials(config, SYSTEM_CLOCK).retrieve

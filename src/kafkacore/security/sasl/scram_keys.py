@@ -68,7 +68,7 @@ def as_text(number: int) -> str:
     """Return the lowest 130 bits of a number in base 36."""
     number &= (1 << _RANDOM_BITS) - 1
     text = ""
-    # Always 26 digits, so that the time does not depend on the number.
+    # The loop always makes 26 digits, so that its time does not depend on the number.
     for _ in range(_TEXT_LENGTH):
         number, digit = divmod(number, len(_DIGITS))
         text = _DIGITS[digit] + text

@@ -26,8 +26,8 @@ _TIMES: Final = {
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "10000",
 }
 _CAFILE: Final = "sasl.oauthbearer.jwks.endpoint.cafile"
-#: Values of the handler property for the validation of signed tokens, which is the default: empty, or the
-#: names of Kafka's classes.
+#: Values of the handler property that select the validation of signed tokens: an empty value, which is the
+#: default, and the names of Kafka's classes for it.
 _VALIDATORS: Final = frozenset(
     {
         "",

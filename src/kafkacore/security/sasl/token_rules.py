@@ -44,7 +44,7 @@ def token_header(token: str) -> dict[str, object]:
 
 
 def check_times(claims: Mapping[str, object], now_ms: int, skew_ms: float) -> int:
-    """Return the expiry in wall-clock milliseconds, or raise TokenRefusedError if the token is not valid."""
+    """Return the expiry in wall-clock milliseconds, or raise TokenRefusedError if the times are not valid."""
     times = {name: time_claim(claims, name) for name in ("exp", "iat", "nbf")}
     for name, value in times.items():
         if value is None and (name == "exp" or name in claims):
