@@ -12,14 +12,14 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception): (?P<message>.+)")
 #: First line of a Java exception for which PySpark has no class. The second line names the exception.
 _CALLED = "An error occurred while calling "
 _THROWN = re.compile(r": (?:[\w$]+\.)+[\w$]+: (?P<message>.+)")
-#: Raised by a bug in PySpark's error handler, in place of the original error.
+#: Name of the error that a bug in PySpark's error handler raises in place of the original error.
 _MASK = "UnboundLocalError"
 
 
 def last_cause(text: str) -> str:
     """Return the line of a Spark error that names the cause.
 
-    An exception of kafkacore comes first, then the last Python exception, then the first line.
+    Prefer the last exception of kafkacore, then the last Python exception, then the first line.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if line.startswith("kafkacore.") and ":" in line]

@@ -27,7 +27,7 @@ from kafkacore.spark.progress import Lag, lag
 logger = logging.getLogger(__name__)
 
 GROUP = "spark-query-metrics"
-#: Number of queries whose metrics are kept. Beyond it, a query that has ended is dropped first.
+#: Maximum number of queries whose metrics are kept. Queries that have ended are dropped first.
 MAX_QUERIES = 100
 #: Number of phases in the log line of a batch.
 SLOWEST_PHASES = 3

@@ -1,7 +1,7 @@
 """Compute from Spark's progress reports how far a streaming query is behind the latest offsets.
 
-Spark's built-in ``kafka`` source adds lag metrics to each progress. A Python source cannot, but it reports
-its latest offsets, and this module computes the same metrics from them.
+Spark's built-in ``kafka`` source adds lag metrics to each progress report. A Python source cannot, but it
+reports its latest offsets, and this module computes the same metrics from them.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ def lag(progress: object) -> Lag | None:
     ----------
     progress:
         ``query.lastProgress``, an item of ``query.recentProgress``, ``event.progress`` of a listener, or one
-        of the ``sources`` of a progress, also as a dict or as JSON. Sources other than Kafka are ignored. If
+        of the ``sources`` of a report, also as a dict or as JSON. Sources other than Kafka are ignored. If
         two sources read the same partition, the larger lag counts.
 
     Returns
     -------
     Lag or None
-        ``None`` before the first progress, or if no source reported Kafka offsets. A partition discovered
-        after the batch counts from offset 0, so its lag may be larger than its number of records.
+        ``None`` before the first progress report, or if no source reported Kafka offsets. A partition
+        discovered after the batch counts from offset 0, so its lag may be larger than its number of records.
 
     Raises
     ------
     KafkaConfigurationError
-        ``progress`` is not a progress.
+        ``progress`` is not a progress report.
     """
     if progress is None:
         return None
@@ -92,7 +92,7 @@ def _parsed(progress: object) -> Mapping[str, object]:
             progress = json.loads(progress)
         except (ValueError, RecursionError):
             progress = None
-    # In PySpark 4 a progress is a dict. In older versions it is an object with the attribute ``json``.
+    # In PySpark 4 a progress report is a dict. In older versions it is an object with the attribute ``json``.
     if not isinstance(progress, Mapping) and isinstance(text := getattr(progress, "json", None), str):
         progress = json.loads(text)
     if not isinstance(progress, Mapping):
@@ -109,7 +109,7 @@ def _sources(progress: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
 
 
 def _offsets(offsets: object) -> Offsets | None:
-    """Return Kafka offsets that are given as text or parsed; ``None`` for those of any other source."""
+    """Parse Kafka offsets from JSON text or parsed JSON; return ``None`` for offsets of other sources."""
     if isinstance(offsets, str):
         try:
             offsets = json.loads(offsets)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kafkacore.decode.decoder import ArrowArray
 
-#: Minimum rows of an array, of which batches get slices.
+#: Minimum number of rows of a constant array. The columns of batches are slices of it.
 LEAST_ROWS = 1024
 
 
@@ -28,20 +28,20 @@ class ConstantColumns:
         self._partitions: ArrowArray | None = None
 
     def topics(self, topic: str | None, row_count: int) -> pa.StringArray:
-        """Return a column of ``row_count`` times ``topic``."""
+        """Return a column of ``row_count`` rows that all contain ``topic``."""
         if self._topics is None or topic != self._topic or row_count > len(self._topics):
             self._topic, self._topics = topic, repeated_text(topic, _capacity(row_count))
         return self._topics.slice(0, row_count)
 
     def partitions(self, partition: int | None, row_count: int) -> ArrowArray:
-        """Return a column of ``row_count`` times ``partition``."""
+        """Return a column of ``row_count`` rows that all contain ``partition``."""
         if self._partitions is None or partition != self._partition or row_count > len(self._partitions):
             self._partition, self._partitions = partition, repeated_int32(partition, _capacity(row_count))
         return self._partitions.slice(0, row_count)
 
 
 def repeated_text(text: str | None, row_count: int) -> pa.StringArray:
-    """Return a string column of ``row_count`` times ``text``. Its size must be below 2 GiB."""
+    """Return a string column of ``row_count`` rows that all contain ``text``, of less than 2 GiB."""
     import pyarrow as pa
 
     if text is None:
@@ -53,7 +53,7 @@ def repeated_text(text: str | None, row_count: int) -> pa.StringArray:
 
 
 def repeated_int32(number: int | None, row_count: int) -> ArrowArray:
-    """Return an int32 column of ``row_count`` times ``number``."""
+    """Return an int32 column of ``row_count`` rows that all contain ``number``."""
     import pyarrow as pa
 
     if number is None:

@@ -25,7 +25,7 @@ class Output(Protocol):
 
     @property
     def fetched(self) -> tuple[str, ...]:
-        """Columns of the record package that :meth:`batch` needs; never empty."""
+        """Names of the columns of :mod:`kafkacore.record` that :meth:`batch` needs; never empty."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -37,7 +37,7 @@ class Output(Protocol):
         Parameters
         ----------
         found:
-            The columns :attr:`fetched` of records of one partition, in order of offsets.
+            Records of one partition, in order of offsets, with the columns :attr:`fetched`.
         topic, partition:
             Where the records are from; ``None`` if unknown, as for a single segment file.
         """

@@ -27,7 +27,7 @@ SPARK_TYPES: dict[Column, str] = {
     "timestampType": "int",
     "headers": "array<struct<key:string,value:binary>>",
 }
-#: Name of each column in the record package. The topic and the partition are constant within a batch.
+#: Name of each column in :mod:`kafkacore.record`, except topic and partition, which are constant in a batch.
 COLUMN_OF: dict[Column, str] = {
     "key": "key",
     "value": "value",

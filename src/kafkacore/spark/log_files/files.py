@@ -41,7 +41,7 @@ class FileSystem(Protocol):
     def size(self, path: str) -> int: ...
 
 
-#: Bytes per read. A request to an object store takes tens of milliseconds, so these are larger.
+#: Bytes per read. Remote reads are larger, because a request to an object store takes tens of milliseconds.
 REMOTE_CHUNK_BYTES = 8 << 20
 LOCAL_CHUNK_BYTES = 1 << 20
 

@@ -29,7 +29,7 @@ from kafkacore.structs import TopicPartition
 logger = logging.getLogger(__name__)
 
 _INDEX_ENTRY = struct.Struct(">II")
-#: Maximum size of an index. Kafka's limit is 10 MiB: 8 bytes per 4 KiB of a 2 GiB segment are 4 MiB.
+#: Maximum size of an index. Kafka's limit is 10 MiB. With 8 bytes per 4 KiB, a 2 GiB segment needs 4 MiB.
 _MAX_INDEX_BYTES = 64 << 20
 #: Default number of tasks, and minimum and maximum bytes of a task. A smaller task is not worth its start,
 #: and a larger one repeats too much when it fails. The maximum is the same as in Spark's own sources.
@@ -124,7 +124,7 @@ def _selection(options: LogOptions, storage: Storage, log: Sequence[LogFile]) ->
 
 
 def _report_undecided(options: LogOptions, place: str, what: str) -> None:
-    """Report records that are skipped because of damage. Tasks may not read the damaged place themselves."""
+    """Report records that are skipped because of damage, which the tasks themselves might never read."""
     sentence = f"{place}. The damage hides whether {what}"
     if options.mode == "FAILFAST":
         raise CorruptRecordError(
@@ -213,7 +213,7 @@ def _cuts(storage: Storage, file: LogFile, target: int) -> list[int]:
 
 
 def _cuts_by_index(read: ReadAt, file: LogFile, index: bytes, target: int) -> list[int] | None:
-    """Return positions from the index; ``None`` if it does not match the file, as can happen with copies."""
+    """Return positions from the index; ``None`` if the index does not match the file, as after copying."""
     # A preallocated index ends with zeros. The last entry may also end with zeros.
     entries = index.rstrip(b"\0")
     entries = index[: -(-len(entries) // _INDEX_ENTRY.size) * _INDEX_ENTRY.size]

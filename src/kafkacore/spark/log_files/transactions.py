@@ -74,7 +74,7 @@ class TransactionScan:
         """
         for header in read_headers(read, size):
             if isinstance(header, Damage):
-                # This gap in the offsets is not the result of compaction.
+                # A gap in the offsets at the damage is not a sign of compaction.
                 self._next_offset = None
                 if not (header.is_cut and may_be_cut):
                     place = f"{name}, position {header.position}: {header.reason}"

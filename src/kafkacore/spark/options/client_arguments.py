@@ -40,7 +40,8 @@ def consumer_configs(client_configs: Mapping[str, str], for_fetching: bool = Fal
     KafkaConfigurationError
         The text of a number cannot be parsed, or a referenced secret does not exist.
     """
-    # The first call that needs a broker waits for it, so that its error names what could not be done.
+    # With bootstrap_timeout_ms=0, the constructor does not wait for a broker. The first call that needs a
+    # broker waits instead, and its error names the operation that failed.
     ours = {
         "auto_offset_reset": "none",
         "bootstrap_timeout_ms": 0,

@@ -81,7 +81,7 @@ class _Translator:
         return pattern
 
     def _alternatives(self, flags: _Flags) -> str:
-        """Translate up to the end of the group. Flags set inside apply to its end, also after a ``|``."""
+        """Translate up to the end of the group. A flag applies to the rest of it, also after a ``|``."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ValueError(f"groups are nested deeper than {MAX_DEPTH}")
@@ -196,7 +196,7 @@ class _Translator:
     def _numbered(self, flags: _Flags) -> str:
         """Translate a numbered reference.
 
-        Like Java, take further digits only while a group of that number exists so far.
+        Like Java, include another digit only if a group with the resulting number exists so far.
         """
         number = int(self._source.next())
         while (digit := self._source.peek()) and digit in string.digits:
@@ -214,7 +214,7 @@ class _Translator:
 def _unquoted(found: re.Match[str]) -> str:
     """Return quoted text with each character escaped.
 
-    Digits are escaped by their code, because the text before may end in an escape that would include them.
+    A digit is escaped by its code, because the escape before it could otherwise include the digit.
     """
     if found[1] is None:
         return found[0]

@@ -57,9 +57,9 @@ def refuse_unknown(given: Mapping[str, str], names: Iterable[str]) -> None:
 
 
 def known_options(given: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return the options of ``given`` that are in ``names``, under those names.
+    """Return the options of ``given`` whose names are in ``names``.
 
-    The names in ``given`` are in lower case.
+    The names in ``given`` are in lower case. The result has the spelling of ``names``.
     """
     return {name: given[name.lower()] for name in names if name.lower() in given}
 

@@ -104,7 +104,7 @@ def _table(value: object) -> list[tuple[str, str]]:
 
 
 def _pairs(name: str, held: object) -> list[tuple[str, str]]:
-    """Return an option with dots in its name, which TOML parses as nested tables if it is not quoted."""
+    """Return the names and texts of options. TOML parses an unquoted name with dots as nested tables."""
     if isinstance(held, dict):
         return [pair for inner, one in held.items() for pair in _pairs(f"{name}.{inner}", one)]
     return [(name, str(held).lower() if isinstance(held, bool) else _text(held))]

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two checks of a query's progress.
 CHECK_S = 0.5
-#: Seconds between two checks while the query should stop. Short, so that the next batch does not get far.
+#: Seconds between two checks while the query should stop. The interval is short, so that the query stops
+#: soon after the next batch has started.
 STOP_CHECK_S = 0.01
 
 

@@ -1,8 +1,8 @@
 """Narrow the ranges of a batch read by the filters of the query.
 
 Filters on topic and partition drop whole ranges. Filters on the offset cut ranges. ``timestamp >= t`` moves
-the start of a range to the first record at or after ``t``. Spark must still evaluate it, because older
-records may follow. For the same reason ``timestamp < t`` cannot cut a range. Spark evaluates all other
+the start of a range to the first record at or after ``t``. Spark must still evaluate this filter, because
+older records may follow. For the same reason ``timestamp < t`` cannot cut a range. Spark evaluates all other
 filters.
 """
 
@@ -170,7 +170,7 @@ def _and_offset(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, boo
     if bounds is None:
         return narrowing, False
     first, end = bounds
-    # A list is fully applied only if it contains every offset between its minimum and its maximum.
+    # A range replaces the filter In only if its list contains every offset from the minimum to the maximum.
     is_done = not isinstance(condition, In) or end - first <= len(set(condition.value))
     narrowed = replace(narrowing, first=max(narrowing.first, first), end=min(narrowing.end, end))
     return narrowed, is_done

@@ -47,7 +47,7 @@ OWNED_BY_THE_SOURCE = {
 }
 
 SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
-#: Options that are errors in a stream, as in Spark's own source, which only ignores ``endingTimestamp``.
+#: Options that are errors in a stream. As in Spark's own source, ``endingTimestamp`` is ignored instead.
 REFUSED_IN_STREAMS = ("endingOffsetsByTimestamp", "endingOffsets")
 _B, _S, _I, _L = SettingType.BOOLEAN, SettingType.STRING, SettingType.INT, SettingType.LONG
 # fmt: off
@@ -238,7 +238,7 @@ def _per_trigger(known: Mapping[str, str], streaming: bool) -> tuple[int | None,
 
 
 def _named_client(configs: Mapping[str, str], prefix: str | None) -> dict[str, str]:
-    """Use the group id, or the prefix, as the client id: the source does not join a group."""
+    """Use the group id or ``groupIdPrefix`` as the client id, because the source does not join a group."""
     named = {name: text for name, text in configs.items() if name != "group_id"}
     group = configs.get("group_id")
     if group is not None:

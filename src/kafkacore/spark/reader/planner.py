@@ -1,9 +1,9 @@
 """Plan a read on the driver: which partitions exist, and where the read starts and ends.
 
 A consumer that fetches no records looks up topics and offsets, and retries after retriable errors. Every call
-queries the brokers. While no records arrive, Spark asks for the latest offsets every 11 ms. But a cache would
-delay new records, and deleted topics would be noticed only when a request times out. A lookup takes two
-requests: one for metadata and one to each leader. The built-in source sends four.
+queries the brokers, although Spark asks for the latest offsets every 11 ms while no records arrive. A cache
+would delay new records, and a deleted topic would be noticed only when a request times out. A lookup takes
+two requests: one for metadata and one to each leader. The built-in source sends four.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 
 
 class MissingTopicError(KafkaConfigurationError):
-    """A topic that the options name does not exist, or not yet."""
+    """A topic that the options name does not exist, at least not yet."""
 
     retriable = True
 
@@ -124,8 +124,9 @@ class OffsetPlanner:
         Parameters
         ----------
         known:
-            Offsets up to which the query has read. If a broker returns a lower end offset, it is asked again,
-            up to ``fetchOffset.numRetries`` times in total: a new leader may not know the current end yet.
+            Offsets up to which the query has read. If a broker returns a lower end offset, the lookup is
+            repeated, because a new leader may not know the current end yet. ``fetchOffset.numRetries`` limits
+            the number of lookups.
         """
         read_up_to = known or {}
         for attempt in range(1, self._attempts + 1):
@@ -150,7 +151,7 @@ class OffsetPlanner:
         return _complete(partitions, self._consumer.beginning_offsets(partitions)) if partitions else {}
 
     def at_times(self, timestamps: Mapping[TopicPartition, int]) -> Offsets:
-        """Return the first offset at or after a time in ms since the epoch; the log's end without one."""
+        """Return the first offset at or after a time in ms since the epoch, or else the end of the log."""
         times = {tp: max(time, 0) for tp, time in timestamps.items()}
         return self._retried(lambda: self._at_times(times, "filtered"))
 
@@ -209,7 +210,7 @@ class OffsetPlanner:
     # ---- Ranges ------------------------------------------------------------------------------------------
 
     def batch_ranges(self) -> list[OffsetRange]:
-        """Return the ranges that a batch read reads.
+        """Return the ranges of a batch read.
 
         Raises
         ------
@@ -234,9 +235,9 @@ class OffsetPlanner:
         return [OffsetRange(tp.topic, tp.partition, start[tp], end[tp]) for tp in sorted(end)]
 
     def _limit_to_log(self, start: Offsets, end: Offsets) -> None:
-        """Limit offsets that the user has given to the log, and report the difference as data loss.
+        """Move user-given offsets that are outside the log to its start or end, and report data loss.
 
-        Otherwise a task would wait for these records until it times out.
+        Otherwise a task would wait for the missing records until it times out.
         """
         given = self._options.starting.offsets or {}
         first = self._earliest_of([tp for tp, n in given.items() if n >= 0])

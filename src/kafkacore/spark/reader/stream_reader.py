@@ -71,10 +71,10 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         self._is_available_now = True
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return whether there is a limit.
+        """Return the read limit of a micro-batch: a maximum, a minimum, or none.
 
-        Python has no composite read limit. Spark passes the returned limit to :meth:`latestOffset`, which
-        reads the actual numbers from the options.
+        Python has no composite read limit, so a maximum takes precedence over a minimum. Spark passes the
+        returned limit to :meth:`latestOffset`, which reads the actual numbers from the options.
         """
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)
@@ -83,11 +83,11 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         return ReadAllAvailable()
 
     def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:  # noqa: N802
-        """Return the offsets at which the next micro-batch ends; ``start`` to wait for more records."""
+        """Return the end offsets of the next micro-batch, or ``start`` to wait for more records."""
         begin = from_json(start)
         latest = self._latest = self._find_latest(begin)
         if not latest:
-            # As in Spark's own source, without any partition this is neither a batch nor data loss.
+            # Without any partition there is no batch. As in Spark's own source, this is not data loss.
             return start
         if isinstance(limit, ReadAllAvailable):
             return to_json(latest)
