@@ -22,7 +22,7 @@ _TOPIC_NAME = re.compile(f"{TOPIC_NAME_CHARACTERS}{{1,{MAX_TOPIC_NAME_LENGTH}}}"
 def printable(text: str) -> str:
     """Return ``text`` with line ends, escape sequences and other unprintable characters escaped.
 
-    Text of a peer can therefore not forge a line of a log.
+    So text that a peer has sent cannot forge a log line.
     """
     if text.isprintable():
         return text
@@ -125,7 +125,7 @@ CODEC_NAMES: Final = tuple(codec.name.lower() for codec in Compression if codec 
 
 
 class TimestampType(IntEnum):
-    """The clock that a record's timestamp is from: the producer's, the broker's, or none (format 0)."""
+    """The origin of a record's timestamp: the producer's clock, the broker's clock, or none (format 0)."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0

@@ -12,7 +12,8 @@ MAX_SHOWN: Final = 200
 def parse_boolean(text: str, *, strip: bool = True) -> bool | None:
     """Return the boolean of a setting, or ``None`` if the text is neither true nor false.
 
-    Case is ignored. With ``strip``, so are spaces around it: Kafka's ``ConfigDef`` does so, Spark does not.
+    Case is ignored. With ``strip``, surrounding spaces are ignored too. Kafka's ``ConfigDef`` ignores them,
+    Spark does not.
     """
     return {"true": True, "false": False}.get((text.strip() if strip else text).lower())
 
@@ -36,7 +37,7 @@ def did_you_mean(
     show
         Formats the name for the message, for example ``repr``.
     """
-    import difflib  # Imported here because only mistakes need it.
+    import difflib  # Imported here because it is needed only after a mistake.
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"did you mean {show(near[0])}?" if near else otherwise

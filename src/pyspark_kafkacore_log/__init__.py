@@ -1,13 +1,13 @@
-"""Lets Spark find ``format("kafkacore-log")`` by itself.
+"""Register ``format("kafkacore-log")`` with Spark.
 
-Spark 4 imports every top-level module whose name starts with ``pyspark_`` when it meets a format it does
-not know, and takes the attribute ``DefaultSource``. An exception here would break that lookup for every
-source, so this imports next to nothing, and what cannot be imported is not offered.
+To resolve an unknown format, Spark 4 imports every top-level module whose name starts with ``pyspark_`` and
+reads its attribute ``DefaultSource``. An exception here would break that lookup for every other source. So
+this module imports as little as possible and defines nothing if the import fails.
 """
 
 from contextlib import suppress
 
-# PySpark before 4.0 has no data sources in Python.
+# PySpark before 4.0 has no Python data sources.
 with suppress(ImportError):
     from kafkacore.spark.log_files.source import KafkaCoreLogDataSource as DefaultSource
 

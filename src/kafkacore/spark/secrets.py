@@ -41,7 +41,7 @@ def referred(text: str, option: str) -> str:
     """Return ``text`` without a secret that is written out in it.
 
     A reference to an environment variable named like the option takes the secret's place. In an address,
-    which may not contain a reference, the user and the password become ``***``.
+    where references are not allowed, the user and the password become ``***``.
 
     Parameters
     ----------

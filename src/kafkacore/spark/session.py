@@ -127,7 +127,7 @@ def _conf(app_name: str, work_dir: Path) -> SparkConf:
 
 
 def _quieten_pyspark() -> None:
-    """Disable the loggers that print the JVM's stack trace of an analysis error, which is also raised."""
+    """Disable the loggers that print a JVM stack trace for an analysis error in addition to raising it."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

@@ -66,7 +66,7 @@ class BrokerFaults:
         self._services: BrokerServices | None = None
 
     def attach(self, services: BrokerServices) -> None:
-        """Use the services of this broker."""
+        """Inject the faults into the broker that has these services."""
         self._services = services
 
     # ---- Faults ---------------------------------------------------------------------------------------

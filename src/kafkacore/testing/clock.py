@@ -22,7 +22,8 @@ class VirtualClock(Clock):
     def __init__(self, start_ms: float = 1_000_000.0, seed: int = 0) -> None:
         super().__init__(seed)
         self._now_ms = start_ms
-        #: Difference of the wall clock to the monotonic clock. Change it to make the wall clock jump.
+        #: Milliseconds by which the wall clock is ahead of the monotonic clock. Change it to make the wall
+        #: clock jump.
         self.wall_offset_ms = 0
 
     def advance(self, duration_ms: float) -> None:

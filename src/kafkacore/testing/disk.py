@@ -87,7 +87,7 @@ def _sectors(position: int, written: bytes) -> list[tuple[int, bytes | None]]:
 class _Folder:
     names: dict[str, _File | _Folder] = field(default_factory=dict)
     durable: dict[str, _File | _Folder] = field(default_factory=dict)
-    #: Changes since the last sync. Each one maps names to their new entry and happens as a whole.
+    #: Changes since the last sync. Each one maps names to their new entries and is applied as a whole.
     pending: list[dict[str, _File | _Folder | None]] = field(default_factory=list)
 
     def change(self, changes: dict[str, _File | _Folder | None]) -> None:
@@ -96,7 +96,7 @@ class _Folder:
 
     def after_power_loss(self, clock: Clock) -> _Folder:
         names = dict(self.durable)
-        # A journal records the changes of a folder in order.
+        # A prefix of the changes survives, because a journal records the changes of a folder in order.
         for changes in self.pending[: clock.random.randint(0, len(self.pending))]:
             _apply(names, changes)
         survivors = {name: node.after_power_loss(clock) for name, node in names.items()}
@@ -148,16 +148,16 @@ class SimulatedDisk(Disk):
     # ---- Power loss and kill --------------------------------------------------------------------------
 
     def lose_power(self, clock: Clock) -> SimulatedDisk:
-        """Return the disk as it may be after a power loss now. ``clock.random`` decides what survives."""
+        """Lose power now, and return a possible state of the disk. ``clock.random`` decides what survives."""
         self._has_power = False
         return SimulatedDisk(self._root.after_power_loss(clock), self._boots + 1)
 
     def copy(self) -> SimulatedDisk:
-        """Return a disk with the same durable and other content, and without open files."""
+        """Return a disk with the same content, whether durable or not, and without open files."""
         return SimulatedDisk(deepcopy(self._root).after_kill(), self._boots)
 
     def kill_process(self) -> SimulatedDisk:
-        """Return the disk as it is after the process was killed now."""
+        """Kill the process now, and return the state of the disk."""
         self._has_power = False
         return SimulatedDisk(self._root.after_kill(), self._boots)
 

@@ -150,7 +150,8 @@ class FaultProxy:
         address = None
         if target is not None:
             host, _, port = target.rpartition(":")
-            # Resolved here, because it may take time, and so that the caller gets the error.
+            # The name is resolved on the caller's thread, because this may take time and the caller must get
+            # the error.
             found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
             address = (found[0][0], found[0][4])
         self._target, self._address = target, address
@@ -184,7 +185,7 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_stalled(self, is_stalled: bool = True, *, direction: Direction | None = None) -> None:
-        """Stop forwarding bytes and closes, as on half-open connections. ``False`` resumes forwarding."""
+        """Stop forwarding bytes and disconnects, as on a half-open connection. ``False`` resumes it."""
 
         def set_it(link: Link) -> None:
             link.is_stalled = is_stalled
@@ -192,9 +193,9 @@ class FaultProxy:
         self._for_links(direction, set_it)
 
     def set_black_hole(self, is_black_hole: bool = True, *, direction: Direction | None = None) -> None:
-        """Discard all bytes and closes.
+        """Discard all bytes and disconnects.
 
-        ``False`` ends this and resets the connections that lost something.
+        ``False`` ends this and resets the connections on which something was discarded.
         """
 
         def set_it(link: Link) -> None:

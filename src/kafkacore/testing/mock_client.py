@@ -55,9 +55,9 @@ from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataRespo
 from kafkacore.structs import Node
 from kafkacore.testing.clock import VirtualClock
 
-#: A request with any response.
+#: A request of any type.
 AnyRequest = RequestMessage[ResponseMessage]
-#: Receives the connection id, the header and the message of a request.
+#: Function that receives the connection id, the header and the message of a request.
 RequestHandler = Callable[[str, RequestHeader, AnyRequest], None]
 Answer = ResponseMessage | type[ResponseMessage] | Callable[["SentRequest"], ResponseMessage]
 
@@ -68,7 +68,8 @@ class MockSelector:
     Parameters
     ----------
     clock:
-        A poll without events advances it by its time-out, as if it had waited.
+        Clock of the test. A poll without events advances the clock by the time-out of the poll, as if it had
+        waited.
 
     Attributes
     ----------
@@ -152,7 +153,7 @@ class MockSelector:
         self.wakeup_count += 1
 
     def attach_heartbeat(self, connection_id: str, heartbeat: NativeHeartbeat) -> bool:
-        """Return ``False``, because a native heartbeat needs a descriptor."""
+        """Return ``False``, because a native heartbeat needs the file descriptor of a socket."""
         return False
 
     def mute(self, connection_id: str) -> None:
@@ -347,8 +348,8 @@ class MockClient:
         Parameters
         ----------
         answer:
-            A response, or a function of the request, which matches every request. With ``disconnected``, the
-            class of a response is enough.
+            A response, which matches requests of its API, or a function of the request, which matches every
+            request. With ``disconnected``, the class of a response is enough.
         node_id:
             Match only requests to this node.
         disconnected:
@@ -359,7 +360,7 @@ class MockClient:
         self._prepared.append(_Prepared(answer, request_class, node_id, disconnected))
 
     def respond(self, answer: ResponseMessage, node_id: int | None = None) -> None:
-        """Answer the oldest unanswered request of this API, to ``node_id`` or to any node.
+        """Answer the oldest unanswered request of the answer's API, to ``node_id`` or to any node.
 
         The response arrives with the next poll.
         """
@@ -371,7 +372,7 @@ class MockClient:
         raise AssertionError(f"no request waits for {answer.NAME}; waiting: {list(self.unanswered)}")
 
     def answer(self, request: SentRequest, answer: ResponseMessage, version: int | None = None) -> None:
-        """Answer a request, by default in its own version."""
+        """Answer a request, by default in the version of the request."""
         version = request.version if version is None else version
         pieces = encode_response(answer, version, request.correlation_id)
         self.selector.receive(request.connection_id, b"".join(pieces))

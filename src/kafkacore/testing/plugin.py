@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def kafka_broker() -> Iterator[EmbeddedBroker]:
     """Start a broker process with a temporary folder, shared by all tests of the session.
 
-    Pass ``kafka_broker.bootstrap_servers`` to the client. Use topic names of its own in each test. The broker
+    Pass ``kafka_broker.bootstrap_servers`` to the client. Use different topic names in each test. The broker
     does not wait for the disk (``flush="os"``), and groups start without an initial delay.
     """
     from kafkacore.testing.embedded_broker import EmbeddedBroker
@@ -62,7 +62,7 @@ def kafka_proxy(_kafka_broker_behind_proxy: FaultProxy) -> Iterator[FaultProxy]:
     """Start a TCP proxy that injects network faults, in front of a broker.
 
     All tests of the session share both. Pass ``kafka_proxy.bootstrap_servers`` to the client. After each test
-    the fixture removes all faults and resets all connections. Use topic names of its own in each test.
+    the fixture removes all faults and resets all connections. Use different topic names in each test.
     """
     yield _kafka_broker_behind_proxy
     _kafka_broker_behind_proxy.lift()

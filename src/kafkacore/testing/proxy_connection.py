@@ -53,12 +53,12 @@ class Link:
     bytes_per_s: float | None = None
     is_stalled: bool = False
     is_black_hole: bool = False
-    #: When the link will have forwarded all bytes so far.
+    #: Time at which the link will have forwarded all bytes that have entered it.
     free_at_ms: float = 0.0
     forwarded_bytes: int = 0
 
     def arrival_ms(self, size: int, now_ms: float) -> float:
-        """Return when ``size`` bytes that enter the link now leave it."""
+        """Return the time at which ``size`` bytes leave the link if they enter it at ``now_ms``."""
         if self.bytes_per_s is not None:
             self.free_at_ms = max(self.free_at_ms, now_ms) + size * 1000.0 / self.bytes_per_s
             now_ms = self.free_at_ms
@@ -92,12 +92,12 @@ class Stream:
     read_bytes: int = 0
     cut_at: int | None = None
     cut_ending: Ending = Ending.FIN
-    #: Reading has stopped; the queue is still forwarded.
+    #: Whether reading has stopped. The queue is still forwarded.
     is_read: bool = False
-    #: The source has closed or reset the connection.
+    #: Whether the source has closed or reset the connection.
     is_source_over: bool = False
     is_passed_on: bool = False
-    #: Bytes were discarded, so the rest of the stream must not be forwarded.
+    #: Whether bytes were discarded, so that the rest of the stream must not be forwarded.
     has_gap: bool = False
     is_blocked: bool = False
 
@@ -106,7 +106,7 @@ class Stream:
         return not (self.is_read or self.link.is_stalled or self.queued_bytes >= self.queue_bytes)
 
     def due_ms(self) -> float | None:
-        """Return when the next entry is due, or ``None`` if it waits for something other than time."""
+        """Return the time at which the next entry is due, or ``None`` if it waits for something else."""
         if not self.queue or self.link.is_stalled or self.is_blocked:
             return None
         return self.queue[0][0]
@@ -129,7 +129,7 @@ class Stream:
 
     def _queue(self, item: memoryview | Ending | None, size: int, now_ms: float) -> None:
         at_ms = self.link.arrival_ms(size, now_ms)
-        # Jitter does not change the order of a TCP stream.
+        # Jitter must not change the order of the bytes in a TCP stream.
         last_ms = self.queue[-1][0] if self.queue else 0.0
         self.queue.append((max(at_ms, last_ms), item))
         self.queued_bytes += size
@@ -325,10 +325,10 @@ class ProxyConnection:
     # ---- What is due ---------------------------------------------------------------------------------------
 
     def due_ms(self) -> float | None:
-        """Return when :meth:`pass_on` has the next work, or ``None`` if it waits for a socket."""
+        """Return the time at which to call :meth:`pass_on`, or ``None`` to wait for a socket."""
         if self.cut_by is not None:
             return None
-        # While the broker's socket is connecting, its bytes wait for the connection.
+        # While the broker's socket is connecting, the bytes for the broker wait.
         streams = (self.to_client,) if self.is_connecting else self.streams
         return min((due for stream in streams if (due := stream.due_ms()) is not None), default=None)
 

@@ -42,7 +42,7 @@ class RequestSeen:
 
 @dataclass(frozen=True, slots=True)
 class FrameHead:
-    """Start of a frame in the stream, its whole size in bytes, and the numbers of its head."""
+    """Start of a frame in the stream, its whole size in bytes, and the fields of its head."""
 
     start: int
     size: int
@@ -52,8 +52,8 @@ class FrameHead:
 class FrameScanner:
     """Finds the frames of one direction of a connection.
 
-    A cut within a head is possible only if the head is known, so a partial head can be held back until it is
-    complete. In another protocol, such as TLS, no frame is found.
+    A request can be recognized only by its complete head. So, to cut it within the head, the scanner can hold
+    back the head until it is complete. In another protocol, such as TLS, no frame is found.
     """
 
     def __init__(self, head: struct.Struct) -> None:
@@ -61,9 +61,9 @@ class FrameScanner:
         #: The bytes of an incomplete head, and how many of them were forwarded.
         self._partial = b""
         self._passed = 0
-        #: Position in the stream of the first byte that was not scanned.
+        #: Position in the stream of the first byte that has not been scanned.
         self._position = 0
-        #: Missing bytes of the current frame.
+        #: Number of bytes of the current frame that have not arrived yet.
         self._left = 0
         self._is_kafka = True
 

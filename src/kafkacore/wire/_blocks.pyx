@@ -5,7 +5,8 @@ next one. For records of a hundred bytes that costs more than copying them. Rece
 built and columns therefore use these blocks.
 
 The process keeps at most 32 MiB of idle blocks. A block larger than that is never kept. Blocks of 16 MiB or
-more use huge pages where the kernel has them: a third of the time to read frames of 48 MiB was page faults.
+more use huge pages where the kernel has them. Without huge pages, page faults took a third of the time to
+read frames of 48 MiB.
 Blocks are aligned to 64 bytes, as Arrow recommends.
 """
 

@@ -13,7 +13,7 @@ cdef extern from *:
 
 
 cdef int made_only_by(type cls, str maker) except -1:
-    """Make ``cls.__new__`` raise for Python callers; ``__init__`` must raise too.
+    """Make ``cls.__new__`` raise for Python callers. The ``__init__`` of the class must raise, too.
 
     Compiled code is not affected, because it does not look up the attribute.
     """

@@ -16,8 +16,8 @@ cdef extern from "crc32c_impl.h":
     const char *kc_crc32c_name(int index) noexcept nogil
     kc_crc32c_function kc_crc32c_implementation(int index) noexcept nogil
 
-# Smaller buffers keep the GIL: the checksum takes a microsecond or less, and releasing and reacquiring the
-# GIL takes half of that.
+# The GIL is not released for smaller buffers: the checksum takes a microsecond or less, and releasing and
+# reacquiring the GIL takes half of that.
 cdef enum:
     RELEASE_GIL_ABOVE = 16 * 1024
 

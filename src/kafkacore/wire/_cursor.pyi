@@ -32,7 +32,7 @@ class Cursor:
     def count_elements(self, count: int) -> int:
         """Count ``count`` more elements against :meth:`limit_elements`.
 
-        Readers of other data that takes long to read call this too.
+        Code that reads other repeated data, such as tagged fields, calls this too.
         """
     def remaining(self) -> int:
         """Return the number of bytes left."""

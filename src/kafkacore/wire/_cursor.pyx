@@ -249,7 +249,7 @@ cdef class Cursor:
     cpdef int count_elements(self, Py_ssize_t count) except -1:
         """Count ``count`` more elements against :meth:`limit_elements`.
 
-        Readers of other data that takes long to read call this too.
+        Code that reads other repeated data, such as tagged fields, calls this too.
         """
         if count > self.elements_left:
             elements = self.most_elements - self.elements_left + count

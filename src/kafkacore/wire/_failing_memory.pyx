@@ -28,7 +28,8 @@ def call_with_failure(function, int64_t number, *, bint objects=False):
     Returns
     -------
     bool
-        Whether the allocation was reached, and so failed, although ``function`` returned.
+        Whether allocation ``number`` was reached. It then failed, but ``function`` returned without an
+        exception.
 
     Raises
     ------

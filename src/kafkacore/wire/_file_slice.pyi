@@ -14,8 +14,8 @@ class FileSlice:
     position, size:
         Position of the first byte, and the number of bytes, at least 1.
     holder:
-        Keeps ``fd`` open until its ``release_hold()`` is called. That happens once: by :meth:`release`, or
-        when the slice is garbage-collected.
+        Object that keeps ``fd`` open until its ``release_hold()`` is called. This happens once: by
+        :meth:`release`, or when the slice is garbage-collected.
     """
 
     fd: int
@@ -29,5 +29,5 @@ class FileSlice:
     def read(self) -> bytes:
         """Return the bytes, or fewer if the file has become shorter.
 
-        For callers that cannot send from a file.
+        This is for callers that cannot send from a file.
         """

@@ -17,8 +17,8 @@ cdef class FileSlice:
     position, size:
         Position of the first byte, and the number of bytes, at least 1.
     holder:
-        Keeps ``fd`` open until its ``release_hold()`` is called. That happens once: by :meth:`release`, or
-        when the slice is garbage-collected.
+        Object that keeps ``fd`` open until its ``release_hold()`` is called. This happens once: by
+        :meth:`release`, or when the slice is garbage-collected.
     """
 
     def __cinit__(self, int fd, int64_t position, Py_ssize_t size, holder):
@@ -48,7 +48,7 @@ cdef class FileSlice:
     def read(self):
         """Return the bytes, or fewer if the file has become shorter.
 
-        For callers that cannot send from a file.
+        This is for callers that cannot send from a file.
         """
         return os.pread(self.fd, self.size, self.position)
 

@@ -46,7 +46,7 @@ class Writer:
     def write_piece(self, buffer: Buffer | FileSlice) -> int:
         """Add a buffer or a :class:`FileSlice` by reference as the next piece, without a length.
 
-        It must not change afterwards.
+        The buffer must not change afterwards.
         """
     def write_string(self, value: str) -> int:
         """Write the UTF-8 bytes of ``value``, without a length."""

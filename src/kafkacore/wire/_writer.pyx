@@ -144,7 +144,7 @@ cdef class Writer:
     cpdef int write_piece(self, buffer) except -1:
         """Add a buffer or a :class:`FileSlice` by reference as the next piece, without a length.
 
-        It must not change afterwards.
+        The buffer must not change afterwards.
         """
         cdef Py_ssize_t size
         if isinstance(buffer, FileSlice):

@@ -71,7 +71,7 @@ def plan_tasks(options: LogOptions) -> list[list[FileRange]]:
 
 
 def _target_bytes(options: LogOptions, whole: int) -> int:
-    """Return the bytes of a task. The number of cores is not known here."""
+    """Return the intended bytes of a task. The number of cores is not known here."""
     target = options.max_bytes_per_partition
     if target is None:
         target = min(max(whole // _TASKS, _MIN_TASK_BYTES), _MAX_TASK_BYTES)
@@ -213,7 +213,7 @@ def _cuts(storage: Storage, file: LogFile, target: int) -> list[int]:
 
 
 def _cuts_by_index(read: ReadAt, file: LogFile, index: bytes, target: int) -> list[int] | None:
-    """Return positions from the index; ``None`` if the index does not match the file, as after copying."""
+    """Return positions from the index; ``None`` if the index does not match the file, as in some copies."""
     # A preallocated index ends with zeros. The last entry may also end with zeros.
     entries = index.rstrip(b"\0")
     entries = index[: -(-len(entries) // _INDEX_ENTRY.size) * _INDEX_ENTRY.size]

@@ -81,7 +81,7 @@ class _Translator:
         return pattern
 
     def _alternatives(self, flags: _Flags) -> str:
-        """Translate up to the end of the group. A flag applies to the rest of it, also after a ``|``."""
+        """Translate up to the end of the group. A flag applies to the rest of the group, even after ``|``."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ValueError(f"groups are nested deeper than {MAX_DEPTH}")

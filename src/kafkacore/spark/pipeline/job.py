@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: Seconds between two checks of a query's progress.
 CHECK_S = 0.5
 #: Seconds between two checks while the query should stop. The interval is short, so that the query stops
-#: soon after the next batch has started.
+#: before the next batch has done much.
 STOP_CHECK_S = 0.01
 
 
@@ -164,7 +164,7 @@ def run_pipeline(
 
 
 def _check_session(spark: SparkSession, config: PipelineConfig) -> None:
-    """Raise an error for Spark Connect with a sink that needs the batches in this process."""
+    """Raise an error if Spark Connect is used with a sink that needs the batches in the driver process."""
     from pyspark.sql.utils import is_remote
 
     if is_remote() and isinstance(config.sink, ConsoleSink | DeltaSink):

@@ -105,7 +105,7 @@ def limit_to(
 def split(
     ranges: list[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Split ranges so that each has at most ``max_records`` offsets and about ``min_partitions`` result.
+    """Split ranges into about ``min_partitions`` ranges of at most ``max_records`` offsets.
 
     With neither limit, one Spark partition reads one topic partition. The algorithm is that of
     ``KafkaOffsetRangeCalculator`` in Spark 4.2. Ranges are first split by ``max_records``. If there are still

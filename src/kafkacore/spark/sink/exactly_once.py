@@ -38,16 +38,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that a failed task or batch waits for its transactions to be aborted. Otherwise they time out.
+#: Seconds that a failed task or batch waits for its transactions to be aborted. After that they are left to
+#: time out.
 ABORT_TIMEOUT_S = 5.0
-#: Errors for a transaction that was committed, or that a later attempt has aborted.
+#: Errors that the broker returns for a transaction that was committed, or that a later attempt has aborted.
 ENDED_ALREADY = (ProducerFencedError, InvalidProducerEpochError, InvalidTxnStateError)
 #: Partition for which the progress is committed. Brokers require that it exists, and partition 0 always does.
 MARKER_PARTITION = 0
 
 
 class ExactlyOnceError(KafkaError):
-    """To continue would lose rows or write them twice."""
+    """The query cannot continue without losing rows or writing them twice."""
 
 
 class TaskTransaction(NamedTuple):
@@ -224,7 +225,8 @@ def _abort(producer: KafkaProducer, one: TaskTransaction) -> None:
 def read_marker(options: SinkOptions, group: str) -> Marker | None:
     """Read the progress of a query, after pending commits have completed; ``None`` before the first batch."""
     shared = {name: value for name, value in options.producer_configs.items() if name in CLIENT_SETTINGS}
-    # committed() waits for a broker, so that its error names what could not be read.
+    # With bootstrap_timeout_ms=0, the constructor does not wait for a broker. committed() waits instead, and
+    # its error names what could not be read.
     shared = {"bootstrap_timeout_ms": 0} | shared
     with KafkaConsumer(**shared, group_id=group, enable_auto_commit=False) as consumer:
         stored = consumer.committed(TopicPartition(options.marker_topic, MARKER_PARTITION), metadata=True)

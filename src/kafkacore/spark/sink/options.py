@@ -60,7 +60,8 @@ LOADING: Config = {
 #: Default transaction timeout: the maximum that Apache Kafka allows by default
 #: (``transaction.max.timeout.ms``), because transactions stay open until all tasks of a batch have written.
 TRANSACTION_TIMEOUT_MS = 900_000
-#: Codecs that have an option ``kafka.compression.<codec>.level``, and its value for the default level.
+#: Codecs that have an option ``kafka.compression.<codec>.level``, and the value of the option that stands for
+#: the codec's default level.
 CODECS_WITH_LEVELS = tuple(codec.name for codec in CODECS.values() if codec.levels is not None)
 OWN_LEVEL = "-1"
 #: Java's partitioners that choose the same partitions as kafkacore's default partitioner.
@@ -131,7 +132,7 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
     _refuse_partitioner(given.pop("kafka.partitioner.class", None))
     given = _with_compression_level(given)
     configs = client_configs(given, OWNED_BY_THE_SINK, "sink", all_settings(PRODUCER_SETTINGS))
-    # Like Spark's own sink, accept the options of the source without effect, because jobs share options.
+    # Like Spark's own sink, ignore the options of the source, because jobs use the same options for both.
     refuse_unknown(given, (*SINK_OPTION_NAMES, *SET_BY_SPARK, *SOURCE_OPTION_NAMES, *FORMAT_OPTION_NAMES))
     known = known_options(given, SINK_OPTION_NAMES)
     boolean(known, SINK_OPTIONS["includeHeaders"])

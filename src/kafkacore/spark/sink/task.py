@@ -128,7 +128,7 @@ def _check(sent: _Sent) -> None:
 def _described(
     error: Exception, part: TopicRows, row: int | None, first_row: int, partition: int
 ) -> RecordWriteError:
-    """Return an error that names the record, as far as it is known."""
+    """Return an error that names the record, if the row is known."""
     if row is None:
         return RecordWriteError(f"topic {printable(part.topic)}: {type(error).__name__}: {error}")
     table = part.table

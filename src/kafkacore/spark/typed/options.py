@@ -73,7 +73,7 @@ SIDE_OPTIONS: Final = table(
                  documentation="JSON: whether dates and timestamps that do not match the pattern are parsed "
                                "like in Spark 2, as in Spark's JSON reader."),
 )
-#: Options of keys and values, which all sources accept.
+#: Format options of keys and values, which all sources accept.
 FORMAT_OPTIONS: Final = table(
     *(spark_option(f"{side}.format", _S, BINARY, choices=FORMATS,
                    documentation=f"Format of the {side}: {', '.join(f'`{name}`' for name in FORMATS)}.")

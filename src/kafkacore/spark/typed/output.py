@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafkacore.decode.decoder import ArrowArray, Decoder
 
 
-#: Maximum characters of the reason in an error. A decoder quotes less than that of a value.
+#: Maximum characters of the reason in an error. The part of a value that a decoder quotes is shorter.
 REASON_CHARACTERS = 250
 
 

@@ -38,8 +38,8 @@ class Prefetch(Generic[T]):
     max_bytes:
         Maximum bytes of all prefetched items.
     interrupt:
-        Function that makes a waiting source return soon. It is called from another thread when the block is
-        left.
+        Function that makes a waiting source return soon. It is called when the block is left, by the thread
+        that leaves it.
     """
 
     def __init__(
