@@ -56,7 +56,7 @@ def test_script_of_bash_completes_words(our_broker):
     done = shell(
         r"""
         source <(kafkacore completion bash)
-        for words in "con" "topics cre" "consume t --form" "produce t --compression l"; do
+        for words in "cons" "topics cre" "consume t --form" "produce t --compression l"; do
             COMP_WORDS=(kafkacore $words) COMP_CWORD=$(wc -w <<< "$words") COMPREPLY=()
             _shtab_kafkacore
             echo "${COMPREPLY[@]}"
