@@ -285,7 +285,7 @@ def _as_new_topics(topics: NewTopics) -> list[NewTopic]:
 
 
 def _as_new_topic(topic: Any) -> NewTopic:
-    """Return a copy of a topic. A class with the same attributes, such as kafka-python's, is accepted."""
+    """Return a copy of a topic. Objects with the same attributes are accepted, such as kafka-python's."""
     try:
         fields = {name: getattr(topic, name) for name in _NEW_TOPIC_FIELDS}
     except AttributeError:

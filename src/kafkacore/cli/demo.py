@@ -236,7 +236,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         type=str.upper,
         choices=SECURITY_PROTOCOLS,
         default="PLAINTEXT",
-        help="protocol of the broker (default: PLAINTEXT); the demo creates a certificate and a user",
+        help="protocol of the broker (default: PLAINTEXT); the demo creates what it needs",
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, without progress")
 

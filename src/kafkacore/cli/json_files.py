@@ -39,7 +39,7 @@ def read_partitions(path: Path) -> dict[TopicPartition, dict[str, Any]]:
 
 
 def whole_number(path: Path, source: dict[str, Any], name: str, least: int = 0, most: int = INT64_MAX) -> int:
-    """Return a whole number of a JSON object.
+    """Return the field ``name`` of a JSON object: a whole number from ``least`` to ``most``.
 
     Raises
     ------

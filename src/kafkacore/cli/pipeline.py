@@ -260,7 +260,7 @@ class Settings:
         return tuple(part.strip() for part in self._texts.get(name, "").split(",") if part.strip())
 
     def choice(self, name: str, among: Sequence[str]) -> str:
-        """Return a text that must be one of several."""
+        """Return a text that must be one of ``among``."""
         chosen = self.text(name)
         if chosen not in among:
             raise KafkaConfigurationError(f"--{name} {chosen} is unknown: use one of {', '.join(among)}")

@@ -260,7 +260,7 @@ cdef class RecordReader:
 
 
 cdef int _scan_batches(const uint8_t *at, Py_ssize_t left, int64_t from_offset, Scan *found) noexcept nogil:
-    """Sum up the complete batches; return -1 for old message formats."""
+    """Add the complete batches to ``found``. Return -1 for an old format or an invalid header."""
     cdef int64_t base, next_offset
     cdef int32_t length, delta, records
     while left >= LOG_OVERHEAD:

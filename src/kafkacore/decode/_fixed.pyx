@@ -1,6 +1,6 @@
 """Decode big-endian values of fixed length to the buffers of an Arrow column.
 
-The offsets come from an Arrow array. They are checked against the data nevertheless.
+The value offsets of the Arrow array are not trusted: they are checked against the size of its data.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer

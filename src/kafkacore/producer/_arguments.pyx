@@ -10,7 +10,7 @@ from kafkacore.record.store cimport append_field
 cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str what) except -2:
     """Set ``at`` to the bytes of a serialized key or value. Return their number, or -1 for None.
 
-    For any type other than bytes, ``view`` is acquired and must be released.
+    For a buffer that is not ``bytes``, ``view`` is acquired and must be released.
     """
     if data is None:
         at[0] = NULL

@@ -328,7 +328,9 @@ class FaultProxy:
 
     def _cut_frame(self, cut: RequestCut) -> None:
         if not self._frames:
-            raise IllegalStateError("requests are seen only with frames=True")
+            raise IllegalStateError(
+                "cut_request() and cut_response() need a proxy that was created with frames=True"
+            )
         _check(cut.after >= 0, f"after={cut.after} must be 0 or more")
         _check(cut.number > 0, f"number={cut.number}: the next request is 1")
         self._do(lambda: self._request_cuts.append(cut))

@@ -175,7 +175,7 @@ def test_failfast_names_the_record_and_the_reason_but_not_the_value():
         (FLAT, {"value.format": "json", "value.flatten": "perhaps"}, "true or false"),
         (struct_of(_offset=IntegerType()), {"value.format": "json"}, "_offset must be .* bigint.*flatten"),
         (struct_of(_offset=LongType()), {"value.format": "long"}, "its name is offset"),
-        (struct_of(value=StringType()), {"value.format": "long"}, "of type bigint, .*not string"),
+        (struct_of(value=StringType()), {"value.format": "long"}, "has type string, but .* needs bigint"),
         (struct_of(value=StringType()), {"value.format": "json", "value.flatten": "false"}, "a struct"),
         (struct_of(key=StructType([])), {"key.format": "json"}, "without fields"),
         (struct_of(_corrupt_record=LongType()), {"value.format": "json"}, "must be string or binary"),

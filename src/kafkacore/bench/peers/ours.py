@@ -58,7 +58,7 @@ class ArrowProducer(SendLoop):
 
 
 class Consumer(PollLoop):
-    """Loop over kafkacore's ``KafkaConsumer``."""
+    """A poll loop with kafkacore's ``KafkaConsumer``."""
 
     def __init__(self, settings: ClientSettings, poll_records: int) -> None:
         super().__init__(KafkaConsumer(**settings), TopicPartition)

@@ -134,7 +134,7 @@ WITHOUT_EFFECT: Final = {name: reason for reason, names in _BY_REASON.items() fo
 #: Prefixes of settings without effect on this broker, each with the reason.
 WITHOUT_EFFECT_PREFIXES: Final = {"zookeeper.": "this broker does not use ZooKeeper"}
 
-#: The reason for listener settings without effect.
+#: Why some listener settings have no effect on this broker.
 CLIENT_OR_JAVA: Final = "it configures connections to other brokers, or Java"
 
 #: Prefixes of access-control settings. They are rejected: ignoring one could leave the broker unprotected.

@@ -1,7 +1,8 @@
 """The first pass of compaction: maps each key to the offset of its last record.
 
-Plain batches are processed without the GIL. The pass stops before a batch that is compressed, transactional
-or a marker, which the caller passes in separately. Follows Kafka's ``Cleaner.buildOffsetMapForSegment``.
+Plain batches are processed without the GIL. The pass stops before a compressed or transactional batch and
+before a marker; the caller passes in each of these separately. Follows Kafka's
+``Cleaner.buildOffsetMapForSegment``.
 """
 
 cimport cython

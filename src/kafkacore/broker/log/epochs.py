@@ -169,7 +169,7 @@ class LeaderEpochCache:
             self._disk.close(fd)
         self._disk.rename(temporary, self._path)
         self.is_changed = False
-        # The first epoch need not be synced, because it can be restored from the batches.
+        # A file with only the first epoch need not be synced, because it can be restored from the batches.
         self.is_dirty = self._epochs != [FIRST_EPOCH]
 
     def sync(self) -> None:

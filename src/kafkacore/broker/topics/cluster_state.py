@@ -321,7 +321,7 @@ class ClusterState:
         self.controller_epoch += 1
 
     def _settle_leaders(self) -> None:
-        """Elect missing leaders while all replicas are up; a later election would need a new epoch."""
+        """Elect a leader for each partition without one, before a node stops and epochs change."""
         for name in self._topics.names():
             topic = self._topics.get(name)
             assert topic is not None, "names() has returned it"

@@ -125,7 +125,8 @@ class InBandHeartbeatSender:
         self._in_flight = False
         self._condition = Condition()
         self._woken = False
-        #: Number of the current :meth:`begin`; responses to heartbeats of an earlier one are not counted.
+        #: Incremented by :meth:`begin` and :meth:`end`. A response to an earlier heartbeat changes no
+        #: deadline.
         self._round = 0
 
     @property

@@ -71,7 +71,7 @@ def plan_tasks(options: LogOptions) -> list[list[FileRange]]:
 
 
 def _target_bytes(options: LogOptions, whole: int) -> int:
-    """Return the intended bytes of a task. The number of cores is not known here."""
+    """Return the target size of a task in bytes; by default, the size that gives about 64 tasks."""
     target = options.max_bytes_per_partition
     if target is None:
         target = min(max(whole // _TASKS, _MIN_TASK_BYTES), _MAX_TASK_BYTES)

@@ -79,14 +79,13 @@ class SinkOptions:
     Attributes
     ----------
     client_configs:
-        Arguments of the producer as text. They may contain secrets, so they are not part of the
-        representation.
+        Arguments of the producer as text. They may contain secrets, so ``repr()`` omits them.
     topic:
         Topic of all rows; ``None`` to use the column ``topic``.
     exactly_once:
         Whether the tasks write in transactions that are committed with the micro-batch.
     prefix:
-        Prefix of the transactional ids and of the consumer group for the progress.
+        Prefix of the transactional ids, and of the consumer group that stores the query's progress.
     marker_topic:
         Topic for which the progress is committed, with ``exactly_once``.
     """

@@ -175,8 +175,8 @@ def _check_side(field: StructField, side_options: SideOptions) -> None:
             )
     elif kind != SCALAR_TYPES[side_options.format]:
         raise KafkaConfigurationError(
-            f"column {field.name} must be of type {SCALAR_TYPES[side_options.format]}, because "
-            f"{side_options.side}.format is {side_options.format}, not {kind}: change the schema"
+            f"column {field.name} has type {kind}, but {side_options.side}.format={side_options.format} "
+            f"needs {SCALAR_TYPES[side_options.format]}: change the schema"
         )
 
 

@@ -27,8 +27,9 @@ def begin_task() -> None:
         if spark is not None:
             gc.callbacks.append(_AcknowledgeAtOnce(spark))
     elif _begun == 2:
-        # PySpark's collection traverses every loaded object, which takes 30 ms with kafkacore's and Arrow's
-        # modules. These stay loaded, and PySpark has just collected the garbage after the first task.
+        # PySpark's garbage collection traverses every loaded object, which takes 30 ms with the modules of
+        # kafkacore and Arrow. These stay loaded, and PySpark has just collected the garbage after the first
+        # task.
         gc.freeze()
 
 
