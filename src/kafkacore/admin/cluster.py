@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, NotRequired, TypedDict
 
 from kafkacore.admin.arguments import broker_ids, integer, mapping, text
-from kafkacore.admin.driver import BY_BROKER_ID, Driver, raised_first, to_destination
+from kafkacore.admin.driver import BY_BROKER_ID, TO_CONTROLLER, Driver, raised_first, to_destination
 from kafkacore.admin.requester import ANY, CONTROLLER
 from kafkacore.admin.responses import as_member, error_of, error_text, operations
 from kafkacore.admin.time_limit import TimeLimit
@@ -215,7 +215,7 @@ class ClusterAdmin:
 
         request = RequestBuilder(UpdateFeaturesRequest, build)
         results = self._driver.run(
-            _TO_CONTROLLER, [0], lambda asked: request, read, timeout_ms, retried=(NotControllerError,)
+            TO_CONTROLLER, [0], lambda asked: request, read, timeout_ms, retried=(NotControllerError,)
         )
         return raised_first(results)[0]
 
@@ -320,7 +320,6 @@ class ClusterAdmin:
         return raised_first(self._driver.run(_BY_REPLICA, wanted, build, read, timeout_ms))
 
 
-_TO_CONTROLLER = to_destination(lambda key: CONTROLLER)
 _BY_REPLICA = to_destination(lambda replica: int(replica.broker_id))
 
 

@@ -145,6 +145,8 @@ class ConfigEntry(TypedDict):
 #: Names of resource types in lower case → name of the resource → values.
 ConfigDescriptions: TypeAlias = dict[str, dict[str, dict[str, ConfigEntry]]]
 _Key: TypeAlias = tuple[ConfigResourceType, str]
+#: Resource → name of a value → what to do with it, and the new value.
+_Changes: TypeAlias = Mapping[_Key, Mapping[str, tuple[AlterConfigOp, str | None]]]
 
 
 class ConfigAdmin:
@@ -243,7 +245,7 @@ class ConfigAdmin:
 
     def _alter(
         self,
-        changes: Mapping[_Key, Mapping[str, tuple[AlterConfigOp, str | None]]],
+        changes: _Changes,
         validate_only: bool,
         raise_on_unknown: bool,
         incremental: bool | None,
@@ -259,9 +261,7 @@ class ConfigAdmin:
                 return _outcomes(results)
         return _outcomes(self._send_whole(changes, validate_only, limit.left_ms))
 
-    def _check_known(
-        self, changes: Mapping[_Key, Mapping[str, tuple[AlterConfigOp, str | None]]], timeout_ms: float
-    ) -> None:
+    def _check_known(self, changes: _Changes, timeout_ms: float) -> None:
         resources = [ConfigResource(kind, name) for kind, name in changes]
         described = self.describe(resources, False, ConfigFilterType.DYNAMIC, False, timeout_ms)
         for (kind, name), values in changes.items():
@@ -294,7 +294,7 @@ class ConfigAdmin:
 
     def _send_incremental(
         self,
-        changes: Mapping[_Key, Mapping[str, tuple[AlterConfigOp, str | None]]],
+        changes: _Changes,
         validate_only: bool,
         timeout_ms: float,
     ) -> dict[_Key, str | KafkaError]:
@@ -320,7 +320,7 @@ class ConfigAdmin:
 
     def _send_whole(
         self,
-        changes: Mapping[_Key, Mapping[str, tuple[AlterConfigOp, str | None]]],
+        changes: _Changes,
         validate_only: bool,
         timeout_ms: float,
     ) -> dict[_Key, str | KafkaError]:

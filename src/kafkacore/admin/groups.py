@@ -280,7 +280,9 @@ class GroupAdmin:
         groups = names("group_ids", group_ids)
         limit = TimeLimit(self._driver.requester.clock, timeout_ms)
         described: dict[str, GroupDescription | KafkaError] = dict(
-            self._driver.run(lookup, groups, _describe_consumer_groups, _described_consumer, timeout_ms)
+            self._driver.run(
+                lookup, groups, _describe_consumer_groups, partial(_described, _consumer_group), timeout_ms
+            )
         )
         others = [
             group_id
@@ -289,7 +291,9 @@ class GroupAdmin:
         ]
         if others:
             described.update(
-                self._driver.run(lookup, others, _describe_groups, _described_classic, limit.left_ms)
+                self._driver.run(
+                    lookup, others, _describe_groups, partial(_described, _classic_group), limit.left_ms
+                )
             )
         return described
 
@@ -539,30 +543,32 @@ def _dead(group_id: str, error: BrokerResponseError) -> GroupDescription:
     }
 
 
-def _described_classic(
-    response: DescribeGroupsResponse, asked: Sequence[str]
+def _described(
+    describe: Callable[[Any], GroupDescription],
+    response: DescribeGroupsResponse | ConsumerGroupDescribeResponse,
+    asked: Sequence[str],
 ) -> Iterable[tuple[str, GroupDescription | KafkaError]]:
     for group in response.groups:
-        if group.error_code:
-            yield (
-                group.group_id,
-                error_of(group.error_code, group.error_message, f"group {group.group_id!r}"),
-            )
-            continue
-        is_consumer = group.protocol_type == PROTOCOL_TYPE
         yield (
             group.group_id,
-            {
-                "error": None,
-                "group_id": group.group_id,
-                "group_state": group.group_state,
-                "protocol_type": group.protocol_type,
-                "protocol_data": group.protocol_data,
-                "members": [_classic_member(member, is_consumer) for member in group.members],
-                "authorized_operations": operations(group.authorized_operations),
-                "group_type": GroupType.CLASSIC.value,
-            },
+            error_of(group.error_code, group.error_message, f"group {group.group_id!r}")
+            if group.error_code
+            else describe(group),
         )
+
+
+def _classic_group(group: DescribeGroupsResponse.DescribedGroup) -> GroupDescription:
+    is_consumer = group.protocol_type == PROTOCOL_TYPE
+    return {
+        "error": None,
+        "group_id": group.group_id,
+        "group_state": group.group_state,
+        "protocol_type": group.protocol_type,
+        "protocol_data": group.protocol_data,
+        "members": [_classic_member(member, is_consumer) for member in group.members],
+        "authorized_operations": operations(group.authorized_operations),
+        "group_type": GroupType.CLASSIC.value,
+    }
 
 
 def _classic_member(
@@ -608,31 +614,19 @@ def _topic_list(partitions: Iterable[TopicPartition]) -> list[dict[str, Any]]:
     return [{"topic": topic, "partitions": numbers} for topic, numbers in by_topic(partitions).items()]
 
 
-def _described_consumer(
-    response: ConsumerGroupDescribeResponse, asked: Sequence[str]
-) -> Iterable[tuple[str, GroupDescription | KafkaError]]:
-    for group in response.groups:
-        if group.error_code:
-            yield (
-                group.group_id,
-                error_of(group.error_code, group.error_message, f"group {group.group_id!r}"),
-            )
-            continue
-        yield (
-            group.group_id,
-            {
-                "error": None,
-                "group_id": group.group_id,
-                "group_state": group.group_state,
-                "protocol_type": PROTOCOL_TYPE,
-                "protocol_data": group.assignor_name,
-                "members": [_consumer_member(member) for member in group.members],
-                "authorized_operations": operations(group.authorized_operations),
-                "group_type": GroupType.CONSUMER.value,
-                "group_epoch": group.group_epoch,
-                "assignment_epoch": group.assignment_epoch,
-            },
-        )
+def _consumer_group(group: ConsumerGroupDescribeResponse.DescribedGroup) -> GroupDescription:
+    return {
+        "error": None,
+        "group_id": group.group_id,
+        "group_state": group.group_state,
+        "protocol_type": PROTOCOL_TYPE,
+        "protocol_data": group.assignor_name,
+        "members": [_consumer_member(member) for member in group.members],
+        "authorized_operations": operations(group.authorized_operations),
+        "group_type": GroupType.CONSUMER.value,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+    }
 
 
 def _consumer_member(member: ConsumerGroupDescribeResponse.Member) -> MemberDescription:

@@ -24,13 +24,13 @@ def test_lag_is_known_where_an_offset_is_committed_and_the_log_exists(admin, arg
     admin.add_group("billing", committed, member("m1", "orders", 0, 2))
     (group,) = group_lags(admin, arguments, ["billing"])
     owner = ("m1", "/192.0.2.7", "client-m1")
-    nobody = (None, None, None)
+    no_member = (None, None, None)
     assert group.partitions == [
-        PartitionLag("deleted", 0, 9, None, None, *nobody),
+        PartitionLag("deleted", 0, 9, None, None, *no_member),
         PartitionLag("orders", 0, 4, 10, 6, *owner),
-        PartitionLag("orders", 1, 20, 20, 0, *nobody),
+        PartitionLag("orders", 1, 20, 20, 0, *no_member),
         PartitionLag("orders", 2, None, 7, None, *owner),
-        PartitionLag("returns", 0, 1, 3, 2, *nobody),
+        PartitionLag("returns", 0, 1, 3, 2, *no_member),
     ]
     assert group.topics == [TopicLag("deleted", 1, 0), TopicLag("orders", 3, 6), TopicLag("returns", 1, 2)]
     assert (group.lag, group.state, group.assignor) == (8, "Stable", "range")
