@@ -54,18 +54,12 @@ def reporters(name: str, value: object) -> list[object]:
 def without_effect(name: str, value: object) -> object:
     """Accept any value, with a warning, because a program for kafka-python may rely on the setting."""
     if value is not None:
-        warn_once(name, "this setting has no effect; remove it")
+        warn(name, "this setting has no effect; remove it")
     return value
 
 
-_warned: set[str] = set()
-
-
-def warn_once(name: str, what: str) -> None:
-    """Warn about a setting, once per process, at the line of the program that calls kafkacore."""
-    if name in _warned:
-        return
-    _warned.add(name)
+def warn(name: str, what: str) -> None:
+    """Warn about a setting at the line of the program that calls kafkacore."""
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("kafkacore."):
@@ -122,7 +116,7 @@ def selector(name: str, value: object) -> str | None:
         if value is selector_class:
             return backend
     if value is not None and value is not selectors.DefaultSelector:
-        warn_once(name, f"{value!r} has no effect: kafkacore waits with epoll or poll")
+        warn(name, f"{value!r} has no effect: kafkacore waits with epoll or poll")
     return None
 
 
@@ -279,7 +273,7 @@ def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
         check = known[name].check
         config[name] = value if check is None else _checked(name, value, check)
     if config["socks5_proxy"] is not None:
-        warn_once("socks5_proxy", "use proxy_url instead")
+        warn("socks5_proxy", "use proxy_url instead")
         config["proxy_url"] = config["proxy_url"] or config["socks5_proxy"]
     if config["sasl_mechanism"] and not config["security_protocol"].startswith("SASL_"):
         logger.warning(
@@ -296,7 +290,7 @@ def _without_retired(known: Mapping[str, Setting], given: Mapping[str, object]) 
     for name in given.keys() - kept.keys():
         today = RETIRED_SETTINGS[name]
         if today is None:
-            warn_once(name, "kafka-python removed this setting in 3.0, and it has no effect; remove it")
+            warn(name, "kafka-python removed this setting in 3.0, and it has no effect; remove it")
         else:
             kept.setdefault(today, given[name])
     return kept

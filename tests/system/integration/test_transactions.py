@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-import kafka as kafka_python
 import pyarrow
 import pytest
 from eventually import BUDGET_S, eventually
@@ -251,19 +250,11 @@ def test_a_member_of_an_old_generation_is_fenced_and_a_live_one_is_not(
     kafka: ApacheKafka, topic: str
 ) -> None:
     name = f"group-{topic}"
-    member = kafka_python.KafkaConsumer(
-        topic,
-        bootstrap_servers=kafka.bootstrap_servers,
-        group_id=name,
-        enable_auto_commit=False,
-        # The consumer is assigned nothing until it knows the topic; this is how often it refreshes its
-        # metadata.
-        metadata_max_age_ms=1_000,
-    )
-    try:
+    with KafkaConsumer(
+        topic, bootstrap_servers=kafka.bootstrap_servers, group_id=name, enable_auto_commit=False
+    ) as member:
         eventually(lambda: member.assignment(), step=lambda: member.poll(timeout_ms=100))
-        alive = member.group_metadata() if callable(getattr(member, "group_metadata", None)) else None
-        assert alive is not None, "kafka-python has no group_metadata()"
+        alive = member.group_metadata()
         place = TopicPartition(topic, 0)
         with make_producer(kafka, topic) as producer:
             producer.begin_transaction()
@@ -277,8 +268,6 @@ def test_a_member_of_an_old_generation_is_fenced_and_a_live_one_is_not(
                 producer.commit_transaction()
             producer.abort_transaction()
         assert Group(kafka.bootstrap_servers, name, topic, 2).committed()[0] == 3
-    finally:
-        member.close()
 
 
 # ---- Fencing -----------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ import pytest
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient
-from kafkacore.client import config as config_module
 from kafkacore.client.config import CLIENT_SETTINGS, redacted, resolve
 from kafkacore.consumer.config import CONSUMER_SETTINGS
 from kafkacore.errors import KafkaConfigurationError
@@ -278,12 +277,6 @@ def test_mechanism_that_is_not_used_is_said(caplog: pytest.LogCaptureFixture) ->
 # ---- Ignored and renamed settings --------------------------------------------------------------------------
 
 
-@pytest.fixture
-def _nothing_said_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_module, "_warned", set())
-
-
-@pytest.mark.usefixtures("_nothing_said_yet")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -299,14 +292,11 @@ def test_setting_that_means_nothing_here_is_taken_with_one_warning(name: str, va
     with pytest.warns(DeprecationWarning, match=f"{name}: ") as caught:
         config = resolve({}, {name: value})
     assert len(caught) == 1
-    # A second warning would be raised as an error here.
-    assert resolve({}, {name: value}) == config
-    # The warning points at the caller's line, so that Python's default filters show it.
+    # The warning points at the caller's line, so that Python's default filters show it, and show it once.
     assert caught[0].filename == __file__
     assert (name in config) == (name in CLIENT_SETTINGS)
 
 
-@pytest.mark.usefixtures("_nothing_said_yet")
 def test_time_out_of_the_version_check_is_that_of_the_bootstrap() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -317,7 +307,6 @@ def test_time_out_of_the_version_check_is_that_of_the_bootstrap() -> None:
         resolve({}, {"api_version_auto_timeout_ms": "soon"})
 
 
-@pytest.mark.usefixtures("_nothing_said_yet")
 @pytest.mark.parametrize(
     ("selector", "backend"),
     [
