@@ -5,9 +5,9 @@ from __future__ import annotations
 from fuzz.harness import Target
 
 from kafkacore.broker.group import records
-from kafkacore.broker.group.loader import LoadedPartition, _apply
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.plain_commits import PlainCommits
+from kafkacore.broker.group.replay import LoadedPartition, _apply
 from kafkacore.coordinator.assignors import PartitionRacks
 from kafkacore.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafkacore.coordinator.assignors.range import RangePartitionAssignor
@@ -81,7 +81,7 @@ def read_group_record(data: bytes) -> None:
     key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
     quick = PartitionOffsets()
     is_taken = PlainCommits(quick).take(key, value, 3)
-    loaded = LoadedPartition(PartitionOffsets(), {}, 0)
+    loaded = LoadedPartition(PartitionOffsets(), {})
     try:
         _apply(loaded, key, value, 3)
     except MalformedMessageError:

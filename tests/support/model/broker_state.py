@@ -35,5 +35,5 @@ def state_about(broker: BrokerInHand, names: Names) -> Any:
         topics.get(names.topic),
         {place: end for place, end in ends.items() if place.topic == names.topic},
         groups.get(names.group),
-        dict(broker.services.offsets._of_group(names.group).get(names.topic, {})),
+        dict(broker.services.offsets.of_group(names.group).get(names.topic, {})),
     )

@@ -11,11 +11,14 @@ from eventually import eventually
 from model.memory_log import MemoryLog, MemoryLogManager
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.group.coordinator_log import CoordinatorLog
+from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
+from kafkacore.broker.group.coordinator_state import GroupCoordinatorState
 from kafkacore.broker.group.interfaces import OffsetExpiry
 from kafkacore.broker.group.offset_manager import Committer, OffsetManager, OffsetToCommit
 from kafkacore.broker.group.offset_sweeper import OffsetSweeper
-from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
+from kafkacore.broker.group.records import group_metadata_tombstone
+from kafkacore.broker.group.services import offsets_topic
 from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.replica.replica_manager import ReplicaManager
 from kafkacore.broker.topics.cluster_state import BrokerNode, ClusterState
@@ -106,16 +109,26 @@ class OffsetsHarness:
         self.timer = Timer(self.clock.monotonic_ms())
         self.replica_manager = ReplicaManager(self.cluster, self.clock, self.timer, lambda: None)
         self.groups = RecordingGroups()
-        self.log = CoordinatorLog(self.config, self.clock, self.topics, self.cluster, self.replica_manager)
-        self.log.groups = self.groups
+        self.state = GroupCoordinatorState()
+        self.state.groups = self.groups
+        self.log = CoordinatorLog(
+            offsets_topic(self.config),
+            self.state,
+            self.clock,
+            self.topics,
+            self.cluster,
+            self.replica_manager,
+            "loader",
+        )
         self.groups.partition_for = self.log.partition_for
-        self.offsets = OffsetManager(self.config, self.clock, self.log)
+        self.offsets = OffsetManager(self.config, self.clock, self.log, self.state)
         self.sweeper = OffsetSweeper(
             self.config,
             self.clock,
             self.timer,
             self.topics,
             self.log,
+            self.state,
             self.offsets,
             self.replica_manager.call_soon,
         )

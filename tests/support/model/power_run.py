@@ -21,7 +21,7 @@ from model.power_rights import CONFIG as GUARDED
 from model.power_rights import Rights
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.group.loader import PartitionLoader
+from kafkacore.broker.coordinator.loader import PartitionLoader
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest

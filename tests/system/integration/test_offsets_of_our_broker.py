@@ -13,7 +13,8 @@ from peers.jars import JavaToolError, run_java
 from peers.java_peer import JavaPeer
 
 from kafkacore import KafkaConsumer, TopicPartition
-from kafkacore.broker.group.loader import load_partition
+from kafkacore.broker.coordinator.loader import load_partition
+from kafkacore.broker.group.replay import Replay
 from kafkacore.broker.log import LogManager
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.coordinator import partition_for
@@ -114,7 +115,7 @@ def test_segments_of_apache_kafka_load_as_what_was_committed_there(
         place = TopicPartition(OFFSETS_TOPIC, 0)
         log = logs.log(place)
         assert log is not None
-        loaded = load_partition(place, log, 1 << 20, lambda: False)
+        loaded = load_partition(Replay(place), log, 1 << 20, lambda: False)
     (partition,) = loaded.offsets.of_group(group)[topic].items()
     assert partition[0] == 0
     assert (partition[1].offset, partition[1].metadata, partition[1].leader_epoch) == (19, "note", 3)

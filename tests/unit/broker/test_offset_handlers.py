@@ -228,7 +228,7 @@ def test_answers_wait_until_the_disk_has_it(served: BrokerHarness) -> None:
 
 def test_retention_that_an_old_client_asks_for_is_kept(served: BrokerHarness) -> None:
     assert committed(served, 4, {0: 1}, retention_time_ms=1000) == {0: 0}
-    offsets = served.services.coordinator_log.offsets_of(partition_for("g"))
+    offsets = served.group_services.state.offsets_of(partition_for("g"))
     assert offsets is not None
     assert offsets.of_group("g")["t"][0].expire_timestamp == served.clock.wall_ms() + 1000
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from model.power_run import PowerRun
 
-from kafkacore.broker.group.pending import PendingAppends
+from kafkacore.broker.coordinator.pending import PendingAppends
 from kafkacore.broker.handlers import produce
 from kafkacore.broker.log import LogManager, checkpoints, producer_state
 from kafkacore.broker.log._producer_batches import ProducerBatches

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.group_record import born_record
 from kafkacore.broker.group.joining import Admission, Joining
 from kafkacore.broker.group.member import OnSynced, SyncResult
 from kafkacore.broker.group.rebalancer import Rebalancer
-from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
+from kafkacore.broker.group.records import group_metadata_tombstone
 from kafkacore.broker.group.registry import GroupRegistry
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.clock import Clock

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.member import ClassicGroupMember, MemberProtocol
-from kafkacore.broker.group.records import CoordinatorRecord, group_metadata
+from kafkacore.broker.group.records import group_metadata
 from kafkacore.errors import MalformedMessageError
 from kafkacore.protocol.generated.group_records import GroupMetadataValue
 from kafkacore.structs import printable

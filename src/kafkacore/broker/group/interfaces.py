@@ -1,20 +1,16 @@
 """Interfaces between the parts of the group coordinator: the log, the committed offsets and the groups.
 
-Offsets and groups decide which records to write. The log (:class:`CoordinatorLog`) appends them to
-``__consumer_offsets`` and then applies them to offsets and groups, which do not change in any other way. All
-parts run on the network thread.
+Offsets and groups decide which records to write. The log appends them to ``__consumer_offsets`` and then
+applies them to offsets and groups, which do not change in any other way. All parts run on the network thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from kafkacore.broker.group.records import CoordinatorRecord
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord, OnSafe
 from kafkacore.protocol.generated.group_records import GroupMetadataValue
-
-#: Callback of an append. It is called once, with 0 or the error code to return to the client.
-OnSafe = Callable[[int], None]
 
 
 class CoordinatorLog(Protocol):
@@ -41,36 +37,11 @@ class CoordinatorLog(Protocol):
     def append(self, group_id: str, records: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
         """Append one batch to the group's partition and apply it.
 
-        If the append fails, no record is applied, and ``on_safe`` is called with the error before this method
-        returns. Otherwise the records are applied before it returns.
-
-        Parameters
-        ----------
-        group_id:
-            A group that has passed :meth:`check` in the same turn of the network thread.
-        records:
-            At least one record.
-        on_safe:
-            Called exactly once, on the network thread, in the order of the appends to a partition.
-
-        Notes
-        -----
-        Codes that ``on_safe`` is called with:
-
-        - 0: the high watermark has passed the records, so they cannot be lost.
-        - ``NOT_COORDINATOR``: the log has failed or the leader has changed, and the group has been unloaded.
-        - ``COORDINATOR_NOT_AVAILABLE``: the records were not safe after ``offsets.commit.timeout.ms``. They
-          may still become safe.
-        - ``UNKNOWN_SERVER_ERROR``: the batch is too large.
+        See :meth:`kafkacore.broker.coordinator.coordinator_log.CoordinatorLog.append`.
         """
 
     def when_safe(self, group_id: str, on_safe: OnSafe) -> None:
-        """Call ``on_safe`` when every record applied to the group's partition so far is safe.
-
-        The call may happen before this method returns. The error codes are those of :meth:`append`. A
-        response that contains offsets or group state waits for the call of ``on_safe``, so that clients never
-        see state that a crash could undo.
-        """
+        """Call ``on_safe`` when every record applied to the group's partition so far is safe."""
 
 
 class OffsetExpiry(NamedTuple):

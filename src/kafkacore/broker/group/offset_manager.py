@@ -10,17 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group import records
 from kafkacore.broker.group.offset_store import CommittedOffset, TopicOffsets
-from kafkacore.broker.group.records import NO_TIMESTAMP, CoordinatorRecord
+from kafkacore.broker.group.records import NO_TIMESTAMP
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.errors import BrokerResponseError, GroupSubscribedToTopicError, OffsetMetadataTooLargeError
 from kafkacore.protocol.generated.group_records import OffsetCommitValue
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
-    from kafkacore.broker.group.coordinator_log import CoordinatorLog
+    from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
+    from kafkacore.broker.group.coordinator_state import GroupCoordinatorState
+    from kafkacore.broker.group.replay import LoadedPartition
     from kafkacore.clock import Clock
 
 logger = NameLogger(__name__)
@@ -64,13 +67,22 @@ class OffsetManager:
     clock:
         Source of the commit timestamps.
     log:
-        Stores the offsets and writes their records.
+        Log of the group coordinator, to which the offsets are written.
+    state:
+        State of the group coordinator, which has the groups and the offsets.
     """
 
-    def __init__(self, config: BrokerConfig, clock: Clock, log: CoordinatorLog) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        log: CoordinatorLog[LoadedPartition],
+        state: GroupCoordinatorState,
+    ) -> None:
         self._config = config
         self._clock = clock
         self._log = log
+        self._state = state
 
     # ---- Commit ---------------------------------------------------------------------------------------
 
@@ -97,7 +109,7 @@ class OffsetManager:
         """
         try:
             self._log.check(committer.group_id, node_id)
-            self._log.groups.validate_commit(
+            self._state.groups.validate_commit(
                 committer.group_id,
                 committer.member_id,
                 committer.instance_id,
@@ -147,11 +159,12 @@ class OffsetManager:
         except BrokerResponseError as error:
             on_done(error_code(error), NO_OFFSETS)
             return
-        now = {topic: dict(offsets) for topic, offsets in self._of_group(group_id).items()}
+        now = {topic: dict(offsets) for topic, offsets in self.of_group(group_id).items()}
         self._log.when_safe(group_id, lambda code: on_done(code, NO_OFFSETS if code else now))
 
-    def _of_group(self, group_id: str) -> Mapping[str, TopicOffsets]:
-        offsets = self._log.offsets_of(self._log.partition_for(group_id))
+    def of_group(self, group_id: str) -> Mapping[str, TopicOffsets]:
+        """Return the offsets of a group as they are now, including those that are not safe yet."""
+        offsets = self._state.offsets_of(self._log.partition_for(group_id))
         return NO_OFFSETS if offsets is None else offsets.of_group(group_id)
 
     # ---- Delete ---------------------------------------------------------------------------------------
@@ -177,7 +190,7 @@ class OffsetManager:
             Called with the error code of the request and the code of each partition. If the whole request
             fails, the codes of the partitions may be missing.
         """
-        groups = self._log.groups
+        groups = self._state.groups
         try:
             self._log.check(group_id, node_id)
             groups.validate_offset_delete(group_id)
@@ -188,7 +201,7 @@ class OffsetManager:
             GroupSubscribedToTopicError.errno if groups.is_subscribed(group_id, topic) else 0
             for topic, _ in partitions
         ]
-        now = self._of_group(group_id)
+        now = self.of_group(group_id)
         batch = [
             records.offset_commit_tombstone(group_id, topic, partition)
             for (topic, partition), code in zip(partitions, codes, strict=True)
@@ -203,7 +216,7 @@ class OffsetManager:
         """Return the tombstones of all offsets of a group that is being deleted."""
         return [
             records.offset_commit_tombstone(group_id, topic, partition)
-            for topic, offsets in self._of_group(group_id).items()
+            for topic, offsets in self.of_group(group_id).items()
             for partition in offsets
         ]
 
@@ -217,9 +230,9 @@ class OffsetManager:
         group has members or never had any. An offset that was committed with its own retention time expires
         after that time instead.
         """
-        groups = self._log.groups
+        groups = self._state.groups
         expiry = groups.offset_expiry(group_id)
-        now = self._of_group(group_id)
+        now = self.of_group(group_id)
         if expiry is None and now:
             return []
         batch: list[CoordinatorRecord] = []
@@ -258,7 +271,7 @@ class OffsetManager:
         """
         return [
             records.offset_commit_tombstone(group_id, topic, partition)
-            for topic, offsets in self._of_group(group_id).items()
+            for topic, offsets in self.of_group(group_id).items()
             for partition, offset in offsets.items()
             if is_orphan(topic, offset.topic_id)
         ]

@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafkacore.broker.group.records import CoordinatorRecord
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.purgatory.timer import Timer, TimerTask
 from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.protocol import ZERO_UUID
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
-    from kafkacore.broker.group.coordinator_log import CoordinatorLog
+    from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
+    from kafkacore.broker.group.coordinator_state import GroupCoordinatorState
     from kafkacore.broker.group.offset_manager import OffsetManager
+    from kafkacore.broker.group.replay import LoadedPartition
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
     from kafkacore.clock import Clock
     from kafkacore.structs import TopicPartition
@@ -59,6 +61,8 @@ class OffsetSweeper:
         Catalog in which topics are looked up.
     log:
         Log of the group coordinator, to which tombstones are written.
+    state:
+        State of the group coordinator.
     offsets:
         Determines which offsets have expired.
     call_soon:
@@ -71,7 +75,8 @@ class OffsetSweeper:
         clock: Clock,
         timer: Timer,
         topics: TopicCatalog,
-        log: CoordinatorLog,
+        log: CoordinatorLog[LoadedPartition],
+        state: GroupCoordinatorState,
         offsets: OffsetManager,
         call_soon: Callable[[Callable[[], None]], None],
     ) -> None:
@@ -80,6 +85,7 @@ class OffsetSweeper:
         self._timer = timer
         self._topics = topics
         self._log = log
+        self._state = state
         self._offsets = offsets
         self._call_soon = call_soon
         self._every = _Every(self)
@@ -153,12 +159,12 @@ class OffsetSweeper:
             self._call_soon(some)
 
     def _groups_of(self, number: int) -> list[str]:
-        return [] if self._log.offsets_of(number) is None else list(self._log.groups.group_ids(number))
+        return list(self._state.groups.group_ids(number)) if self._log.is_active(number) else []
 
     def _append(self, number: int, batch: list[CoordinatorRecord]) -> None:
         for start in range(0, len(batch), RECORDS_PER_BATCH):
             # Check before each batch, because a failed append unloads the partition.
-            if self._log.offsets_of(number) is not None:
+            if self._log.is_active(number):
                 self._log.append_to(number, batch[start : start + RECORDS_PER_BATCH], self._on_safe)
 
     def _on_safe(self, code: int) -> None:

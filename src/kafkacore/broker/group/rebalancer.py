@@ -20,7 +20,8 @@ from kafkacore.errors import RebalanceInProgressError, UnknownMemberIdError
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
-    from kafkacore.broker.group.interfaces import CoordinatorLog, OnSafe
+    from kafkacore.broker.coordinator.interfaces import OnSafe
+    from kafkacore.broker.group.interfaces import CoordinatorLog
     from kafkacore.broker.purgatory.timer import Timer
 
 logger = NameLogger(__name__)

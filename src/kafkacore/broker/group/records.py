@@ -8,8 +8,9 @@ Malformed bytes raise :class:`~kafkacore.errors.MalformedMessageError`. The form
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.errors import MalformedMessageError
 from kafkacore.protocol import Message
 from kafkacore.protocol.generated.group_records import (
@@ -35,13 +36,6 @@ NO_TIMESTAMP: Final = -1
 Buffer = bytes | bytearray | memoryview
 MessageT = TypeVar("MessageT", bound=Message)
 Key = OffsetCommitKey | GroupMetadataKey
-
-
-class CoordinatorRecord(NamedTuple):
-    """One record of ``__consumer_offsets``; ``value`` is ``None`` in a tombstone."""
-
-    key: bytes
-    value: bytes | None
 
 
 def offset_commit(group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> CoordinatorRecord:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.group_record import group_of
 from kafkacore.broker.group.interfaces import OffsetExpiry
 from kafkacore.broker.group.rebalancer import Rebalancer
-from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
+from kafkacore.broker.group.records import group_metadata_tombstone
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.clock import Clock
 from kafkacore.errors import (

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkacore.broker.group.coordinator_log import CoordinatorLog
+from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
+from kafkacore.broker.coordinator.interfaces import CoordinatorTopic
+from kafkacore.broker.group.coordinator_state import GroupCoordinatorState
 from kafkacore.broker.group.group_coordinator import GroupCoordinator
 from kafkacore.broker.group.offset_manager import OffsetManager
 from kafkacore.broker.group.offset_sweeper import OffsetSweeper
+from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC, offsets_topic_settings
+from kafkacore.record import Compression
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -34,13 +38,16 @@ class GroupServices:
         cluster: ClusterState,
         replica_manager: ReplicaManager,
     ) -> None:
-        self.log = CoordinatorLog(config, clock, topics, cluster, replica_manager)
-        self.offsets = OffsetManager(config, clock, self.log)
+        self.state = GroupCoordinatorState()
+        self.log = CoordinatorLog(
+            offsets_topic(config), self.state, clock, topics, cluster, replica_manager, "kafka-offsets-loader"
+        )
+        self.offsets = OffsetManager(config, clock, self.log, self.state)
         self.coordinator = GroupCoordinator(self.log, config, clock, timer, self.offsets.removal)
-        self.log.groups = self.coordinator.registry
+        self.state.groups = self.coordinator.registry
         self._replica_manager = replica_manager
         self._sweeper = OffsetSweeper(
-            config, clock, timer, topics, self.log, self.offsets, replica_manager.call_soon
+            config, clock, timer, topics, self.log, self.state, self.offsets, replica_manager.call_soon
         )
         self.log.on_loaded = self._sweeper.partition_loaded
 
@@ -57,3 +64,16 @@ class GroupServices:
         """Handle the removal of a partition whose topic has been deleted."""
         self._replica_manager.partition_changed(topic_partition)
         self._sweeper.topic_removed(topic_partition)
+
+
+def offsets_topic(config: BrokerConfig) -> CoordinatorTopic:
+    """Return the topic of the group coordinator, with the settings of ``offsets.*``."""
+    partition_count, configs = offsets_topic_settings(config)
+    return CoordinatorTopic(
+        name=OFFSETS_TOPIC,
+        partition_count=partition_count,
+        configs=configs,
+        load_buffer_size=config.offsets_load_buffer_size,
+        compression=Compression(config.offsets_topic_compression_codec),
+        append_timeout_ms=config.offsets_commit_timeout_ms,
+    )

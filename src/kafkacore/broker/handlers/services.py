@@ -28,9 +28,10 @@ from kafkacore.wire import Cursor
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.dynamic_config import DynamicConfigs
-    from kafkacore.broker.group.coordinator_log import CoordinatorLog
+    from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
     from kafkacore.broker.group.group_coordinator import GroupCoordinator
     from kafkacore.broker.group.offset_manager import OffsetManager
+    from kafkacore.broker.group.replay import LoadedPartition
     from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
     from kafkacore.broker.replica.fetch_session import FetchManager
     from kafkacore.broker.replica.replica_manager import ReplicaManager
@@ -129,7 +130,7 @@ class GroupServices(AuthorizationServices, Protocol):
     def cluster(self) -> ClusterState: ...
 
     @property
-    def coordinator_log(self) -> CoordinatorLog: ...
+    def coordinator_log(self) -> CoordinatorLog[LoadedPartition]: ...
 
     @property
     def groups(self) -> GroupCoordinator: ...
@@ -206,7 +207,7 @@ class BrokerServices:
     fetch_sessions: FetchManager
     quotas: Quotas
     producer_ids: ProducerIdManager
-    coordinator_log: CoordinatorLog
+    coordinator_log: CoordinatorLog[LoadedPartition]
     groups: GroupCoordinator
     offsets: OffsetManager
     metadata: ClusterMetadata

@@ -83,10 +83,8 @@ def _seen(group: ClassicGroup, services: BrokerServices, left: list[int]) -> Gro
         )
         for member in list(group)[: max(left[0], 0)]
     ]
-    log = services.coordinator_log
-    kept = log.offsets_of(log.partition_for(group.group_id))
     offsets: dict[TopicPartition, int] = {}
-    for topic, partitions in ({} if kept is None else kept.of_group(group.group_id)).items():
+    for topic, partitions in services.offsets.of_group(group.group_id).items():
         for partition, committed in partitions.items():
             if len(offsets) < left[1]:
                 offsets[TopicPartition(topic, partition)] = committed.offset

@@ -70,7 +70,7 @@ def test_batches_have_the_codec_that_is_asked_for(tmp_path: Path, codec: int) ->
 def test_append_is_applied_at_once_and_told_when_it_is_safe(harness: OffsetsHarness) -> None:
     codes, on_safe = noted()
     harness.log.append("g", [commit(1)], on_safe)
-    offsets = harness.log.offsets_of(harness.log.partition_for("g"))
+    offsets = harness.state.offsets_of(harness.log.partition_for("g"))
     assert offsets is not None
     assert offsets.of_group("g")["t"][0].offset == 1
     harness.turns()
@@ -172,7 +172,7 @@ def test_failed_log_takes_back_all_that_was_not_safe(harness: OffsetsHarness) ->
     assert not harness.groups.exists("g")
     with pytest.raises(NotCoordinatorError, match="offline"):
         harness.log.check("g", NODE)
-    assert harness.log.offsets_of(harness.log.partition_for("g")) is None
+    assert harness.state.offsets_of(harness.log.partition_for("g")) is None
     harness.log.check(ELSEWHERE, NODE)
 
 

@@ -203,7 +203,7 @@ def test_many_groups_are_removed_over_many_turns_in_batches_of_bounded_size(tmp_
     assert turns >= 3
     assert harness.groups.known == {}
     assert all(last - first < 1000 for first, last, _ in harness.log_of().batches[before:])
-    assert len(harness.restarted().log.offsets_of(0) or ()) == 0
+    assert len(harness.restarted().state.offsets_of(0) or ()) == 0
 
 
 # ---- Topics ------------------------------------------------------------------------------------------------

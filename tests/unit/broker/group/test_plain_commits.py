@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkacore.broker.group import loader, records
-from kafkacore.broker.group.loader import Replay
+from kafkacore.broker.group import records
+from kafkacore.broker.group import replay as replay_module
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.plain_commits import PlainCommits
+from kafkacore.broker.group.replay import Replay
 from kafkacore.errors import MalformedMessageError
 from kafkacore.protocol.generated.group_records import OffsetCommitKey, OffsetCommitValue
 from kafkacore.record import RecordBatchBuilder, read_batches
@@ -100,7 +101,7 @@ def test_replay_of_plain_commits_needs_no_codec_and_keeps_each_name_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[Any] = []
-    monkeypatch.setattr(loader, "_apply", counted(loader._apply, calls))
+    monkeypatch.setattr(replay_module, "_apply", counted(replay_module._apply, calls))
     builder = RecordBatchBuilder(1 << 20)
     for partition in range(100):
         for topic in ("a", "b"):

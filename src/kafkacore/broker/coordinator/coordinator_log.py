@@ -1,4 +1,4 @@
-"""The group coordinator's log ``__consumer_offsets``: appends records and applies them to memory.
+"""The log of a coordinator, an internal topic: appends records and applies them to memory.
 
 A record is applied right after its append, so the state in memory always equals that of the log. An append
 is acknowledged only when the high watermark has passed it, because it may fail until then. A partition whose
@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 from uuid import UUID
 
+from kafkacore.broker.coordinator.interfaces import (
+    CoordinatorRecord,
+    CoordinatorState,
+    CoordinatorTopic,
+    LoadedT,
+    OnSafe,
+    Replay,
+)
+from kafkacore.broker.coordinator.loader import LoadJob, PartitionLoader
+from kafkacore.broker.coordinator.pending import PendingAppends
 from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.group import records
-from kafkacore.broker.group.interfaces import Groups, OnSafe
-from kafkacore.broker.group.loader import LoadedPartition, LoadJob, PartitionLoader
-from kafkacore.broker.group.offset_store import PartitionOffsets
-from kafkacore.broker.group.pending import PendingAppends
-from kafkacore.broker.group.records import CoordinatorRecord
-from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC, offsets_topic_settings
 from kafkacore.coordinator import partition_for
 from kafkacore.errors import (
     CoordinatorLoadInProgressError,
@@ -40,13 +42,11 @@ from kafkacore.errors import (
     UnknownError,
     UnknownTopicOrPartitionError,
 )
-from kafkacore.protocol.generated.group_records import OffsetCommitKey
-from kafkacore.record import Compression, RecordBatchBuilder
+from kafkacore.record import RecordBatchBuilder
 from kafkacore.record._layout import BATCH_OVERHEAD, MAX_FIELDS_OVERHEAD
 from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
-    from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.log import UnifiedLog
     from kafkacore.broker.replica.replica_manager import ReplicaManager
     from kafkacore.broker.topics.cluster_state import ClusterState
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Groups to apply in one turn of the network thread after a load. This takes a few milliseconds.
-GROUPS_PER_TURN = 200
 #: Maps the error of an append to the error of the response (``CoordinatorOperationExceptionHelper``).
 _CLIENT_ERRORS = {
     UnknownTopicOrPartitionError.errno: CoordinatorNotAvailableError.errno,
@@ -70,14 +68,13 @@ _CLIENT_ERRORS = {
 
 
 class _Partition:
-    """A partition of ``__consumer_offsets`` that this broker coordinates, in one leader epoch."""
+    """A partition of the topic that this broker coordinates, in one leader epoch."""
 
     def __init__(self, topic_partition: TopicPartition, log: UnifiedLog, pending: PendingAppends) -> None:
         self.topic_partition = topic_partition
         self.log = log
         self.leader_epoch = log.leader_epoch
         self.pending = pending
-        self.offsets = PartitionOffsets()
         self.is_loading = True
         #: Whether its log cannot be read or written until the broker restarts.
         self.has_failed = False
@@ -85,41 +82,49 @@ class _Partition:
         self.is_gone = False
 
 
-class CoordinatorLog:
-    """Implements :class:`~kafkacore.broker.group.interfaces.CoordinatorLog`.
+class CoordinatorLog(Generic[LoadedT]):
+    """The log of one coordinator. A key, such as a group id, is stored in the partition of its hash.
 
     Parameters
     ----------
-    config:
-        Settings of the topic, and ``offsets.commit.timeout.ms``.
+    topic:
+        The internal topic.
+    state:
+        The state in memory to which the records are applied.
+    clock:
+        Source of the time.
     topics:
         Catalog in which the topic and its logs are looked up.
     cluster:
         State of the cluster, which gives the leaders of the topic's partitions.
     replica_manager:
         Appends records and reports high watermarks.
+    loader_thread_name:
+        Name of the thread that loads partitions.
 
-    Notes
-    -----
-    Set ``groups`` before the first call.
+    Attributes
+    ----------
+    topic:
+        The internal topic.
     """
-
-    groups: Groups
 
     def __init__(
         self,
-        config: BrokerConfig,
+        topic: CoordinatorTopic,
+        state: CoordinatorState[LoadedT],
         clock: Clock,
         topics: TopicCatalog,
         cluster: ClusterState,
         replica_manager: ReplicaManager,
+        loader_thread_name: str,
     ) -> None:
-        self._config = config
+        self.topic = topic
+        self._state = state
         self._clock = clock
         self._topics = topics
         self._cluster = cluster
         self._replica_manager = replica_manager
-        self._loader = PartitionLoader(config.offsets_load_buffer_size)
+        self._loader = PartitionLoader(topic.load_buffer_size, loader_thread_name)
         self._topic_id: UUID | None = None
         self._partitions: list[_Partition | None] = []
         #: For tests: the exception that :meth:`check` raises.
@@ -130,7 +135,7 @@ class CoordinatorLog:
     # ---- Partitions -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to load the topic if it exists. Until then, its groups are reported as loading."""
+        """Begin to load the topic if it exists. Until it is loaded, :meth:`check` raises an error."""
         self._look_at_topic()
 
     def close(self) -> None:
@@ -147,16 +152,17 @@ class CoordinatorLog:
         InvalidPartitionsError, OSError
             As :meth:`TopicCatalog.create`.
         """
-        if self._topics.get(OFFSETS_TOPIC) is None:
+        name = self.topic.name
+        if self._topics.get(name) is None:
             try:
-                self._topics.create_unless_slow(OFFSETS_TOPIC, *offsets_topic_settings(self._config))
+                self._topics.create_unless_slow(name, self.topic.partition_count, self.topic.configs)
             except UnknownTopicOrPartitionError as error:
-                raise CoordinatorNotAvailableError(f"topic {OFFSETS_TOPIC} is being created") from error
+                raise CoordinatorNotAvailableError(f"topic {name} is being created") from error
         self._look_at_topic()
 
     def _look_at_topic(self) -> None:
         """Load or unload partitions if the topic has been created or deleted."""
-        topic = self._topics.get(OFFSETS_TOPIC)
+        topic = self._topics.get(self.topic.name)
         topic_id = None if topic is None else topic.topic_id
         if topic_id == self._topic_id:
             return
@@ -164,25 +170,33 @@ class CoordinatorLog:
         self._topic_id = topic_id
         for number in range(len(self._partitions)):
             self._unload(number)
-        # The count stays the same if partitions are added later, so that a group keeps its partition.
+        # The count stays the same if partitions are added later, so that a key keeps its partition.
         self._partitions = [None] * (0 if topic is None else topic.partition_count)
         for number in range(len(self._partitions)):
             self._load(number)
 
-    def partition_for(self, group_id: str) -> int:
-        """Return the partition of ``__consumer_offsets`` that stores a group."""
-        return partition_for(group_id, len(self._partitions) or self._config.offsets_topic_num_partitions)
+    def partition_for(self, key: str) -> int:
+        """Return the partition of the topic that stores a key."""
+        return partition_for(key, len(self._partitions) or self.topic.partition_count)
 
-    def check(self, group_id: str, node_id: int) -> None:
-        """Check that ``node_id`` coordinates the group now. The interface documents the errors."""
+    def check(self, key: str, node_id: int | None = None) -> None:
+        """Check that ``node_id`` coordinates the key now; by default, that any node does.
+
+        Raises
+        ------
+        NotCoordinatorError
+            Another node leads the key's partition, its log has failed, or the topic does not exist.
+        CoordinatorLoadInProgressError
+            The partition is being loaded.
+        """
         if self.refusal is not None:
             raise self.refusal
         self._look_at_topic()
-        number = self.partition_for(group_id)
+        number = self.partition_for(key)
         if not self._partitions:
-            raise NotCoordinatorError(f"topic {OFFSETS_TOPIC} does not exist yet")
-        place = TopicPartition(OFFSETS_TOPIC, number)
-        if self._cluster.leader(place) != node_id:
+            raise NotCoordinatorError(f"topic {self.topic.name} does not exist yet")
+        place = TopicPartition(self.topic.name, number)
+        if node_id is not None and self._cluster.leader(place) != node_id:
             raise NotCoordinatorError(f"node {node_id} is not the leader of {partition_name(place)}")
         partition = self._current(number)
         if partition is None or partition.has_failed:
@@ -191,13 +205,13 @@ class CoordinatorLog:
             raise CoordinatorLoadInProgressError(f"{partition_name(place)} is being loaded")
 
     def topic_removed(self) -> None:
-        """Forget all groups if the topic has been deleted."""
+        """Forget everything if the topic has been deleted."""
         self._look_at_topic()
 
     def leader_changed(self, topic_partition: TopicPartition) -> None:
         """Reload a partition that has a new leader, if it belongs to this topic."""
         self._look_at_topic()
-        if topic_partition.topic == OFFSETS_TOPIC and topic_partition.partition < len(self._partitions):
+        if topic_partition.topic == self.topic.name and topic_partition.partition < len(self._partitions):
             self._current(topic_partition.partition)
 
     def _current(self, number: int) -> _Partition | None:
@@ -222,52 +236,50 @@ class CoordinatorLog:
     # ---- Load -----------------------------------------------------------------------------------------
 
     def _load(self, number: int) -> None:
-        place = TopicPartition(OFFSETS_TOPIC, number)
+        place = TopicPartition(self.topic.name, number)
         try:
             log = self._topics.log(place)
         except (UnknownTopicOrPartitionError, KafkaStorageError) as error:
-            logger.error("groups of %s are not available: %s", partition_name(place), error)
+            logger.error("%s: its coordinator is not available: %s", partition_name(place), error)
             return
         pending = PendingAppends(place, log, self._replica_manager.produce_purgatory, self._clock)
         partition = self._partitions[number] = _Partition(place, log, pending)
+        replay = self._state.new_replay(place)
         if log.log_start_offset == log.log_end_offset:
+            for _ in self._state.apply_loaded(number, replay.finish()):
+                pass
             partition.is_loading = False
             return
 
-        def on_loaded(outcome: LoadedPartition | KafkaError) -> None:
-            self._replica_manager.call_soon(lambda: self._apply_loaded(number, partition, outcome))
+        def on_loaded(outcome: LoadedT | KafkaError) -> None:
+            self._replica_manager.call_soon(lambda: self._apply_loaded(number, partition, outcome, replay))
 
-        self._loader.load(LoadJob(place, log, lambda: partition.is_gone, on_loaded))
+        self._loader.load(LoadJob(place, log, replay, lambda: partition.is_gone, on_loaded))
 
     def _apply_loaded(
-        self, number: int, partition: _Partition, outcome: LoadedPartition | KafkaError
+        self, number: int, partition: _Partition, outcome: LoadedT | KafkaError, replay: Replay[LoadedT]
     ) -> None:
         """Apply the state that the loader has read. Runs on the network thread."""
         if partition.is_gone:
             return
-        if not isinstance(outcome, LoadedPartition):
+        if isinstance(outcome, KafkaError):
             self._fail(number, f"loading failed: {outcome}")
             return
-        partition.offsets = outcome.offsets
-        simple = outcome.offsets.groups.keys() - outcome.groups.keys()
-        self._apply_groups(number, partition, outcome, iter([*outcome.groups, *simple]))
+        self._continue_load(number, partition, self._state.apply_loaded(number, outcome), replay.record_count)
 
-    def _apply_groups(
-        self, number: int, partition: _Partition, outcome: LoadedPartition, names: Iterator[str]
+    def _continue_load(
+        self, number: int, partition: _Partition, steps: Iterator[None], record_count: int
     ) -> None:
-        """Apply the next few groups. A group that is not in ``outcome.groups`` has only offsets."""
         if partition.is_gone:
             return
-        some = list(islice(names, GROUPS_PER_TURN))
-        for group_id in some:
-            if group_id in outcome.groups:
-                self.groups.apply_group(group_id, outcome.groups[group_id])
-        self.groups.load(some)
-        if some:
-            self._replica_manager.call_soon(lambda: self._apply_groups(number, partition, outcome, names))
+        for _ in steps:
+            # Let the network thread serve other requests before the next step.
+            self._replica_manager.call_soon(
+                lambda: self._continue_load(number, partition, steps, record_count)
+            )
             return
         partition.is_loading = False
-        logger.info("%s: loaded %d records", partition_name(partition.topic_partition), outcome.record_count)
+        logger.info("%s: loaded %d records", partition_name(partition.topic_partition), record_count)
         self.on_loaded(number)
 
     def _unload(self, number: int) -> None:
@@ -276,7 +288,7 @@ class CoordinatorLog:
         if partition is None or partition.is_gone:
             return
         partition.is_gone = True
-        self.groups.unload(number)
+        self._state.unload(number)
         partition.pending.fail(NotCoordinatorError.errno)
 
     def _fail(self, number: int, reason: str) -> None:
@@ -284,23 +296,46 @@ class CoordinatorLog:
         partition = self._partitions[number]
         assert partition is not None
         logger.error(
-            "groups of %s are not available until the broker is restarted: %s",
+            "%s: its coordinator is not available until the broker is restarted: %s",
             partition_name(partition.topic_partition),
             reason,
         )
         self._unload(number)
         partition.has_failed = True
-        partition.offsets = PartitionOffsets()
         self._partitions[number] = partition
 
     # ---- Append ---------------------------------------------------------------------------------------
 
-    def append(self, group_id: str, batch: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
-        """Append one batch to the group's partition and apply it. See the interface for ``on_safe``."""
-        self.append_to(self.partition_for(group_id), batch, on_safe)
+    def append(self, key: str, batch: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
+        """Append one batch to the key's partition and apply it.
+
+        If the append fails, no record is applied, and ``on_safe`` is called with the error before this method
+        returns. Otherwise the records are applied before it returns.
+
+        Parameters
+        ----------
+        key:
+            A key that has passed :meth:`check` in the same turn of the network thread.
+        batch:
+            At least one record.
+        on_safe:
+            Called exactly once, on the network thread, in the order of the appends to a partition.
+
+        Notes
+        -----
+        Codes that ``on_safe`` is called with:
+
+        - 0: the high watermark has passed the records, so they cannot be lost.
+        - ``NOT_COORDINATOR``: the log has failed or the leader has changed, and the partition has been
+          unloaded.
+        - ``COORDINATOR_NOT_AVAILABLE``: the records were not safe after the time limit of the topic. They may
+          still become safe.
+        - ``UNKNOWN_SERVER_ERROR``: the batch is too large.
+        """
+        self.append_to(self.partition_for(key), batch, on_safe)
 
     def append_to(self, number: int, batch: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
-        """Append records of several groups of one partition, as :meth:`append` does."""
+        """Append records of several keys of one partition, as :meth:`append` does."""
         partition = self._active(number)
         place = partition.topic_partition
         try:
@@ -312,38 +347,23 @@ class CoordinatorLog:
             on_safe(_CLIENT_ERRORS.get(code, code))
             return
         try:
-            for offset, (key, value) in enumerate(batch, info.first_offset):
-                self._apply(partition, key, value, offset)
+            for offset, record in enumerate(batch, info.first_offset):
+                self._state.apply(number, record, offset)
         except Exception:
             # This is a bug in the coordinator, and part of the batch may have been applied.
             self._fail(number, "a record could not be applied")
             raise
-        timeout_ms = self._config.offsets_commit_timeout_ms
+        timeout_ms = self.topic.append_timeout_ms
         partition.pending.add(info.last_offset + 1, timeout_ms, self._watched(number, on_safe))
 
     def _built(self, batch: Sequence[CoordinatorRecord]) -> memoryview:
         size = sum(len(key) + len(value or b"") + MAX_FIELDS_OVERHEAD for key, value in batch)
-        builder = RecordBatchBuilder(
-            BATCH_OVERHEAD + size, Compression(self._config.offsets_topic_compression_codec)
-        )
+        builder = RecordBatchBuilder(BATCH_OVERHEAD + size, self.topic.compression)
         now_ms = self._clock.wall_ms()
         for key, value in batch:
             place = builder.append(now_ms, key, value)
             assert place >= 0, "the batch is large enough for its records"
         return builder.close()
-
-    def _apply(self, partition: _Partition, raw_key: bytes, raw_value: bytes | None, offset: int) -> None:
-        """Apply a record to offsets or groups. Only this method and the loader's replay change them."""
-        key = records.decode_key(raw_key)
-        assert key is not None, "the coordinator has written the record"
-        if isinstance(key, OffsetCommitKey):
-            commit = None if raw_value is None else records.decode_offset_commit(raw_value)
-            if commit is not None:
-                self.groups.ensure_simple(key.group)
-            partition.offsets.apply(key, commit, offset)
-        else:
-            value = None if raw_value is None else records.decode_group_metadata(raw_value)
-            self.groups.apply_group(key.group, value)
 
     def _watched(self, number: int, on_safe: OnSafe) -> OnSafe:
         """Wrap ``on_safe`` so that a partition whose log has failed is unloaded first."""
@@ -356,20 +376,27 @@ class CoordinatorLog:
 
         return watched
 
-    def when_safe(self, group_id: str, on_safe: OnSafe) -> None:
-        """Call ``on_safe`` when the high watermark has passed all records applied to the partition so far."""
-        number = self.partition_for(group_id)
+    def when_safe(self, key: str, on_safe: OnSafe) -> None:
+        """Call ``on_safe`` when every record applied to the key's partition so far is safe.
+
+        The call may happen before this method returns. The error codes are those of :meth:`append`. A
+        response that contains state of the coordinator waits for the call of ``on_safe``, so that clients
+        never see state that a crash could undo.
+        """
+        number = self.partition_for(key)
         partition = self._active(number)
-        partition.pending.when_safe(self._config.offsets_commit_timeout_ms, self._watched(number, on_safe))
+        partition.pending.when_safe(self.topic.append_timeout_ms, self._watched(number, on_safe))
 
-    # ---- Offsets --------------------------------------------------------------------------------------
+    # ---- State ----------------------------------------------------------------------------------------
 
-    def offsets_of(self, number: int) -> PartitionOffsets | None:
-        """Return the offsets of a partition, or ``None`` if it is not coordinated here or not loaded."""
+    def is_active(self, number: int) -> bool:
+        """Return whether a partition is coordinated here, loaded and has not failed."""
         partition = self._partitions[number] if number < len(self._partitions) else None
-        if partition is None or partition.is_loading or partition.has_failed:
-            return None
-        return partition.offsets
+        return partition is not None and not partition.is_loading and not partition.has_failed
+
+    def leader_epoch(self, key: str) -> int:
+        """Return the leader epoch of the key's partition, which is the epoch of its coordinator."""
+        return self._active(self.partition_for(key)).leader_epoch
 
     @property
     def is_loading(self) -> bool:

@@ -1,4 +1,4 @@
-"""Appends to a partition of ``__consumer_offsets`` that wait until the high watermark has passed them."""
+"""Appends to a partition of a coordinator's topic that wait until the high watermark has passed them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkacore.broker.group.interfaces import OnSafe
+from kafkacore.broker.coordinator.interfaces import OnSafe
 from kafkacore.broker.purgatory.delayed_operation import DelayedOperation, DelayedOperationPurgatory
 from kafkacore.errors import CoordinatorNotAvailableError, NotCoordinatorError
 
@@ -46,7 +46,7 @@ class PendingAppends:
     Parameters
     ----------
     topic_partition:
-        The partition of ``__consumer_offsets``.
+        The partition of the coordinator's topic.
     log:
         Log of the partition.
     purgatory:
@@ -133,4 +133,4 @@ def _notify(on_safe: OnSafe, code: int) -> None:
         on_safe(code)
     except Exception:
         # An error in one callback must not affect the others.
-        logger.exception("failed to answer a request after a write of the group coordinator")
+        logger.exception("failed to answer a request after a write of a coordinator")

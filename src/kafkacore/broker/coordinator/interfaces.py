@@ -1,0 +1,101 @@
+"""Interfaces between a coordinator's log and the state that its records describe.
+
+The state decides which records to write. The log appends them and then applies them to the state, which does
+not change in any other way. Both run on the network thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+from kafkacore.record import Compression, RecordBatch
+from kafkacore.structs import TopicPartition
+
+#: Callback of an append. It is called once, with 0 or the error code to return to the client.
+OnSafe = Callable[[int], None]
+
+LoadedT = TypeVar("LoadedT")
+LoadedT_co = TypeVar("LoadedT_co", covariant=True)
+
+
+class CoordinatorRecord(NamedTuple):
+    """One record of a coordinator's topic; ``value`` is ``None`` in a tombstone."""
+
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CoordinatorTopic:
+    """The internal topic of a coordinator, and how the coordinator writes to it.
+
+    Parameters
+    ----------
+    name:
+        Name of the topic.
+    partition_count:
+        Number of partitions with which the topic is created.
+    configs:
+        Configuration with which the topic is created.
+    load_buffer_size:
+        Maximum bytes of each read while a partition is loaded.
+    compression:
+        Codec of the batches.
+    append_timeout_ms:
+        Milliseconds after which a request fails that waits for its records to be safe.
+    """
+
+    name: str
+    partition_count: int
+    configs: dict[str, str]
+    load_buffer_size: int
+    compression: Compression
+    append_timeout_ms: int
+
+
+class Replay(Protocol[LoadedT_co]):
+    """Reads the batches of a partition in the order of the log. The loader's thread uses it."""
+
+    def take(self, batch: RecordBatch) -> None:
+        """Add the records of a batch.
+
+        Raises
+        ------
+        CorruptRecordError
+            The batch cannot be decoded.
+        """
+
+    def finish(self) -> LoadedT_co:
+        """Decode the records that count, and return the state that they describe.
+
+        Raises
+        ------
+        CorruptRecordError
+            A record is not a valid record of the coordinator. The error has its offset.
+        """
+
+    @property
+    def record_count(self) -> int:
+        """Number of records read."""
+
+
+class CoordinatorState(Protocol[LoadedT]):
+    """The state of a coordinator in memory, as its log sees it. Partitions are given by their number."""
+
+    def new_replay(self, topic_partition: TopicPartition) -> Replay[LoadedT]:
+        """Return an object that reads a partition. It shares no state with other threads."""
+
+    def apply_loaded(self, partition: int, loaded: LoadedT) -> Iterator[None]:
+        """Take over the state of a partition that was read.
+
+        The iterator does a part of the work, of a few milliseconds, for each item. The partition is loaded
+        when it ends.
+        """
+
+    def apply(self, partition: int, record: CoordinatorRecord, offset: int) -> None:
+        """Apply a record that was appended to the log at ``offset``."""
+
+    def unload(self, partition: int) -> None:
+        """Forget the state of a partition, without writing records. Waiting requests fail."""

@@ -1,0 +1,70 @@
+"""The state of the group coordinator: groups and committed offsets.
+
+Only the network thread uses this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
+from kafkacore.broker.group import records
+from kafkacore.broker.group.interfaces import Groups
+from kafkacore.broker.group.offset_store import PartitionOffsets
+from kafkacore.broker.group.replay import LoadedPartition, Replay
+from kafkacore.protocol.generated.group_records import OffsetCommitKey
+from kafkacore.structs import TopicPartition
+
+#: Groups to apply in one turn of the network thread after a load. This takes a few milliseconds.
+GROUPS_PER_TURN = 200
+
+
+class GroupCoordinatorState:
+    """Implements :class:`~kafkacore.broker.coordinator.interfaces.CoordinatorState`.
+
+    Set ``groups`` before the first call.
+    """
+
+    groups: Groups
+
+    def __init__(self) -> None:
+        self._offsets: dict[int, PartitionOffsets] = {}
+
+    def offsets_of(self, partition: int) -> PartitionOffsets | None:
+        """Return the offsets of a partition, or ``None`` if it is not coordinated here or not loaded."""
+        return self._offsets.get(partition)
+
+    def new_replay(self, topic_partition: TopicPartition) -> Replay:
+        return Replay(topic_partition)
+
+    def apply_loaded(self, partition: int, loaded: LoadedPartition) -> Iterator[None]:
+        """Take over the groups and offsets that were read.
+
+        A group that is not in ``loaded.groups`` has only offsets.
+        """
+        simple = loaded.offsets.groups.keys() - loaded.groups.keys()
+        names = [*loaded.groups, *simple]
+        for start in range(0, len(names), GROUPS_PER_TURN):
+            some = names[start : start + GROUPS_PER_TURN]
+            for group_id in some:
+                if group_id in loaded.groups:
+                    self.groups.apply_group(group_id, loaded.groups[group_id])
+            self.groups.load(some)
+            yield
+        self._offsets[partition] = loaded.offsets
+
+    def apply(self, partition: int, record: CoordinatorRecord, offset: int) -> None:
+        key = records.decode_key(record.key)
+        assert key is not None, "the coordinator has written the record"
+        if isinstance(key, OffsetCommitKey):
+            commit = None if record.value is None else records.decode_offset_commit(record.value)
+            if commit is not None:
+                self.groups.ensure_simple(key.group)
+            self._offsets[partition].apply(key, commit, offset)
+        else:
+            value = None if record.value is None else records.decode_group_metadata(record.value)
+            self.groups.apply_group(key.group, value)
+
+    def unload(self, partition: int) -> None:
+        self.groups.unload(partition)
+        self._offsets.pop(partition, None)
