@@ -31,7 +31,7 @@ from kafkacore.network._poller import Poller
 from kafkacore.producer._future import FutureRecordMetadata, ProduceResult, _index_of
 from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer._topic_state import TopicState
-from kafkacore.record import Compression, RecordSource, encode, read_batches
+from kafkacore.record import Compression, RecordBatchBuilder, RecordSource, encode, read_batches
 from kafkacore.record._columns import ColumnBuilder
 from kafkacore.record._legacy_builder import LegacyBatchBuilder
 from kafkacore.record._validation import with_codec
@@ -330,9 +330,11 @@ def test_offset_map_without_a_slot_is_refused() -> None:
 
 
 def test_producer_entry_with_a_batch_that_is_no_tuple_is_refused() -> None:
-    batch = next(read_batches(bytes(encode([b"v"])[0])))
+    builder = RecordBatchBuilder(1000)
+    builder.append(0, None, b"v")
+    batch = next(read_batches(builder.close(producer_id=7, producer_epoch=0, base_sequence=0)))
     producers = ProducerBatches("t-0")
-    producers.entries[-1] = SimpleNamespace(producer_epoch=-1, batches=[1])
+    producers.entries[7] = SimpleNamespace(producer_epoch=0, batches=[1])
     with pytest.raises(TypeError):
         producers.check(batch)
 

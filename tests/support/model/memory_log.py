@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kafkacore.broker.log.producer_entries import ProducerStateEntry
+from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.storage.disk import DiskSpace
 from kafkacore.record import assign_offset, read_batches
 from kafkacore.structs import TopicPartition
@@ -33,6 +34,7 @@ class Appended(NamedTuple):
 class Fetched(NamedTuple):
     records: memoryview
     next_offset: int
+    aborted_transactions: tuple[AbortedTransaction, ...] = ()
 
 
 class EpochEnd(NamedTuple):
@@ -66,11 +68,15 @@ class MemoryLog:
         #: Leader epochs and their start offsets.
         self.epochs = [(0, 0)]
         self.sync_at_once = True
+        #: First offset of the first open transaction, if there is one.
+        self.unstable_offset: int | None = None
+        self.aborted: list[AbortedTransaction] = []
         self.read_count = 0
 
     @property
     def last_stable_offset(self) -> int:
-        return self.high_watermark
+        unstable = self.unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     @property
     def high_watermark_metadata(self) -> Place:
@@ -120,6 +126,7 @@ class MemoryLog:
         min_one_message: bool = True,
         max_offset: int | None = None,
         may_slice: bool = False,
+        with_aborted: bool = False,
     ) -> Fetched:
         limit = self.high_watermark if max_offset is None else max_offset
         self.read_count += 1
@@ -131,7 +138,12 @@ class MemoryLog:
                 break
             taken += batch
             next_offset = last + 1
-        return Fetched(memoryview(taken), next_offset)
+        if not with_aborted:
+            return Fetched(memoryview(taken), next_offset)
+        aborted = tuple(
+            one for one in self.aborted if one.first_offset < next_offset and one.last_offset >= start_offset
+        )
+        return Fetched(memoryview(taken), next_offset, aborted)
 
     def delete_records(self, before_offset: int) -> int:
         self.log_start_offset = max(self.log_start_offset, before_offset)

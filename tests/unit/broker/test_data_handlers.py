@@ -11,6 +11,7 @@ from model.broker_harness import BrokerHarness, batch
 from model.topic_changes import delete_topic
 
 from kafkacore.broker.handlers.services import CloseConnectionError
+from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.errors import (
     BrokerResponseError,
     CorruptRecordError,
@@ -494,6 +495,50 @@ def test_fetch_of_committed_records_lists_aborted_transactions(broker: BrokerHar
     (uncommitted,) = fetched(fetch(broker, (0, 0)))
     assert list(committed.aborted_transactions) == []
     assert uncommitted.aborted_transactions is None
+    for value in (b"aborted", b"marker", b"c"):
+        produce(broker, batch(value))
+    broker.log("t").aborted = [AbortedTransaction(1, 2, 7, 3)]
+    (committed,) = fetched(fetch(broker, (0, 0), isolation_level=1))
+    assert [(one.producer_id, one.first_offset) for one in committed.aborted_transactions] == [(7, 1)]
+    # A fetch of later records, or one whose limit ends before the transaction, does not return it.
+    (committed,) = fetched(fetch(broker, (0, 3), isolation_level=1))
+    assert list(committed.aborted_transactions) == []
+    (committed,) = fetched(fetch(broker, (0, 0), isolation_level=1, partition_max_bytes=80))
+    assert len(values(committed)) == 1
+    assert list(committed.aborted_transactions) == []
+
+
+def test_fetch_of_committed_records_ends_at_the_last_stable_offset(broker: BrokerHarness) -> None:
+    for value in (b"a", b"b", b"c"):
+        produce(broker, batch(value))
+    broker.log("t").unstable_offset = 1
+    (committed,) = fetched(fetch(broker, (0, 0), isolation_level=1))
+    (uncommitted,) = fetched(fetch(broker, (0, 0)))
+    assert (values(committed), committed.last_stable_offset, committed.high_watermark) == ([(0, b"a")], 1, 3)
+    assert values(uncommitted) == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+@pytest.mark.parametrize("min_bytes", [1, 2, 200])
+def test_fetch_of_committed_records_waits_for_the_last_stable_offset(
+    broker: BrokerHarness, min_bytes: int
+) -> None:
+    produce(broker, batch(b"a"))
+    broker.log("t").unstable_offset = 1
+    answer = fetch(broker, (0, 1), isolation_level=1, max_wait_ms=1000, min_bytes=min_bytes)
+    for value in (b"b", b"c", b"d"):
+        produce(broker, batch(value))
+        broker.settle()
+        assert answer.count == 0
+    broker.log("t").unstable_offset = 2
+    produce(broker, batch(b"e"))
+    broker.settle()
+    assert answer.count == (min_bytes < 100)
+    broker.log("t").unstable_offset = None
+    produce(broker, batch(b"f"))
+    broker.settle()
+    assert [offset for offset, _ in values(fetched(answer)[0])] == (
+        [1] if min_bytes < 100 else [1, 2, 3, 4, 5]
+    )
 
 
 def test_fetch_of_nothing_is_answered_at_once(broker: BrokerHarness) -> None:

@@ -10,10 +10,10 @@ Kafka 4 has removed versions 0 to 3. Here, they return messages of format 0 (ver
 records. Such a response has at most 512 KiB. Before version 3 the response starts at a random partition,
 because clients of these versions do not rotate the partitions themselves.
 
-Transactions are not supported, so responses never contain aborted transactions. The preferred read replica is
-never set, because all nodes read the same log. Requests of replicas are served like those of consumers. Old
-clients can use only Fetch, ListOffsets and Metadata: Produce starts at version 3, and group APIs at the
-versions of Kafka 4.
+From version 4 on, a read-committed fetch gets the aborted transactions among the returned records, and no
+records after the last stable offset. The preferred read replica is never set, because all nodes read the same
+log. Requests of replicas are served like those of consumers. Old clients can use only Fetch, ListOffsets and
+Metadata: Produce starts at version 3, and group APIs at the versions of Kafka 4.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kafkacore.broker.handlers.services import (
     FetchServices,
     Request,
 )
+from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.purgatory.change_queue import Change
 from kafkacore.broker.replica.current_leader import CurrentLeaders
 from kafkacore.broker.replica.fetch_partition import (
@@ -202,7 +203,9 @@ class _Fetch:
             high_watermark=result.high_watermark,
             last_stable_offset=result.last_stable_offset,
             log_start_offset=result.log_start_offset,
-            aborted_transactions=[] if self.read_committed else None,
+            aborted_transactions=(
+                [_aborted(one) for one in result.aborted_transactions] if self.read_committed else None
+            ),
             records=result.records,
         )
         if result.diverging_epoch is not None:
@@ -254,6 +257,10 @@ class _Conversion:
         if self._version < FIRST_VERSION_WITH_MAX_BYTES:
             # A truncated message tells the client that its limit is too small.
             self.converted = self.converted[: max(self._partition.max_bytes, 0)]
+
+
+def _aborted(one: AbortedTransaction) -> FetchResponse.AbortedTransaction:
+    return FetchResponse.AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
 
 
 def _refusal(partition: FetchPartition, error: int) -> _PartitionData:

@@ -1,19 +1,35 @@
-"""Checks the sequence numbers of new batches, and keeps the recent batches of each producer (KIP-98).
+"""Checks new batches, and keeps the recent batches and the open transaction of each producer (KIP-98).
 
-Follows Kafka's ``ProducerAppendInfo`` and ``ProducerStateEntry``.
+Follows Kafka's ``ProducerAppendInfo``, ``ProducerStateEntry`` and the transactions of ``ProducerStateManager``.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
 
 from kafkacore.record._header cimport BatchHeader
+from kafkacore.record.layout cimport TRANSACTIONAL_BIT
+
+from collections import OrderedDict, deque
 
 from kafkacore.broker.log.producer_entries import BatchMetadata, ProducerStateEntry
-from kafkacore.errors import InvalidProducerEpochError, OutOfOrderSequenceNumberError
+from kafkacore.broker.log.transaction_index import AbortedTransaction
+from kafkacore.errors import (
+    CorruptRecordError,
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceNumberError,
+    TransactionCoordinatorFencedError,
+)
+
+#: Value of ``first_unstable_offset`` without transactions.
+NO_UNSTABLE_OFFSET = INT64_MAX
 
 cdef enum:
     MAX_SEQUENCE = 0x7FFFFFFF
     NO_SEQUENCE = -1
     NO_EPOCH = -1
+    NO_OFFSET = -1
+    # First transaction.version in which each marker increments the producer epoch (KIP-890).
+    TV_2 = 2
     # Indexes of fields in a BatchMetadata, which is a tuple.
     FIRST_SEQUENCE_AT = 0
     LAST_SEQUENCE_AT = 1
@@ -36,18 +52,66 @@ cdef class ProducerBatches:
         Producer id → ``ProducerStateEntry``.
     map_end_offset:
         Offset after the last batch that the entries include.
+    first_unstable_offset:
+        First offset of the first transaction that is open, or whose marker is not below the high watermark
+        yet; the largest int64 without such a transaction. May be read without the lock.
     """
 
     cdef public dict entries
     cdef public int64_t map_end_offset
+    cdef readonly int64_t first_unstable_offset
     cdef readonly str _name
+    # First offset → producer id of the open transactions, ordered by offset. These are OrderedDicts, because
+    # a dict takes quadratic time if its first item is removed again and again.
+    cdef object _open
+    cdef Py_ssize_t _open_count
+    # First offsets of the open transactions, and of those whose marker is not below the high watermark yet.
+    cdef object _unstable
+    # (offset of the marker, first offset) of the latter, in the order of the markers.
+    cdef object _ended
 
     def __init__(self, str name not None):
         self._name = name
-        self.entries = {}
+        self.restore((), 0)
+
+    def restore(self, entries, int64_t map_end_offset):
+        """Replace the state by ``entries``, which include all batches below ``map_end_offset``.
+
+        Raises
+        ------
+        CorruptRecordError
+            The first offset of an open transaction is not below ``map_end_offset``, or occurs twice. The
+            state has not changed.
+        """
+        cdef int64_t first
+        started = {}
+        for entry in entries:
+            first = entry.current_txn_first_offset
+            if first < 0:
+                continue
+            if first >= map_end_offset or first in started:
+                raise CorruptRecordError(
+                    f"producer {entry.producer_id} has an open transaction with the invalid first offset {first}"
+                )
+            started[first] = entry.producer_id
+        self.entries = {entry.producer_id: entry for entry in entries}
+        self.map_end_offset = map_end_offset
+        self._open = OrderedDict(sorted(started.items()))
+        self._open_count = len(started)
+        self._unstable = OrderedDict.fromkeys(self._open)
+        self._ended = deque()
+        self.find_first_unstable()
+
+    cdef int find_first_unstable(self) except -1:
+        self.first_unstable_offset = next(iter(self._unstable), NO_UNSTABLE_OFFSET)
+        return 0
+
+    # ---- Batches --------------------------------------------------------------------------------------
 
     def check(self, BatchHeader header not None):
-        """Check whether a batch from a client may be appended.
+        """Check whether a batch of a client, or of the group coordinator, may be appended.
+
+        A batch of the group coordinator has no sequence number, so only its epoch is checked.
 
         Parameters
         ----------
@@ -66,6 +130,8 @@ cdef class ProducerBatches:
         OutOfOrderSequenceNumberError
             The first sequence number is not the expected one, and the batch does not repeat one of the last
             five batches.
+        InvalidTxnStateError
+            The producer has an open transaction, of which the batch is not a part.
         """
         cdef int64_t epoch
         cdef int64_t last_sequence = NO_SEQUENCE
@@ -76,6 +142,10 @@ cdef class ProducerBatches:
             return None
         epoch = entry.producer_epoch
         batches = entry.batches
+        if header.base_sequence < 0:
+            if header.producer_epoch < epoch:
+                raise self.fenced(header.producer_id, header.producer_epoch, epoch)
+            return None
         if header.producer_epoch == epoch:
             for batch in batches:
                 if is_repeated(header, checked(batch)):
@@ -84,10 +154,7 @@ cdef class ProducerBatches:
                 last_sequence = checked(batches[-1])[LAST_SEQUENCE_AT]
             is_next = header.base_sequence == (0 if last_sequence == MAX_SEQUENCE else last_sequence + 1)
         elif header.producer_epoch < epoch:
-            raise InvalidProducerEpochError(
-                f"Epoch of producer {header.producer_id} in {self._name} is {header.producer_epoch}, "
-                f"which is smaller than the last seen epoch {epoch}"
-            )
+            raise self.fenced(header.producer_id, header.producer_epoch, epoch)
         else:
             is_next = header.base_sequence == 0 or epoch == NO_EPOCH
         if not is_next:
@@ -96,7 +163,21 @@ cdef class ProducerBatches:
                 f"{header.base_sequence} (incoming seq. number), "
                 f"{last_sequence} (current end sequence number)"
             )
+        if (
+            self._open_count
+            and header.attributes & TRANSACTIONAL_BIT == 0
+            and <int64_t> entry.current_txn_first_offset >= 0
+        ):
+            raise InvalidTxnStateError(
+                f"Expected transactional write from producer {header.producer_id} in {self._name}"
+            )
         return None
+
+    cdef object fenced(self, int64_t producer_id, int64_t epoch, int64_t current):
+        return InvalidProducerEpochError(
+            f"Epoch of producer {producer_id} in {self._name} is {epoch}, "
+            f"which is smaller than the last seen epoch {current}"
+        )
 
     def update(self, BatchHeader header not None, int64_t base_offset, int64_t timestamp):
         """Add a batch that was appended.
@@ -113,13 +194,127 @@ cdef class ProducerBatches:
         self.map_end_offset = base_offset + header.last_offset_delta + 1
         if header.producer_id < 0:
             return
-        entry = self.entries.get(header.producer_id)
-        if entry is None or entry.producer_epoch != header.producer_epoch:
-            entry = ProducerStateEntry(header.producer_id, header.producer_epoch, timestamp)
-            self.entries[header.producer_id] = entry
+        entry = self.entry_in_epoch(header.producer_id, header.producer_epoch)
         entry.last_timestamp = timestamp
-        if header.base_sequence >= 0:
-            entry.batches.append(batch_metadata(header, base_offset, timestamp))
+        if header.base_sequence < 0:
+            # The coordinator never sends such a batch again, so only the last one is kept.
+            entry.batches.clear()
+        entry.batches.append(batch_metadata(header, base_offset, timestamp))
+        if header.attributes & TRANSACTIONAL_BIT and <int64_t> entry.current_txn_first_offset < 0:
+            entry.current_txn_first_offset = base_offset
+            self._open[base_offset] = header.producer_id
+            self._open_count += 1
+            self._unstable[base_offset] = None
+            if base_offset < self.first_unstable_offset:
+                self.first_unstable_offset = base_offset
+
+    cdef object entry_in_epoch(self, int64_t producer_id, int16_t producer_epoch):
+        """Return the entry of a producer. In a new epoch it has no batches, but keeps its transaction."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerStateEntry(producer_id, producer_epoch, NO_OFFSET)
+        elif <int64_t> entry.producer_epoch != producer_epoch:
+            entry.producer_epoch = producer_epoch
+            entry.batches.clear()
+        return entry
+
+    # ---- Transactions ---------------------------------------------------------------------------------
+
+    def has_open_transaction(self, int64_t producer_id, int64_t producer_epoch):
+        """Whether a producer has an open transaction, and ``producer_epoch`` is its current epoch."""
+        entry = self.entries.get(producer_id)
+        return (
+            entry is not None
+            and entry.current_txn_first_offset >= 0
+            and entry.producer_epoch == producer_epoch
+        )
+
+    def check_marker(self, int64_t producer_id, int64_t producer_epoch, int64_t coordinator_epoch,
+                     int64_t transaction_version):
+        """Check whether the marker of a transaction may be appended.
+
+        Parameters
+        ----------
+        producer_id, producer_epoch:
+            Producer of the transaction.
+        coordinator_epoch:
+            Epoch of the transaction coordinator that sends the marker.
+        transaction_version:
+            Value of ``transaction.version`` for the transaction. From 2 on, the epoch of the marker is above
+            that of the transaction.
+
+        Raises
+        ------
+        InvalidProducerEpochError
+            The producer is fenced, or the marker belongs to an earlier transaction than the open one.
+        TransactionCoordinatorFencedError
+            A marker of a newer coordinator is in the log.
+        """
+        cdef int64_t epoch, coordinator
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            return
+        epoch, coordinator = entry.producer_epoch, entry.coordinator_epoch
+        if producer_epoch < epoch:
+            raise self.fenced(producer_id, producer_epoch, epoch)
+        if transaction_version >= TV_2 and producer_epoch == epoch and entry.current_txn_first_offset >= 0:
+            raise InvalidProducerEpochError(
+                f"Epoch of producer {producer_id} in {self._name} is {producer_epoch}, which is not above the "
+                f"epoch {epoch} of its open transaction"
+            )
+        if coordinator_epoch < coordinator:
+            raise TransactionCoordinatorFencedError(
+                f"Invalid coordinator epoch for producer {producer_id} in {self._name}: "
+                f"{coordinator_epoch} (zombie), {coordinator} (current)"
+            )
+
+    def aborted_by(self, int64_t producer_id, int64_t marker_offset):
+        """Return the open transaction of a producer as aborted by a marker, or ``None`` if none is open.
+
+        Called before :meth:`end_transaction`.
+        """
+        cdef int64_t stable = marker_offset + 1
+        entry = self.entries.get(producer_id)
+        if entry is None or entry.current_txn_first_offset < 0:
+            return None
+        # A producer has at most one open transaction, so this looks at two transactions at most.
+        for first, other in self._open.items():
+            if <int64_t> other != producer_id:
+                stable = first
+                break
+        return AbortedTransaction(entry.current_txn_first_offset, marker_offset, producer_id, stable)
+
+    def end_transaction(self, int64_t producer_id, int16_t producer_epoch, int32_t coordinator_epoch,
+                        int64_t marker_offset, int64_t timestamp):
+        """Add a marker that was appended, and end the open transaction of its producer if there is one.
+
+        Parameters
+        ----------
+        producer_id, producer_epoch, coordinator_epoch:
+            Content of the marker.
+        marker_offset:
+            Offset of the marker.
+        timestamp:
+            Its timestamp, in milliseconds since the epoch.
+        """
+        cdef int64_t first
+        self.map_end_offset = marker_offset + 1
+        entry = self.entry_in_epoch(producer_id, producer_epoch)
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp = timestamp
+        first = entry.current_txn_first_offset
+        if first >= 0:
+            entry.current_txn_first_offset = NO_OFFSET
+            del self._open[first]
+            self._open_count -= 1
+            self._ended.append((marker_offset, first))
+
+    def on_high_watermark(self, int64_t high_watermark):
+        """Take the transactions whose marker is below the new high watermark for stable."""
+        ended = self._ended
+        while ended and <int64_t> ended[0][0] < high_watermark:
+            del self._unstable[ended.popleft()[1]]
+        self.find_first_unstable()
 
 
 cdef tuple checked(batch):

@@ -26,3 +26,6 @@ def validate_append(
     topic_partition: TopicPartition,
     budget: ValidationBudget | None = None,
 ) -> ValidatedBatch | None: ...
+def validate_coordinator_append(
+    records: memoryview, config: LogConfig, topic_partition: TopicPartition
+) -> ValidatedBatch: ...

@@ -19,7 +19,7 @@ from kafkacore.errors import (
     MessageSizeTooLargeError,
     RecordListTooLargeError,
 )
-from kafkacore.record import scan_records, validate_batch, with_codec
+from kafkacore.record import read_batches, scan_records, validate_batch, with_codec
 from kafkacore.record.compression import CODECS as _CODECS
 from kafkacore.structs import Compression, TimestampType, partition_name
 
@@ -157,13 +157,47 @@ cpdef tuple validate_append(
     elif is_compressed:
         # Free the decompressed records now, because the batch may wait for another thread.
         batch.close()
+    check_fits_segment(batch, config, topic_partition)
+    return batch, records, max_timestamp, config.message_timestamp_type is LOG_APPEND_TIME
+
+
+def validate_coordinator_append(records, config, topic_partition):
+    """Check the size of a batch from the group coordinator, which may have a producer but no sequence number.
+
+    Parameters
+    ----------
+    records:
+        The batch. Its content is trusted.
+    config:
+        Configuration of the topic.
+    topic_partition:
+        Topic and partition, for messages.
+
+    Returns
+    -------
+    tuple
+        As :func:`validate_append`.
+
+    Raises
+    ------
+    MessageSizeTooLargeError, RecordListTooLargeError
+        As :func:`validate_append`.
+    """
+    cdef RecordBatch batch
+    check_size(len(records), config)
+    batch = next(read_batches(records, False))
+    check_fits_segment(batch, config, topic_partition)
+    return batch, records, batch.max_timestamp, config.message_timestamp_type is LOG_APPEND_TIME
+
+
+cdef int check_fits_segment(RecordBatch batch, config, topic_partition) except -1:
     if batch.size_in_bytes > config.segment_bytes:
         raise RecordListTooLargeError(
             f"Message batch size is {batch.size_in_bytes} bytes in append to partition "
             f"{partition_name(topic_partition)}, "
             f"which exceeds the maximum configured segment size of {config.segment_bytes}."
         )
-    return batch, records, max_timestamp, config.message_timestamp_type is LOG_APPEND_TIME
+    return 0
 
 
 cdef int check_size(Py_ssize_t size, config) except -1:

@@ -17,11 +17,14 @@ from kafkacore.broker.log.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
+    MAX_OFFSET,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     LogSegment,
 )
 from kafkacore.broker.log.segment_recovery import recover_segment
+from kafkacore.broker.log.transaction_index import AbortedTransaction
+from kafkacore.broker.log.transaction_recovery import TransactionRecovery
 from kafkacore.errors import CorruptRecordError
 
 logger = logging.getLogger(__name__)
@@ -47,6 +50,8 @@ class LoadedLog(NamedTuple):
     log_end_offset: int
     #: Whether all files and their names are on disk.
     is_synced: bool
+    #: Whether there are aborted transactions.
+    has_aborted: bool
 
 
 class _Loader:
@@ -75,6 +80,11 @@ class _Loader:
         self.first_recovered = 0
         #: Offset from which on recovery has read the segment at ``first_recovered``.
         self.walked_from = 0
+        #: Offset from which on entries may be missing in the transaction indexes, or wrong, because they were
+        #: not on disk when the machine stopped.
+        self.unsynced_from = MAX_OFFSET
+        #: Offset of the first marker at or after ``unsynced_from``.
+        self.first_unsynced_marker = MAX_OFFSET
         #: Whether data was removed. Until that is synced, a loss of power may bring the data back.
         self.has_truncated = False
 
@@ -124,6 +134,8 @@ class _Loader:
     def recover(self, recovery_point: int) -> int:
         """Recover the segment with ``recovery_point`` and all later ones. Return the log end offset."""
         first = max((i for i, s in enumerate(self.segments) if s.base_offset <= recovery_point), default=0)
+        if not self.is_same_boot:
+            self.unsynced_from = recovery_point
         self.check_closed(self.segments[:first])
         self.first_recovered = first
         end = self.walked_from = self.segments[first].base_offset
@@ -136,9 +148,11 @@ class _Loader:
                 self.remove_from(index, f"segment {segment.base_offset} does not begin at offset {end}")
                 break
             size = segment.size
-            end, damage, walked_from = recover_segment(
+            end, damage, walked_from, first_marker = recover_segment(
                 segment, recovery_point, trusts_indexes=self.is_same_boot
             )
+            if not self.is_same_boot:
+                self.first_unsynced_marker = min(self.first_unsynced_marker, first_marker)
             if index == first:
                 self.walked_from = walked_from
             if damage is not None:
@@ -245,7 +259,9 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     start = max(log_start_offset, loader.segments[0].base_offset)
     epochs = LeaderEpochCache(disk, folder)
     unknown_from = 0 if not epochs.load() else log_end_offset if is_clean else loader.walked_from
-    producers = _load_producers(loader, start, log_end_offset, epochs, unknown_from)
+    transactions = TransactionRecovery(loader.segments, log_end_offset, loader.names, loader.unsynced_from)
+    transactions.check(loader.name)
+    producers = _load_producers(loader, start, log_end_offset, epochs, unknown_from, transactions)
     epochs.truncate_to_bounds(start, log_end_offset)
     # Close the indexes, because unused partitions need no descriptors.
     for segment in loader.segments:
@@ -254,7 +270,10 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     # sizes and names must be synced: otherwise a loss of power could bring the data back.
     is_safe = is_clean or (log_end_offset in (0, recovery_point) and not loader.has_truncated)
     recovered = [] if is_safe else loader.segments[loader.first_recovered :]
-    return LoadedLog(loader.segments, recovered, producers, epochs, start, log_end_offset, is_clean)
+    has_aborted = transactions.has_entries
+    return LoadedLog(
+        loader.segments, recovered, producers, epochs, start, log_end_offset, is_clean, has_aborted
+    )
 
 
 def rewrite_unsynced(segments: Iterable[LogSegment], offset: int, name: str) -> None:
@@ -323,31 +342,37 @@ def _load_producers(
     log_end_offset: int,
     epochs: LeaderEpochCache,
     unknown_from: int,
+    transactions: TransactionRecovery,
 ) -> ProducerStateManager:
-    """Restore producer state from the last snapshot and the batches after it.
+    """Restore producer state from a snapshot and the batches after it, and complete the transaction indexes.
 
     The batches from offset ``unknown_from`` on are also added to ``epochs``.
     """
     producers = ProducerStateManager(loader.disk, loader.folder, loader.name)
     bases = [segment.base_offset for segment in loader.segments]
-    producers.load(log_start_offset, log_end_offset, bases, loader.names)
-    start = min(producers.map_end_offset, unknown_from)
+    latest = min(transactions.valid_until, loader.first_unsynced_marker)
+    producers.load(log_start_offset, log_end_offset, bases, loader.names, latest)
+    replayed_from = producers.map_end_offset
+    start = min(replayed_from, unknown_from)
     if len(producers):
         _restore_recent_batches(loader, producers)
     for segment, end in zip(loader.segments, [*bases[1:], log_end_offset], strict=True):
-        if end <= start:
-            continue
+        aborted: list[AbortedTransaction] = []
+        replayed_to = end
         try:
-            position = segment.position_before(start, 0) if start > segment.base_offset else 0
-            for headers in segment.headers(position):
-                producers.replay(headers)
-                epochs.replay(headers)
+            if end > start:
+                position = segment.position_before(start, 0) if start > segment.base_offset else 0
+                for headers in segment.headers(position):
+                    aborted += producers.replay(headers, segment.batch)
+                    epochs.replay(headers)
         except CorruptRecordError as error:
+            replayed_to = producers.map_end_offset
             logger.error(
                 "%s: failed to restore producer state from segment %d: %s",
                 loader.name,
                 segment.base_offset,
                 error,
             )
+        transactions.complete(segment, aborted, replayed_from, replayed_to)
     producers.map_end_offset = log_end_offset
     return producers

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from kafkacore.broker.log.transaction_index import AbortedTransaction
     from kafkacore.record import RecordBatch
 
 LogT = TypeVar("LogT", contravariant=True)
@@ -33,6 +34,8 @@ class FetchDataInfo(NamedTuple):
     records: Any
     #: Offset after the last batch, or the requested offset if there are no batches.
     next_offset: int
+    #: Aborted transactions with records among the batches, if the caller asked for them.
+    aborted_transactions: Sequence[AbortedTransaction] = ()
 
 
 class TimestampAndOffset(NamedTuple):

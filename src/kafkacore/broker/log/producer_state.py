@@ -1,4 +1,4 @@
-"""State of the idempotent producers of a partition, by which the broker detects duplicate batches (KIP-98).
+"""State of the idempotent and transactional producers of a partition (KIP-98), and its snapshots.
 
 Follows Kafka's ``ProducerStateManager``.
 """
@@ -8,21 +8,23 @@ from __future__ import annotations
 import logging
 import struct
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from kafkacore.broker.log._producer_batches import ProducerBatches, batch_metadata
+from kafkacore.broker.log.end_transaction_marker import EndTransactionMarker, read_marker
 from kafkacore.broker.log.producer_entries import (
     BATCHES_TO_RETAIN,
     NO_SEQUENCE,
     BatchMetadata,
     ProducerStateEntry,
 )
+from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError
-from kafkacore.record import BatchHeader
-from kafkacore.structs import INT32_MAX
+from kafkacore.record import BatchHeader, RecordBatch
+from kafkacore.structs import INT32_MAX, INT64_MAX
 from kafkacore.wire import crc32c
 
 logger = logging.getLogger(__name__)
@@ -30,6 +32,7 @@ logger = logging.getLogger(__name__)
 SNAPSHOT_SUFFIX = ".snapshot"
 #: Default of Kafka's ``producer.id.expiration.ms``.
 PRODUCER_ID_EXPIRATION_MS = 24 * 3600 * 1000
+MAX_OFFSET = INT64_MAX
 _MAX_SEQUENCE = INT32_MAX
 
 _SNAPSHOT_VERSION = 1
@@ -42,7 +45,7 @@ _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 
 
 class ProducerStateManager:
-    """The recent batches of each producer, and their snapshot files. Callers hold the lock of the log.
+    """The state of each producer, and its snapshot files. Callers hold the lock of the log.
 
     Parameters
     ----------
@@ -55,17 +58,19 @@ class ProducerStateManager:
 
     Attributes
     ----------
+    batches:
+        Batches and transactions of the producers.
     check, update:
-        Compiled methods of :class:`~kafkacore.broker.log._producer_batches.ProducerBatches`, for speed.
+        Methods of ``batches``, for speed.
     """
 
     def __init__(self, disk: Disk, folder: Path, name: str) -> None:
         self._disk = disk
         self._folder = folder
         self._name = name
-        self._batches = ProducerBatches(name)
-        self.check = self._batches.check
-        self.update = self._batches.update
+        self.batches = ProducerBatches(name)
+        self.check = self.batches.check
+        self.update = self.batches.update
         self._last_snapshot_offset = -1
         # Offset of the latest interim snapshot, which was taken within a segment and not when one was rolled.
         self._interim_offset = -1
@@ -73,28 +78,78 @@ class ProducerStateManager:
     @property
     def map_end_offset(self) -> int:
         """Offset after the last batch that the state includes."""
-        return self._batches.map_end_offset
+        return self.batches.map_end_offset
 
     @map_end_offset.setter
     def map_end_offset(self, offset: int) -> None:
-        self._batches.map_end_offset = offset
+        self.batches.map_end_offset = offset
 
     def __len__(self) -> int:
-        return len(self._batches.entries)
+        return len(self.batches.entries)
 
     def entries(self) -> list[ProducerStateEntry]:
         """Return a copy of the state of each producer, sorted by producer id."""
-        by_id = sorted(self._batches.entries.items())
+        by_id = sorted(self.batches.entries.items())
         return [replace(entry, batches=entry.batches.copy()) for _, entry in by_id]
 
     # ---- Batches --------------------------------------------------------------------------------------
 
-    def replay(self, headers: Iterable[BatchHeader]) -> None:
-        """Add batches of the log, in order, except those that are already included."""
-        batches = self._batches
+    def replay(
+        self, headers: Iterable[BatchHeader], read_batch: Callable[[BatchHeader], RecordBatch]
+    ) -> list[AbortedTransaction]:
+        """Add batches of the log, in order, except those that are already included.
+
+        Parameters
+        ----------
+        headers:
+            Headers of the batches.
+        read_batch:
+            Returns the whole batch of a header. It is called for the markers of transactions.
+
+        Returns
+        -------
+        list[AbortedTransaction]
+            The transactions that the batches have aborted.
+        """
+        batches = self.batches
+        aborted = []
         for header in headers:
-            if header.base_offset >= batches.map_end_offset:
+            if header.base_offset < batches.map_end_offset:
+                continue
+            if not header.is_control:
                 batches.update(header, header.base_offset, header.max_timestamp)
+                continue
+            marker = self._marker(header, read_batch) if header.producer_id >= 0 else None
+            if marker is not None:
+                one = batches.aborted_by(header.producer_id, header.base_offset)
+                if one is not None and not marker.is_commit:
+                    aborted.append(one)
+                batches.end_transaction(
+                    header.producer_id,
+                    header.producer_epoch,
+                    marker.coordinator_epoch,
+                    header.base_offset,
+                    header.max_timestamp,
+                )
+            batches.map_end_offset = header.last_offset + 1
+        return aborted
+
+    def _marker(
+        self, header: BatchHeader, read_batch: Callable[[BatchHeader], RecordBatch]
+    ) -> EndTransactionMarker | None:
+        try:
+            return read_marker(read_batch(header))
+        except CorruptRecordError as error:
+            # Consumers cannot read the batch either, so it is right that its transaction stays open.
+            logger.error(
+                "%s: the marker at offset %d is damaged, so the outcome of a transaction of producer %d is "
+                "unknown: %s",
+                self._name,
+                header.base_offset,
+                header.producer_id,
+                error.reason,
+            )
+            return None
 
     def restore_recent_batches(self, headers: Iterable[BatchHeader]) -> bool:
         """Add the last five batches of each producer, any of which may be sent again.
@@ -113,16 +168,17 @@ class ProducerStateManager:
         """
         found: dict[int, deque[BatchMetadata]] = {}
         for header in headers:
-            entry = self._batches.entries.get(header.producer_id)
+            entry = self.batches.entries.get(header.producer_id)
             if header.base_offset >= self.map_end_offset:
                 break
             if entry is None or header.producer_epoch != entry.producer_epoch or header.base_sequence < 0:
+                # Markers and the batches of the group coordinator have no sequence number.
                 continue
             batches = found.setdefault(header.producer_id, deque(maxlen=BATCHES_TO_RETAIN))
             batches.append(batch_metadata(header, header.base_offset, header.max_timestamp))
         is_complete = True
         for producer_id, batches in found.items():
-            entry = self._batches.entries[producer_id]
+            entry = self.batches.entries[producer_id]
             if entry.batches and batches[-1].last_offset == entry.batches[-1].last_offset:
                 entry.batches = batches
                 is_complete &= len(batches) == BATCHES_TO_RETAIN or batches[0].first_sequence == 0
@@ -135,11 +191,13 @@ class ProducerStateManager:
                 entry.producer_epoch,
                 entry.batches[-1].last_offset if entry.batches else None,
             )
-            for entry in self._batches.entries.values()
+            for entry in self.batches.entries.values()
         }
 
     def remove_expired(self, now_ms: int) -> None:
         """Remove producers that have not written for :data:`PRODUCER_ID_EXPIRATION_MS`.
+
+        A producer with an open transaction stays.
 
         Parameters
         ----------
@@ -148,11 +206,12 @@ class ProducerStateManager:
         """
         expired = [
             entry.producer_id
-            for entry in self._batches.entries.values()
-            if now_ms - entry.last_timestamp >= PRODUCER_ID_EXPIRATION_MS
+            for entry in self.batches.entries.values()
+            if entry.current_txn_first_offset < 0
+            and now_ms - entry.last_timestamp >= PRODUCER_ID_EXPIRATION_MS
         ]
         for producer_id in expired:
-            del self._batches.entries[producer_id]
+            del self.batches.entries[producer_id]
 
     # ---- Snapshots ------------------------------------------------------------------------------------
 
@@ -162,11 +221,12 @@ class ProducerStateManager:
         log_end_offset: int,
         segment_bases: Iterable[int],
         names: Iterable[str] | None = None,
+        max_offset: int = MAX_OFFSET,
     ) -> None:
         """Load the latest valid snapshot. The caller must then :meth:`replay` from :attr:`map_end_offset` on.
 
         Snapshots that are damaged or outside of the log are removed, and so are interim snapshots other than
-        the latest.
+        the loaded one.
 
         Parameters
         ----------
@@ -176,6 +236,8 @@ class ProducerStateManager:
             Base offsets of the segments.
         names:
             Names of the files in the folder. Default: list the folder.
+        max_offset:
+            Offset above which snapshots are not used.
         """
         self.map_end_offset = log_start_offset
         offsets = self._snapshot_offsets(names)
@@ -183,9 +245,10 @@ class ProducerStateManager:
         is_ahead = bool(offsets) and offsets[-1] > log_end_offset
         for offset in reversed(offsets):
             is_outside = not log_start_offset < offset <= log_end_offset
-            if is_outside or (self._last_snapshot_offset >= 0 and offset not in bases):
+            is_unused = self._last_snapshot_offset >= 0 or offset > max_offset
+            if is_outside or (is_unused and offset not in bases):
                 self.remove_snapshot(offset)
-            elif self._last_snapshot_offset < 0:
+            elif not is_unused:
                 try:
                     self._load_snapshot(offset)
                 except CorruptRecordError as error:
@@ -202,15 +265,14 @@ class ProducerStateManager:
             self._disk.fsync_dir(self._folder)
 
     def _load_snapshot(self, offset: int) -> None:
-        entries = read_snapshot(self._disk.read_file(self._path(offset)))
-        self._batches.entries = {entry.producer_id: entry for entry in entries}
-        self.map_end_offset = self._last_snapshot_offset = self._interim_offset = offset
+        self.batches.restore(read_snapshot(self._disk.read_file(self._path(offset))), offset)
+        self._last_snapshot_offset = self._interim_offset = offset
 
     def take_snapshot(self) -> None:
         """Write a snapshot at :attr:`map_end_offset`, unless it exists already. Durable on return."""
         if self.map_end_offset <= self._last_snapshot_offset or self.map_end_offset == 0:
             return
-        self._disk.write_file(self._path(self.map_end_offset), snapshot_bytes(self._batches.entries.values()))
+        self._disk.write_file(self._path(self.map_end_offset), snapshot_bytes(self.batches.entries.values()))
         self._last_snapshot_offset = self.map_end_offset
 
     def begin_interim_snapshot(self) -> tuple[int, bytes] | None:
@@ -219,7 +281,7 @@ class ProducerStateManager:
         if offset <= self._last_snapshot_offset or offset == 0:
             return None
         self._last_snapshot_offset = offset
-        return offset, snapshot_bytes(self._batches.entries.values())
+        return offset, snapshot_bytes(self.batches.entries.values())
 
     def write_interim_snapshot(self, offset: int, data: bytes, segment_bases: Sequence[int]) -> None:
         """Write an interim snapshot and remove the previous one. Durable on return.
@@ -301,7 +363,7 @@ def read_snapshot(data: bytes) -> list[ProducerStateEntry]:
         producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator, txn_first = fields
         entry = ProducerStateEntry(producer_id, epoch, timestamp, coordinator, txn_first)
         if last_offset >= 0:
-            first_sequence = (last_sequence - delta) & _MAX_SEQUENCE
+            first_sequence = (last_sequence - delta) & _MAX_SEQUENCE if last_sequence >= 0 else NO_SEQUENCE
             entry.batches.append(
                 BatchMetadata(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp)
             )

@@ -1,4 +1,4 @@
-"""One segment of a log: a file of batches and its two indexes. Follows Kafka's ``LogSegment``."""
+"""One segment of a log: a file of batches and its indexes. Follows Kafka's ``LogSegment``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from kafkacore.broker.log._segment_appender import SegmentAppender
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.position_cache import PositionCache
+from kafkacore.broker.log.transaction_index import TransactionIndex
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError
-from kafkacore.record import BatchHeader
+from kafkacore.record import BatchHeader, RecordBatch, read_batches
 from kafkacore.record._layout import BATCH_OVERHEAD, LENGTH_AT
 from kafkacore.structs import INT64_MAX
 from kafkacore.wire import FileSlice
@@ -80,6 +81,7 @@ class LogSegment:
         "_ending",
         "_file",
         "_files",
+        "_transaction_index",
         "appender",
         "base_offset",
         "folder",
@@ -100,6 +102,7 @@ class LogSegment:
         self._files = files
         self.folder = folder
         self._ending = ending
+        self._transaction_index: TransactionIndex | None = None
         index_size = config.segment_index_bytes
         path = segment_file(folder, base_offset, INDEX_SUFFIX + ending)
         offset_index = OffsetIndex(files, path, base_offset, index_size)
@@ -151,6 +154,14 @@ class LogSegment:
 
     def _path(self, suffix: str) -> Path:
         return segment_file(self.folder, self.base_offset, suffix + self._ending)
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        """Aborted transactions whose marker is in this segment."""
+        # Created on use, because most segments have no transactions.
+        if self._transaction_index is None:
+            self._transaction_index = TransactionIndex(self._files, self._path(TRANSACTION_INDEX_SUFFIX))
+        return self._transaction_index
 
     @staticmethod
     def remove_indexes(disk: Disk, folder: Path, base_offset: int) -> None:
@@ -340,6 +351,19 @@ class LogSegment:
             if damage is not None:
                 raise CorruptRecordError(damage, offset=expected)
 
+    def batch(self, header: BatchHeader) -> RecordBatch:
+        """Read the whole batch of a header that :meth:`headers` has returned.
+
+        Raises
+        ------
+        CorruptRecordError
+            The batch is damaged.
+        """
+        batch = next(read_batches(self.records(header.position, header.size_in_bytes)), None)
+        if batch is None:
+            raise CorruptRecordError("the file ends within the batch", offset=header.base_offset)
+        return batch
+
     def position_before(self, offset: int, size: int) -> int:
         """Return the position of a batch about ``size`` bytes before ``offset``, at least 0."""
         wanted = self._indexed_position(offset) - size
@@ -450,6 +474,7 @@ class LogSegment:
         self._file.is_unsynced = True
         self.offset_index.file.mark_unsynced()
         self.time_index.file.mark_unsynced()
+        self.transaction_index.mark_unsynced()
         self._start_indexes(offset_entries, time_entries, last_size)
 
     def truncate(self, size: int) -> None:
@@ -471,12 +496,14 @@ class LogSegment:
         self.time_index.file.write()
 
     def flush(self, *, indexes: bool) -> None:
-        """Sync the batches, and the indexes if ``indexes`` is true.
+        """Sync the batches and the aborted transactions, and the other indexes if ``indexes`` is true.
 
-        The indexes of the active segment need no sync, because recovery rebuilds them.
+        The offset and time index of the active segment need no sync, because recovery rebuilds them.
         """
         if self._file.is_unsynced:
             self._file.fdatasync()
+        if self._transaction_index is not None:
+            self._transaction_index.flush()
         if indexes:
             self.offset_index.file.flush()
             self.time_index.file.flush()
@@ -491,11 +518,14 @@ class LogSegment:
         while chunk := self._file.pread(SCAN_CHUNK, position):
             self._file.pwritev([chunk], position)
             position += len(chunk)
+        self.transaction_index.rewrite()
 
     def release_indexes(self) -> None:
         """Close the descriptors of the indexes. The next search opens them again."""
         self.offset_index.file.release()
         self.time_index.file.release()
+        if self._transaction_index is not None:
+            self._transaction_index.release()
 
     def mark_deleted(self) -> None:
         """Rename the files to ``.deleted``, so that a start before :meth:`remove` ignores them."""
@@ -503,11 +533,9 @@ class LogSegment:
 
     def rename(self, ending: str) -> None:
         """Rename all files, replacing the ending of their names by ``ending``."""
-        disk = self._files.disk
-        transactions = self._path(TRANSACTION_INDEX_SUFFIX)
+        transaction_index = self.transaction_index
         self._ending = ending
-        if disk.exists(transactions):
-            disk.rename(transactions, self._path(TRANSACTION_INDEX_SUFFIX))
+        transaction_index.move(self._path(TRANSACTION_INDEX_SUFFIX))
         self.offset_index.file.move(self._path(INDEX_SUFFIX))
         self.time_index.file.move(self._path(TIME_INDEX_SUFFIX))
         # The .log file comes last: a start treats the segment as complete once this file has its new name.
@@ -516,7 +544,7 @@ class LogSegment:
     @contextmanager
     def pinned(self) -> Iterator[None]:
         """Keep all files open, so that reads do not depend on their names while they are renamed."""
-        files = (self._file, self.offset_index.file, self.time_index.file)
+        files = (self._file, self.offset_index.file, self.time_index.file, self.transaction_index)
         for file in files:
             file.hold()
         try:
@@ -542,8 +570,7 @@ class LogSegment:
         for file in (self._file, self.offset_index.file, self.time_index.file):
             if disk.exists(file.path):
                 disk.unlink(file.path)
-        if disk.exists(self._path(TRANSACTION_INDEX_SUFFIX)):
-            disk.unlink(self._path(TRANSACTION_INDEX_SUFFIX))
+        self.transaction_index.remove()
 
     def close(self) -> None:
         """Close the descriptors. A read that has begun can still finish."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kafkacore.broker.log._batches import walk_batches
 from kafkacore.broker.log._indexes import MAX_RELATIVE_OFFSET
-from kafkacore.broker.log.segment import SCAN_CHUNK, LogSegment
+from kafkacore.broker.log.segment import MAX_OFFSET, SCAN_CHUNK, LogSegment
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader
 from kafkacore.record._layout import BATCH_OVERHEAD, CURRENT_MAGIC, MAGIC_AT
@@ -25,6 +25,8 @@ class RecoveredSegment(NamedTuple):
     damage: CorruptRecordError | None
     #: Offset of the first batch that was read.
     walked_from: int
+    #: Offset of the first control batch at or after the recovery point, or :data:`MAX_OFFSET`.
+    first_marker: int
 
 
 class _Known(NamedTuple):
@@ -94,16 +96,19 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
         damage.reason += ", below the recovery point"
         raise damage
     damage = None
+    first_marker = MAX_OFFSET
     try:
         for headers in segment.headers(position, expected_offset=next_offset, check_crcs=True):
             for header in headers:
                 segment.appender.index(header)
+                if header.is_control and header.base_offset < first_marker:
+                    first_marker = header.base_offset
             end = headers[-1].position + headers[-1].size_in_bytes
             next_offset = headers[-1].last_offset + 1
     except CorruptRecordError as error:
         damage = error
     segment.truncate(end)
-    return RecoveredSegment(next_offset, damage, walked_from)
+    return RecoveredSegment(next_offset, damage, walked_from, first_marker)
 
 
 def _known(segment: LogSegment, recovery_point: int) -> _Known | None:

@@ -1,6 +1,5 @@
 """Aborted transactions of a log: ``.txnindex`` files, and the tracking of transactions in compaction.
 
-This broker does not open transactions yet, but a data folder written by Apache Kafka may contain them.
 Follows Kafka's ``TransactionIndex``, ``AbortedTxn`` and ``CleanedTransactionMetadata``.
 """
 
@@ -9,15 +8,21 @@ from __future__ import annotations
 import heapq
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.errors import CorruptRecordError
-from kafkacore.record import RecordBatch
 from kafkacore.record.control import ControlRecordType, control_type
+
+if TYPE_CHECKING:
+    from kafkacore.broker.log.open_files import LogFile, OpenFiles
+    from kafkacore.record import RecordBatch
 
 # Version, producer id, first offset, last offset, last stable offset.
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
+#: Entries per read of a file.
+_WINDOW_ENTRIES = 512
 
 
 class AbortedTransaction(NamedTuple):
@@ -28,7 +33,175 @@ class AbortedTransaction(NamedTuple):
     #: Offset of the abort marker.
     last_offset: int
     producer_id: int
+    #: Last stable offset of the log after the marker.
     last_stable_offset: int
+
+
+class TransactionIndex:
+    """The aborted transactions of a segment, in the order of their markers. Callers hold the lock of the log.
+
+    The file is created by the first entry, and opened on use.
+
+    Parameters
+    ----------
+    files:
+        Cache of open files.
+    path:
+        Path of the file, which may be missing.
+    """
+
+    __slots__ = ("_count", "_file", "_files", "is_made")
+
+    def __init__(self, files: OpenFiles, path: Path) -> None:
+        self._files = files
+        self._file: LogFile = files.file(path, creates=True)
+        size = files.size(path)
+        #: Whether the file exists.
+        self.is_made = size is not None
+        self._count = (size or 0) // _ENTRY.size
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return self._file.path
+
+    # ---- Write ----------------------------------------------------------------------------------------
+
+    def append(self, one: AbortedTransaction) -> None:
+        """Add an entry, whose marker is after that of the last entry."""
+        self._file.pwritev([aborted_bytes([one])], self._count * _ENTRY.size)
+        self.is_made = True
+        self._count += 1
+
+    def truncate(self, count: int) -> None:
+        """Keep only the first ``count`` entries, and remove a part of an entry after them."""
+        if self.is_made or self._file.exists():
+            self._file.truncate(count * _ENTRY.size)
+        self._count = count
+
+    def replace(self, entries: list[AbortedTransaction]) -> None:
+        """Replace the file. Durable on return."""
+        self._file.release()
+        self._files.disk.write_file(self.path, aborted_bytes(entries))
+        self.is_made = True
+        self._count = len(entries)
+
+    def rewrite(self) -> None:
+        """Write the same content again, so that the next sync writes it after a failed sync."""
+        if self.is_made:
+            self._file.pwritev([self._file.pread(self._count * _ENTRY.size, 0)], 0)
+
+    def mark_unsynced(self) -> None:
+        """Treat the file as not synced, because it is not known how much of it is on disk."""
+        self._file.is_unsynced = self.is_made
+
+    def flush(self) -> None:
+        """Sync the file if it was written since the last sync."""
+        if self._file.is_unsynced:
+            self._file.fdatasync()
+
+    # ---- Read -----------------------------------------------------------------------------------------
+
+    def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
+        """Return the transactions with records in a range, and whether later segments have no more of them.
+
+        Parameters
+        ----------
+        start_offset, end_offset:
+            First offset of the range, and the offset after it.
+
+        Raises
+        ------
+        CorruptRecordError
+            The file is damaged.
+        """
+        found: list[AbortedTransaction] = []
+        index = self._first_from(start_offset)
+        while index < self._count:
+            window = self._entries(index, _WINDOW_ENTRIES)
+            for one in window:
+                if one.first_offset < end_offset and one.last_offset >= start_offset:
+                    found.append(one)
+                if one.last_stable_offset >= end_offset:
+                    return found, True
+            index += len(window)
+        return found, False
+
+    def _first_from(self, offset: int) -> int:
+        """Return the index of the first entry whose marker is at or after ``offset``."""
+        low, high = 0, self._count
+        while low < high:
+            middle = (low + high) // 2
+            if self._entries(middle, 1)[0].last_offset < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _entries(self, index: int, count: int) -> list[AbortedTransaction]:
+        size = min(count, self._count - index) * _ENTRY.size
+        data = self._file.pread(size, index * _ENTRY.size)
+        if len(data) < size:
+            raise CorruptRecordError(f"{self.path.name} ends before entry {index + count - 1}")
+        return read_aborted(data)
+
+    def valid_entries(self, base_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
+        """Return the entries before the first damaged one, and whether the whole file is valid.
+
+        Parameters
+        ----------
+        base_offset, end_offset:
+            Base offset of the segment, and the offset after its last record.
+        """
+        entries: list[AbortedTransaction] = []
+        previous = base_offset - 1
+        data = self._files.disk.read_file(self.path) if self.is_made else b""
+        for fields in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
+            version, producer_id, first, last, stable = fields
+            if (
+                version != _VERSION
+                or producer_id < 0
+                or not 0 <= first <= last
+                or not previous < last < end_offset
+                or not 0 <= stable <= last + 1
+            ):
+                return entries, False
+            entries.append(AbortedTransaction(first, last, producer_id, stable))
+            previous = last
+        return entries, len(data) % _ENTRY.size == 0
+
+    def has_exactly(self, count: int) -> bool:
+        """Whether the file has the size of ``count`` entries."""
+        return (self._files.size(self.path) or 0) == count * _ENTRY.size
+
+    # ---- Lifecycle ------------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Keep the file open, if it exists, until a matching call of :meth:`release_hold`."""
+        if self.is_made:
+            self._file.hold()
+
+    def release_hold(self) -> None:
+        """Allow the file to be closed again."""
+        if self.is_made:
+            self._file.release_hold()
+
+    def release(self) -> None:
+        """Close the descriptor. The next use opens the file again."""
+        self._file.release()
+
+    def move(self, path: Path) -> None:
+        """Rename the file, if it exists."""
+        self._file.move(path, must_exist=False)
+
+    def remove(self) -> None:
+        """Close and remove the file, if it exists."""
+        self._file.release()
+        if self._file.exists():
+            self._files.disk.unlink(self.path)
 
 
 def read_aborted(data: bytes) -> list[AbortedTransaction]:

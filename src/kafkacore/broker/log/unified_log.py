@@ -15,8 +15,13 @@ from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log._indexes import NO_TIMESTAMP
 from kafkacore.broker.log._local_log import LocalLog
 from kafkacore.broker.log._segment_appender import AppendNotUndoneError
-from kafkacore.broker.log._validation import ValidationBudget, validate_append
+from kafkacore.broker.log._validation import (
+    ValidationBudget,
+    validate_append,
+    validate_coordinator_append,
+)
 from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.end_transaction_marker import EndTransactionMarker
 from kafkacore.broker.log.epochs import EpochEndOffset
 from kafkacore.broker.log.loader import LoadedLog, load_log, rewrite_unsynced
 from kafkacore.broker.log.log_structs import (
@@ -29,6 +34,7 @@ from kafkacore.broker.log.log_structs import (
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_entries import ProducerStateEntry
 from kafkacore.broker.log.reading import (
+    LogOffsetMetadata,
     ReadLimits,
     batch_at_time,
     latest_in_time,
@@ -37,11 +43,12 @@ from kafkacore.broker.log.reading import (
 from kafkacore.broker.log.replacement import begin_swap, finish_swap
 from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import LogSegment
+from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.storage.disk import DISK_FULL
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, KafkaStorageError, OffsetOutOfRangeError
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE, first_at_time, read_batches
-from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.structs import TimestampType, TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
 
@@ -157,6 +164,9 @@ class UnifiedLog:
     def _apply_loaded(self, loaded: LoadedLog, recovery_point: int) -> None:
         self._local = LocalLog(loaded.segments, loaded.log_end_offset)
         self._producers = loaded.producers
+        self._transactions = loaded.producers.batches
+        # Whether a segment may have aborted transactions. It stays true when these are removed.
+        self._has_aborted = loaded.has_aborted
         self._epochs = loaded.epochs
         self.log_start_offset = loaded.log_start_offset
         # sync_recovered() must be called before the first read.
@@ -166,6 +176,7 @@ class UnifiedLog:
         self.high_watermark = loaded.log_end_offset
         #: Segment, position and offset of the high watermark.
         self.high_watermark_metadata = self._local.log_end_metadata
+        self._transactions.on_high_watermark(self.high_watermark)
         # The folder of a log that has never had a record counts as dirty, because a start does not sync it.
         self._is_folder_dirty = not loaded.is_synced or not loaded.log_end_offset
 
@@ -181,8 +192,12 @@ class UnifiedLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """End of what a read-committed consumer may read. Without transactions, the high watermark."""
-        return self.high_watermark
+        """End of what a read-committed consumer may read. Without open transactions, the high watermark."""
+        # Read the high watermark first. In the other order, a transaction could begin, and the high watermark
+        # pass its first records, between the two reads.
+        high_watermark = self.high_watermark
+        unstable = self._transactions.first_unstable_offset
+        return high_watermark if unstable >= high_watermark else max(unstable, self.log_start_offset)
 
     @property
     def size_in_bytes(self) -> int:
@@ -240,8 +255,8 @@ class UnifiedLog:
         CorruptRecordError, InvalidRecordError, RefusedRecordsError, RefusedTimestampsError, \
         MessageSizeTooLargeError, RecordListTooLargeError
             See :func:`~kafkacore.broker.log._validation.validate_append`.
-        InvalidProducerEpochError, OutOfOrderSequenceNumberError
-            See :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.check`.
+        InvalidProducerEpochError, OutOfOrderSequenceNumberError, InvalidTxnStateError
+            See :meth:`~kafkacore.broker.log._producer_batches.ProducerBatches.check`.
         KafkaStorageError
             The write failed. After a full disk, appends succeed again when there is free space. Any other
             failure takes the log offline.
@@ -283,9 +298,7 @@ class UnifiedLog:
                         batch, self._epochs.latest, is_append_time, max_timestamp, self.log_start_offset
                     )
                 except OSError as error:
-                    if error.errno in DISK_FULL and not isinstance(error, AppendNotUndoneError):
-                        raise self._full(local.log_end_offset) from error
-                    raise self._fail("append", error) from error
+                    raise self._append_failed(error) from error
                 self._producers.update(batch, info[0], max_timestamp)
                 if not self._flushes_acks:
                     self.high_watermark = local.log_end_offset
@@ -295,6 +308,135 @@ class UnifiedLog:
         if self._flushes_acks and info[1] >= self.high_watermark:
             self._work.mark_dirty(self)
         return info
+
+    def append_from_coordinator(self, records: memoryview, *, now_ms: int) -> LogAppendInfo:
+        """Append one batch of the group coordinator, which may be part of a transaction.
+
+        Its producer's epoch is checked. The batch has no sequence number, so it is never a duplicate.
+
+        Parameters
+        ----------
+        records:
+            The batch. The log keeps no reference to it.
+        now_ms:
+            Wall-clock time in milliseconds since the epoch.
+
+        Raises
+        ------
+        MessageSizeTooLargeError, RecordListTooLargeError
+            The batch is too large for the topic.
+        InvalidProducerEpochError
+            The producer is fenced.
+        KafkaStorageError
+            As :meth:`append`.
+        """
+        batch = validate_coordinator_append(records, self.config, self.topic_partition)
+        return self.append_validated(batch, now_ms)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now_ms: int,
+    ) -> LogAppendInfo:
+        """Append the marker that ends a transaction, even if the producer has no open transaction here.
+
+        Parameters
+        ----------
+        producer_id, producer_epoch:
+            Producer of the transaction, and its epoch in the marker.
+        commit:
+            Whether the transaction is committed, rather than aborted.
+        coordinator_epoch:
+            Epoch of the transaction coordinator.
+        transaction_version:
+            Value of ``transaction.version`` for the transaction.
+        now_ms:
+            Wall-clock time in milliseconds since the epoch.
+
+        Returns
+        -------
+        LogAppendInfo
+            Offset of the marker.
+
+        Raises
+        ------
+        InvalidProducerEpochError, TransactionCoordinatorFencedError
+            See :meth:`~kafkacore.broker.log._producer_batches.ProducerBatches.check_marker`.
+        KafkaStorageError
+            As :meth:`append`.
+        """
+        marker = EndTransactionMarker(commit, coordinator_epoch)
+        batch = marker.batch(producer_id, producer_epoch, now_ms)
+        is_append_time = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+        local, transactions = self._local, self._transactions
+        with self._lock:
+            self._check_usable()
+            transactions.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+            try:
+                if not self._has_identity:
+                    self._write_identity()
+                if local.should_roll(batch, now_ms, now_ms):
+                    self._roll(now_ms)
+                aborted = None if commit else transactions.aborted_by(producer_id, local.log_end_offset)
+                with self._indexed(aborted):
+                    info = local.append(
+                        batch, self._epochs.latest, is_append_time, now_ms, self.log_start_offset
+                    )
+            except OSError as error:
+                raise self._append_failed(error) from error
+            transactions.end_transaction(
+                producer_id, producer_epoch, coordinator_epoch, info.first_offset, now_ms
+            )
+            if not self._flushes_acks:
+                self._set_high_watermark(local.log_end_offset, local.log_end_metadata)
+        if self._flushes_acks:
+            self._work.mark_dirty(self)
+        return info
+
+    @contextmanager
+    def _indexed(self, aborted: AbortedTransaction | None) -> Iterator[None]:
+        """Add an aborted transaction to the index of the active segment, before its marker is appended.
+
+        In this order, a full disk leaves neither of them. A start after a crash drops the entry if its marker
+        is missing.
+        """
+        if aborted is None:
+            yield
+            return
+        index = self._local.segments[-1].transaction_index
+        count = len(index)
+        try:
+            self._is_folder_dirty |= not index.is_made
+            index.append(aborted)
+            self._has_aborted = True
+            yield
+        except OSError as error:
+            try:
+                index.truncate(count)
+            except OSError:
+                raise AppendNotUndoneError(error.errno, error.strerror) from error
+            raise
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a producer has an open transaction in the log, and this is the producer's current epoch."""
+        with self._lock:
+            return self._transactions.has_open_transaction(producer_id, producer_epoch)
+
+    def _set_high_watermark(self, offset: int, metadata: LogOffsetMetadata) -> None:
+        self.high_watermark = offset
+        self.high_watermark_metadata = metadata
+        if self._transactions.first_unstable_offset < offset:
+            self._transactions.on_high_watermark(offset)
+
+    def _append_failed(self, error: OSError) -> KafkaStorageError:
+        if error.errno in DISK_FULL and not isinstance(error, AppendNotUndoneError):
+            return self._full(self.log_end_offset)
+        return self._fail("append", error)
 
     def _roll(self, now_ms: int) -> None:
         """Start a new segment at the log end offset."""
@@ -318,6 +460,7 @@ class UnifiedLog:
         min_one_message: bool = True,
         max_offset: int | None = None,
         may_slice: bool = False,
+        with_aborted: bool = False,
     ) -> FetchDataInfo:
         """Read whole batches from ``start_offset`` on, all from one segment.
 
@@ -333,6 +476,8 @@ class UnifiedLog:
             Offset before which the last batch must end. The high watermark is always a limit as well.
         may_slice:
             Whether a large read may return a part of the file, to be sent with ``sendfile``.
+        with_aborted:
+            Whether to return the aborted transactions with records among the batches.
 
         Returns
         -------
@@ -365,8 +510,39 @@ class UnifiedLog:
                     may_slice=may_slice and self._disk.has_descriptors,
                 )
                 if found is not None:
+                    # Under the same lock, because retention or compaction could remove the entries.
+                    if with_aborted and self._has_aborted:
+                        return FetchDataInfo(*found, self._collect_aborted(start_offset, found.next_offset))
                     return FetchDataInfo(*found)
         return FetchDataInfo(memoryview(b""), start_offset)
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions that may have records in a range, in the order of their markers.
+
+        Parameters
+        ----------
+        start_offset, end_offset:
+            First offset of the range, and the offset after it, which is not above the last stable offset.
+
+        Raises
+        ------
+        CorruptRecordError
+            A transaction index is damaged.
+        KafkaStorageError
+            The disk has failed, or the log is closed.
+        """
+        with self._reading(start_offset):
+            return self._collect_aborted(start_offset, end_offset) if self._has_aborted else []
+
+    def _collect_aborted(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        aborted: list[AbortedTransaction] = []
+        local = self._local
+        for index in range(local.index_of(start_offset), len(local.segments)):
+            found, is_complete = local.segments[index].transaction_index.collect(start_offset, end_offset)
+            aborted += found
+            if is_complete:
+                break
+        return aborted
 
     # The next two methods decompress batches without the lock, so that appends and reads do not wait.
 
@@ -507,8 +683,7 @@ class UnifiedLog:
                 self.flushed_bytes = appended_bytes
                 has_moved = self.recovery_point > self.high_watermark
                 if has_moved:
-                    self.high_watermark = self.recovery_point
-                    self.high_watermark_metadata = end_metadata
+                    self._set_high_watermark(self.recovery_point, end_metadata)
             return has_moved
 
     def snapshot_producers(self, after_bytes: int) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from kafkacore.structs import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkacore.broker.log.transaction_index import AbortedTransaction
 
 NO_RECORDS = memoryview(b"")
 NO_EPOCH = -1
@@ -97,6 +100,8 @@ class FetchPartitionResult(NamedTuple):
     log: Any = None
     #: Offset after the records; the fetch offset if there are none.
     next_offset: int = NO_OFFSET
+    #: Aborted transactions with records among ``records``, for a read-committed fetch.
+    aborted_transactions: Sequence[AbortedTransaction] = ()
 
 
 PartitionResults = list[tuple[FetchPartition, FetchPartitionResult]]

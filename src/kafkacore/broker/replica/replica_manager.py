@@ -228,7 +228,7 @@ class ReplicaManager:
         if is_worth_answering(results, params.min_bytes):
             answer(results)
             return None
-        seen = _seen_of(results) if params.min_bytes > 1 else {}
+        seen = _seen_of(results, params) if params.min_bytes > 1 else {}
         operation = DelayedFetch(
             now_ms + params.max_wait_ms,
             lambda: self.is_satisfied(params, context, seen),
@@ -261,16 +261,17 @@ class ReplicaManager:
     ) -> FetchPartitionResult:
         try:
             log, limit, diverging_epoch = self._readable(params, partition)
-            records, next_offset = NO_RECORDS, partition.fetch_offset
+            found = None
             is_readable = partition.fetch_offset < limit and diverging_epoch is None
             limit_bytes = min(max(partition.max_bytes, 0), remaining)
             if is_readable and (limit_bytes or min_one_message):
-                records, next_offset = log.read(
+                found = log.read(
                     partition.fetch_offset,
                     limit_bytes,
                     min_one_message=min_one_message,
                     max_offset=limit,
                     may_slice=True,
+                    with_aborted=params.read_committed,
                 )
         except Exception as error:  # noqa: BLE001 - affects one partition; error_code logs it
             return FetchPartitionResult(error=error_code(error))
@@ -279,11 +280,12 @@ class ReplicaManager:
             log.high_watermark,
             log.last_stable_offset,
             log.log_start_offset,
-            records,
+            NO_RECORDS if found is None else found.records,
             diverging_epoch,
             is_readable,
             log,
-            next_offset,
+            partition.fetch_offset if found is None else found.next_offset,
+            () if found is None else found.aborted_transactions,
         )
 
     def _readable(
@@ -345,7 +347,7 @@ class ReplicaManager:
             if partition.fetch_offset < limit:
                 if params.min_bytes <= 1:
                     return True
-                available += self._available(params, partition, log, seen)
+                available += self._available(params, partition, log, limit, seen)
                 if available >= params.min_bytes:
                     return True
         return False
@@ -355,15 +357,22 @@ class ReplicaManager:
         params: FetchParams,
         partition: FetchPartition,
         log: UnifiedLog,
+        limit: int,
         seen: dict[TopicPartition, Seen],
     ) -> int:
-        """Return the bytes of a partition that a fetch would get, as Kafka's ``DelayedFetch`` counts them."""
+        """Return the bytes of a partition that a fetch would get, as Kafka's ``DelayedFetch`` counts them.
+
+        ``limit`` is the offset before which the consumer may read.
+        """
         assert partition.topic_partition is not None, "the partition has a log"
         before, end = seen.get(partition.topic_partition), log.high_watermark_metadata
-        if before is None:
-            # The first read did not reach the high watermark, because batches were appended meanwhile.
+        if before is not None and before.end.offset == limit:
+            return before.size
+        if before is None or limit != end.offset or before.is_last_stable:
+            # The position of the limit is not known: it is a last stable offset, or batches were appended
+            # during the last read.
             results = [(partition, self._read_one(params, partition, params.max_bytes, True))]
-            seen.update(_seen_of(results))
+            seen.update(_seen_of(results, params))
             return params.min_bytes if results[0][1].error else len(results[0][1].records)
         if end.segment is not before.end.segment:
             # Answer now: the log has a new segment, and a read ends at the end of a segment.
@@ -376,16 +385,22 @@ class Seen(NamedTuple):
 
     size: int
     end: LogOffsetMetadata
+    #: Whether the records end at a last stable offset below the high watermark. If so, only the offset of
+    #: ``end`` is known.
+    is_last_stable: bool
 
 
-def _seen_of(results: PartitionResults) -> dict[TopicPartition, Seen]:
-    """Return size and end position of the partitions that were read up to the high watermark."""
+def _seen_of(results: PartitionResults, params: FetchParams) -> dict[TopicPartition, Seen]:
+    """Return size and end position of the partitions that were read as far as the consumer may read."""
     seen = {}
     for partition, result in results:
         if partition.topic_partition is not None and result.log is not None:
             end = result.log.high_watermark_metadata
-            if end.offset == result.next_offset:
-                seen[partition.topic_partition] = Seen(len(result.records), end)
+            size, next_offset = len(result.records), result.next_offset
+            if end.offset == next_offset:
+                seen[partition.topic_partition] = Seen(size, end, False)
+            elif params.read_committed and result.last_stable_offset == next_offset:
+                seen[partition.topic_partition] = Seen(size, end._replace(offset=next_offset), True)
     return seen
 
 
