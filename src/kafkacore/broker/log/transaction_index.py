@@ -148,30 +148,31 @@ class TransactionIndex:
             raise CorruptRecordError(f"{self.path.name} ends before entry {index + count - 1}")
         return read_aborted(data)
 
-    def valid_entries(self, base_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """Return the entries before the first damaged one, and whether the whole file is valid.
+    def checked_entries(self, base_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return all entries.
 
         Parameters
         ----------
         base_offset, end_offset:
             Base offset of the segment, and the offset after its last record.
+
+        Raises
+        ------
+        CorruptRecordError
+            An entry is impossible or incomplete, or its marker is not in the segment.
         """
-        entries: list[AbortedTransaction] = []
+        entries = read_aborted(self._files.disk.read_file(self.path)) if self.is_made else []
         previous = base_offset - 1
-        data = self._files.disk.read_file(self.path) if self.is_made else b""
-        for fields in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
-            version, producer_id, first, last, stable = fields
+        for one in entries:
             if (
-                version != _VERSION
-                or producer_id < 0
-                or not 0 <= first <= last
-                or not previous < last < end_offset
-                or not 0 <= stable <= last + 1
+                one.producer_id < 0
+                or not 0 <= one.first_offset < one.last_offset
+                or not previous < one.last_offset < end_offset
+                or not 0 <= one.last_stable_offset <= one.last_offset + 1
             ):
-                return entries, False
-            entries.append(AbortedTransaction(first, last, producer_id, stable))
-            previous = last
-        return entries, len(data) % _ENTRY.size == 0
+                raise CorruptRecordError(f"the transaction index has an invalid entry: {one}")
+            previous = one.last_offset
+        return entries
 
     def has_exactly(self, count: int) -> bool:
         """Whether the file has the size of ``count`` entries."""

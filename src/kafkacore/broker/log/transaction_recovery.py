@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 
 from kafkacore.broker.log.segment import MAX_OFFSET, TRANSACTION_INDEX_SUFFIX, LogSegment, segment_file
 from kafkacore.broker.log.transaction_index import AbortedTransaction
+from kafkacore.errors import CorruptRecordError
 
 logger = logging.getLogger(__name__)
 
@@ -50,27 +51,26 @@ class TransactionRecovery:
         self.has_entries = False
 
     def check(self, log_name: str) -> None:
-        """Read all index files, and find the first entry that is damaged.
+        """Read all index files, and find the first damaged one.
 
         Parameters
         ----------
         log_name:
             Name of the partition, for messages.
         """
-        for index, segment in enumerate(self._segments):
+        ends = [*(segment.base_offset for segment in self._segments[1:]), self._log_end_offset]
+        for segment, end in zip(self._segments, ends, strict=True):
             name = segment_file(segment.folder, segment.base_offset, TRANSACTION_INDEX_SUFFIX).name
             if name not in self._names:
                 continue
-            is_last = index + 1 == len(self._segments)
-            # The marker of the last entry may be missing in the last segment: the entry is written first.
-            end = MAX_OFFSET if is_last else self._segments[index + 1].base_offset
-            entries, is_valid = segment.transaction_index.valid_entries(segment.base_offset, end)
-            self._entries[segment.base_offset] = entries
-            if not is_valid:
-                valid_until = entries[-1].last_offset + 1 if entries else segment.base_offset
-                self.valid_until = min(self.valid_until, valid_until)
-                if valid_until < self._unsynced_from:
-                    logger.warning("%s: rebuilding the damaged index %s", log_name, name)
+            self._entries[segment.base_offset] = []
+            try:
+                entries = segment.transaction_index.checked_entries(segment.base_offset, end)
+                self._entries[segment.base_offset] = entries
+            except CorruptRecordError as error:
+                # This is also the case after a kill between the writes of an entry and of its marker.
+                logger.warning("%s: rebuilding %s: %s", log_name, name, error.reason)
+                self.valid_until = min(self.valid_until, segment.base_offset)
 
     def complete(
         self, segment: LogSegment, aborted: list[AbortedTransaction], replayed_from: int, replayed_to: int
