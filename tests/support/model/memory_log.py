@@ -12,7 +12,8 @@ from uuid import UUID
 from kafkacore.broker.log.producer_entries import ProducerStateEntry
 from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.broker.storage.disk import DiskSpace
-from kafkacore.record import assign_offset, read_batches
+from kafkacore.errors import InvalidProducerEpochError
+from kafkacore.record import RecordBatchBuilder, assign_offset, read_batches
 from kafkacore.structs import TopicPartition
 
 
@@ -65,6 +66,9 @@ class MemoryLog:
         self.fetched_bytes = 0
         self.failure: str | None = None
         self.producers: list[ProducerStateEntry] = []
+        #: Last epoch of each transactional producer, and the producers with an open transaction.
+        self.producer_epochs: dict[int, int] = {}
+        self.open_transactions: set[int] = set()
         #: Leader epochs and their start offsets.
         self.epochs = [(0, 0)]
         self.sync_at_once = True
@@ -117,6 +121,38 @@ class MemoryLog:
         if self.sync_at_once:
             self.sync()
         return Appended(first, last, -1, self.log_start_offset)
+
+    def append_from_coordinator(self, records: memoryview, *, now_ms: int) -> Appended:
+        (batch,) = read_batches(bytes(records))
+        assert batch.is_transactional
+        self._check_epoch(batch.producer_id, batch.producer_epoch)
+        self.open_transactions.add(batch.producer_id)
+        return self.append(records, now_ms=now_ms)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now_ms: int,
+    ) -> Appended:
+        self._check_epoch(producer_id, producer_epoch)
+        self.open_transactions.discard(producer_id)
+        builder = RecordBatchBuilder(1000)
+        builder.append(now_ms, bytes([0, 0, 0, commit]), b"\0\0" + coordinator_epoch.to_bytes(4, "big"))
+        marker = builder.close(producer_id, producer_epoch, is_transactional=True, is_control=True)
+        return self.append(marker, now_ms=now_ms)
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        return producer_id in self.open_transactions and self.producer_epochs[producer_id] == producer_epoch
+
+    def _check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        if producer_epoch < self.producer_epochs.get(producer_id, -1):
+            raise InvalidProducerEpochError
+        self.producer_epochs[producer_id] = producer_epoch
 
     def read(
         self,

@@ -12,7 +12,7 @@ from model.memory_log import MemoryLog, MemoryLogManager
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
-from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord, EndTransactionMarker, Producer
 from kafkacore.broker.group.coordinator_state import GroupCoordinatorState
 from kafkacore.broker.group.interfaces import OffsetExpiry
 from kafkacore.broker.group.offset_manager import Committer, OffsetManager, OffsetToCommit
@@ -75,6 +75,9 @@ class RecordingGroups:
     def validate_commit(self, *_: object) -> None:
         if self.refusal is not None:
             raise self.refusal
+
+    def validate_transactional_commit(self, *_: object) -> None:
+        self.validate_commit()
 
     def validate_offset_delete(self, group_id: str) -> None:
         if group_id not in self.known:
@@ -179,9 +182,17 @@ class OffsetsHarness:
         self.turns()
 
     def commit(
-        self, *offsets: tuple[str, int, int], group_id: str = "g", metadata: str = "", **committer: Any
+        self,
+        *offsets: tuple[str, int, int],
+        group_id: str = "g",
+        metadata: str = "",
+        producer: Producer | None = None,
+        **committer: Any,
     ) -> list[list[int]]:
-        """Commit (topic, partition, offset). The returned list contains the response once it is complete."""
+        """Commit (topic, partition, offset). The returned list contains the response once it is complete.
+
+        With a producer, the offsets are part of its transaction.
+        """
         answers: list[list[int]] = []
         wanted = [
             OffsetToCommit(topic, self.id_of(topic), partition, offset, -1, metadata)
@@ -189,8 +200,21 @@ class OffsetsHarness:
         ]
         who = Committer(**{"member_id": "", "instance_id": None, "generation": -1, "version": 9, **committer,
                            "group_id": group_id})  # fmt: skip
-        self.offsets.commit(who, NODE, wanted, lambda codes: answers.append(list(codes)))
+        if producer is None:
+            self.offsets.commit(who, NODE, wanted, lambda codes: answers.append(list(codes)))
+        else:
+            self.offsets.commit_transactional(
+                who, producer, NODE, wanted, lambda codes: answers.append(list(codes))
+            )
         return answers
+
+    def end(
+        self, producer_id: int, *, commit: bool, epoch: int = 0, group_id: str = "g", version: int = 1
+    ) -> int:
+        """Append the marker of a transaction to the group's partition. Return the offset after it."""
+        marker = EndTransactionMarker(producer_id, epoch, commit, 0, version)
+        number = self.log.partition_for(group_id)
+        return self.log.append_marker(number, marker, self.clock.wall_ms())[1]
 
     def id_of(self, topic: str) -> UUID:
         found = self.topics.get(topic)
@@ -201,7 +225,7 @@ class OffsetsHarness:
         """Return the code and (topic, partition) → offset, once the response is complete."""
         answers: list[Any] = []
 
-        def on_done(code: int, found: Any) -> None:
+        def on_done(code: int, found: Any, _: Any) -> None:
             offsets = {
                 (topic, partition): one.offset
                 for topic, partitions in found.items()
@@ -211,6 +235,10 @@ class OffsetsHarness:
 
         self.offsets.fetch(group_id, NODE, on_done)
         return answers
+
+    def pending(self, group_id: str = "g") -> list[tuple[str, int]]:
+        """Return the partitions for which a group has pending offsets."""
+        return sorted(self.offsets.pending_of_group(group_id))
 
     def committed(self, group_id: str = "g") -> Any:
         """Return the offsets that a group has committed, after a flush."""

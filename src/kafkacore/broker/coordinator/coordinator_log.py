@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Generic
 from uuid import UUID
 
 from kafkacore.broker.coordinator.interfaces import (
+    NO_PRODUCER_ID,
     CoordinatorRecord,
     CoordinatorState,
     CoordinatorTopic,
+    EndTransactionMarker,
     LoadedT,
     OnSafe,
+    Producer,
     Replay,
 )
 from kafkacore.broker.coordinator.loader import LoadJob, PartitionLoader
@@ -47,7 +50,7 @@ from kafkacore.record._layout import BATCH_OVERHEAD, MAX_FIELDS_OVERHEAD
 from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
-    from kafkacore.broker.log import UnifiedLog
+    from kafkacore.broker.log import LogAppendInfo, UnifiedLog
     from kafkacore.broker.replica.replica_manager import ReplicaManager
     from kafkacore.broker.topics.cluster_state import ClusterState
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
@@ -198,11 +201,16 @@ class CoordinatorLog(Generic[LoadedT]):
         place = TopicPartition(self.topic.name, number)
         if node_id is not None and self._cluster.leader(place) != node_id:
             raise NotCoordinatorError(f"node {node_id} is not the leader of {partition_name(place)}")
-        partition = self._current(number)
+        self._check_active(number)
+
+    def _check_active(self, number: int) -> _Partition:
+        place = TopicPartition(self.topic.name, number)
+        partition = self._current(number) if number < len(self._partitions) else None
         if partition is None or partition.has_failed:
             raise NotCoordinatorError(f"{partition_name(place)} is offline")
         if partition.is_loading:
             raise CoordinatorLoadInProgressError(f"{partition_name(place)} is being loaded")
+        return partition
 
     def topic_removed(self) -> None:
         """Forget everything if the topic has been deleted."""
@@ -306,7 +314,13 @@ class CoordinatorLog(Generic[LoadedT]):
 
     # ---- Append ---------------------------------------------------------------------------------------
 
-    def append(self, key: str, batch: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
+    def append(
+        self,
+        key: str,
+        batch: Sequence[CoordinatorRecord],
+        on_safe: OnSafe,
+        producer: Producer | None = None,
+    ) -> None:
         """Append one batch to the key's partition and apply it.
 
         If the append fails, no record is applied, and ``on_safe`` is called with the error before this method
@@ -320,6 +334,8 @@ class CoordinatorLog(Generic[LoadedT]):
             At least one record.
         on_safe:
             Called exactly once, on the network thread, in the order of the appends to a partition.
+        producer:
+            The producer whose transaction the records belong to; ``None`` for records that count at once.
 
         Notes
         -----
@@ -331,24 +347,31 @@ class CoordinatorLog(Generic[LoadedT]):
         - ``COORDINATOR_NOT_AVAILABLE``: the records were not safe after the time limit of the topic. They may
           still become safe.
         - ``UNKNOWN_SERVER_ERROR``: the batch is too large.
+        - ``INVALID_PRODUCER_EPOCH``: the partition has seen a later epoch of the producer.
         """
-        self.append_to(self.partition_for(key), batch, on_safe)
+        self.append_to(self.partition_for(key), batch, on_safe, producer)
 
-    def append_to(self, number: int, batch: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
+    def append_to(
+        self,
+        number: int,
+        batch: Sequence[CoordinatorRecord],
+        on_safe: OnSafe,
+        producer: Producer | None = None,
+    ) -> None:
         """Append records of several keys of one partition, as :meth:`append` does."""
         partition = self._active(number)
-        place = partition.topic_partition
         try:
-            _, info = self._replica_manager.append(place, self._built(batch), self._cluster.leader(place))
+            info = self._append(partition.topic_partition, self._built(batch, producer), producer)
         except KafkaError as error:
             if partition.log.failure is not None:
                 self._fail(number, partition.log.failure)
             code = error_code(error)
             on_safe(_CLIENT_ERRORS.get(code, code))
             return
+        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         try:
             for offset, record in enumerate(batch, info.first_offset):
-                self._state.apply(number, record, offset)
+                self._state.apply(number, record, offset, producer_id)
         except Exception:
             # This is a bug in the coordinator, and part of the batch may have been applied.
             self._fail(number, "a record could not be applied")
@@ -356,14 +379,83 @@ class CoordinatorLog(Generic[LoadedT]):
         timeout_ms = self.topic.append_timeout_ms
         partition.pending.add(info.last_offset + 1, timeout_ms, self._watched(number, on_safe))
 
-    def _built(self, batch: Sequence[CoordinatorRecord]) -> memoryview:
+    def _append(self, place: TopicPartition, records: memoryview, producer: Producer | None) -> LogAppendInfo:
+        leader = self._cluster.leader(place)
+        if producer is None:
+            return self._replica_manager.append(place, records, leader)[1]
+        log = self._cluster.led_log(place, leader)
+        info = log.append_from_coordinator(records, now_ms=self._clock.wall_ms())
+        self._replica_manager.partition_changed(place)
+        return info
+
+    def _built(self, batch: Sequence[CoordinatorRecord], producer: Producer | None) -> memoryview:
         size = sum(len(key) + len(value or b"") + MAX_FIELDS_OVERHEAD for key, value in batch)
         builder = RecordBatchBuilder(BATCH_OVERHEAD + size, self.topic.compression)
         now_ms = self._clock.wall_ms()
         for key, value in batch:
             place = builder.append(now_ms, key, value)
             assert place >= 0, "the batch is large enough for its records"
-        return builder.close()
+        if producer is None:
+            return builder.close()
+        return builder.close(*producer, is_transactional=True)
+
+    def append_marker(self, number: int, marker: EndTransactionMarker, now_ms: int) -> tuple[UnifiedLog, int]:
+        """Append the marker that ends a transaction in a partition, and apply it.
+
+        The marker counts as an append for :meth:`when_safe`.
+
+        Parameters
+        ----------
+        number:
+            Number of the partition.
+        marker:
+            The marker.
+        now_ms:
+            Timestamp of the marker, in milliseconds since the epoch.
+
+        Returns
+        -------
+        UnifiedLog
+            The log of the partition.
+        int
+            The offset after the marker. The marker is safe when the high watermark reaches it.
+
+        Raises
+        ------
+        NotCoordinatorError, CoordinatorLoadInProgressError
+            The partition is not coordinated here, or is being loaded. Nothing has been appended.
+        BrokerResponseError
+            As ``UnifiedLog.append_marker``. Nothing has been appended.
+        """
+        self._look_at_topic()
+        partition = self._check_active(number)
+        try:
+            info = partition.log.append_marker(
+                marker.producer_id,
+                marker.producer_epoch,
+                commit=marker.commit,
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
+                now_ms=now_ms,
+            )
+        except KafkaError:
+            if partition.log.failure is not None:
+                self._fail(number, partition.log.failure)
+            raise
+        try:
+            self._state.end_transaction(number, marker.producer_id, marker.commit, info.last_offset)
+        except Exception:
+            # This is a bug in the coordinator, and part of the transaction may have been applied.
+            self._fail(number, "the end of a transaction could not be applied")
+            raise
+        required = info.last_offset + 1
+        partition.pending.advance(required)
+        self._replica_manager.partition_changed(partition.topic_partition)
+        return partition.log, required
+
+    def has_open_transaction(self, key: str, producer: Producer) -> bool:
+        """Return whether a producer has an open transaction, in its epoch, in the key's partition."""
+        return self._active(self.partition_for(key)).log.has_open_transaction(*producer)
 
     def _watched(self, number: int, on_safe: OnSafe) -> OnSafe:
         """Wrap ``on_safe`` so that a partition whose log has failed is unloaded first."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from kafkacore.record import Compression, RecordBatch
 from kafkacore.structs import TopicPartition
@@ -20,11 +20,35 @@ LoadedT = TypeVar("LoadedT")
 LoadedT_co = TypeVar("LoadedT_co", covariant=True)
 
 
+#: Producer id of a record that is not part of a transaction.
+NO_PRODUCER_ID: Final = -1
+
+
 class CoordinatorRecord(NamedTuple):
     """One record of a coordinator's topic; ``value`` is ``None`` in a tombstone."""
 
     key: bytes
     value: bytes | None
+
+
+class Producer(NamedTuple):
+    """The transactional producer on whose behalf a coordinator writes records."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class EndTransactionMarker(NamedTuple):
+    """The end of a transaction in one partition."""
+
+    producer_id: int
+    producer_epoch: int
+    #: Whether the transaction is committed; otherwise it is aborted.
+    commit: bool
+    #: Leader epoch of the transaction coordinator's partition.
+    coordinator_epoch: int
+    #: Version of the protocol: 1, or 2 if the epoch is bumped at the end of each transaction (KIP-890).
+    transaction_version: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,8 +118,14 @@ class CoordinatorState(Protocol[LoadedT]):
         when it ends.
         """
 
-    def apply(self, partition: int, record: CoordinatorRecord, offset: int) -> None:
-        """Apply a record that was appended to the log at ``offset``."""
+    def apply(self, partition: int, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
+        """Apply a record that was appended to the log at ``offset``.
+
+        A record of a producer other than :data:`NO_PRODUCER_ID` is part of that producer's open transaction.
+        """
+
+    def end_transaction(self, partition: int, producer_id: int, commit: bool, offset: int) -> None:
+        """Commit or abort the records of a producer's transaction, whose marker is at ``offset``."""
 
     def unload(self, partition: int) -> None:
         """Forget the state of a partition, without writing records. Waiting requests fail."""

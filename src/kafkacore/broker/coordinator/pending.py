@@ -78,6 +78,10 @@ class PendingAppends:
         self._last_required = required
         self._wait(timeout_ms, on_safe)
 
+    def advance(self, required: int) -> None:
+        """Let later calls of :meth:`when_safe` wait until the high watermark reaches ``required``, too."""
+        self._last_required = required
+
     def when_safe(self, timeout_ms: float, on_safe: OnSafe) -> None:
         """Wait until all appends so far are safe. Like :meth:`add`, this may call ``on_safe`` at once."""
         self._wait(timeout_ms, on_safe)

@@ -40,9 +40,10 @@ class GroupCoordinatorState:
     def apply_loaded(self, partition: int, loaded: LoadedPartition) -> Iterator[None]:
         """Take over the groups and offsets that were read.
 
-        A group that is not in ``loaded.groups`` has only offsets.
+        A group that is not in ``loaded.groups`` has only offsets, which may all be pending.
         """
-        simple = loaded.offsets.groups.keys() - loaded.groups.keys()
+        offsets = loaded.offsets
+        simple = (offsets.groups.keys() | offsets.pending.groups.keys()) - loaded.groups.keys()
         names = [*loaded.groups, *simple]
         for start in range(0, len(names), GROUPS_PER_TURN):
             some = names[start : start + GROUPS_PER_TURN]
@@ -51,19 +52,22 @@ class GroupCoordinatorState:
                     self.groups.apply_group(group_id, loaded.groups[group_id])
             self.groups.load(some)
             yield
-        self._offsets[partition] = loaded.offsets
+        self._offsets[partition] = offsets
 
-    def apply(self, partition: int, record: CoordinatorRecord, offset: int) -> None:
+    def apply(self, partition: int, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
         key = records.decode_key(record.key)
         assert key is not None, "the coordinator has written the record"
         if isinstance(key, OffsetCommitKey):
             commit = None if record.value is None else records.decode_offset_commit(record.value)
             if commit is not None:
                 self.groups.ensure_simple(key.group)
-            self._offsets[partition].apply(key, commit, offset)
+            self._offsets[partition].apply(key, commit, offset, producer_id)
         else:
             value = None if record.value is None else records.decode_group_metadata(record.value)
             self.groups.apply_group(key.group, value)
+
+    def end_transaction(self, partition: int, producer_id: int, commit: bool, offset: int) -> None:
+        self._offsets[partition].end_transaction(producer_id, is_committed=commit)
 
     def unload(self, partition: int) -> None:
         self.groups.unload(partition)

@@ -111,6 +111,20 @@ class Groups(Protocol):
             ``ClassicGroup``.
         """
 
+    def validate_transactional_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int
+    ) -> None:
+        """Check that a member may commit offsets in a transaction. This does not extend its session.
+
+        The parameters are those of :meth:`validate_commit`.
+
+        Raises
+        ------
+        UnknownMemberIdError, FencedInstanceIdError, IllegalGenerationError
+            In the same cases as in ``validateTransactionalOffsetCommit`` of Kafka's
+            ``OffsetMetadataManager``.
+        """
+
     def validate_offset_delete(self, group_id: str) -> None:
         """Check that offsets of the group may be deleted.
 

@@ -6,14 +6,14 @@ network thread uses this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from kafkacore.broker.coordinator.interfaces import CoordinatorRecord
+from kafkacore.broker.coordinator.interfaces import CoordinatorRecord, Producer
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group import records
-from kafkacore.broker.group.offset_store import CommittedOffset, TopicOffsets
+from kafkacore.broker.group.offset_store import CommittedOffset, PartitionOffsets, Place, TopicOffsets
 from kafkacore.broker.group.records import NO_TIMESTAMP
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.errors import BrokerResponseError, GroupSubscribedToTopicError, OffsetMetadataTooLargeError
@@ -31,6 +31,10 @@ logger = NameLogger(__name__)
 #: ``retention_ms`` of a commit that does not set a retention time.
 DEFAULT_RETENTION_MS = -1
 NO_OFFSETS: Mapping[str, TopicOffsets] = {}
+
+#: Called with the error code of a fetch, the committed offsets of the group by topic and partition, and the
+#: partitions that have a pending offset. It must not modify them.
+OnFetched = Callable[[int, Mapping[str, TopicOffsets], Collection[Place]], None]
 
 
 class Committer(NamedTuple):
@@ -119,19 +123,51 @@ class OffsetManager:
         except BrokerResponseError as error:
             on_done([error_code(error)] * len(offsets))
             return
+        now_ms = self._clock.wall_ms()
+        has_retention = committer.retention_ms != DEFAULT_RETENTION_MS
+        expires_ms = now_ms + committer.retention_ms if has_retention else NO_TIMESTAMP
+        self._append(committer.group_id, offsets, on_done, now_ms, expires_ms)
+
+    def commit_transactional(
+        self,
+        committer: Committer,
+        producer: Producer,
+        node_id: int,
+        offsets: Sequence[OffsetToCommit],
+        on_done: Callable[[Sequence[int]], None],
+    ) -> None:
+        """Write offsets in a transaction of a producer. They count when the transaction is committed.
+
+        The caller has verified that the group's partition of ``__consumer_offsets`` is part of the
+        transaction. The other parameters are those of :meth:`commit`.
+        """
+        try:
+            self._log.check(committer.group_id, node_id)
+            self._state.groups.validate_transactional_commit(
+                committer.group_id, committer.member_id, committer.instance_id, committer.generation
+            )
+        except BrokerResponseError as error:
+            on_done([error_code(error)] * len(offsets))
+            return
+        self._append(committer.group_id, offsets, on_done, self._clock.wall_ms(), producer=producer)
+
+    def _append(
+        self,
+        group_id: str,
+        offsets: Sequence[OffsetToCommit],
+        on_done: Callable[[Sequence[int]], None],
+        now_ms: int,
+        expires_ms: int = NO_TIMESTAMP,
+        producer: Producer | None = None,
+    ) -> None:
         codes = [0 if self._may_keep(one.metadata) else OffsetMetadataTooLargeError.errno for one in offsets]
         kept = [one for one, code in zip(offsets, codes, strict=True) if not code]
         if not kept:
             on_done(codes)
             return
-        now_ms = self._clock.wall_ms()
-        has_retention = committer.retention_ms != DEFAULT_RETENTION_MS
-        expires_ms = now_ms + committer.retention_ms if has_retention else NO_TIMESTAMP
-        batch = [_record(committer.group_id, one, now_ms, expires_ms) for one in kept]
+        batch = [_record(group_id, one, now_ms, expires_ms) for one in kept]
         self._log.append(
-            committer.group_id,
-            batch,
-            lambda failure: on_done([code or failure for code in codes]),
+            group_id, batch, lambda failure: on_done([code or failure for code in codes]), producer
         )
 
     def _may_keep(self, metadata: str | None) -> bool:
@@ -143,29 +179,39 @@ class OffsetManager:
 
     # ---- Read -----------------------------------------------------------------------------------------
 
-    def fetch(
-        self,
-        group_id: str,
-        node_id: int,
-        on_done: Callable[[int, Mapping[str, TopicOffsets]], None],
-    ) -> None:
-        """Read all committed offsets of a group.
+    def fetch(self, group_id: str, node_id: int, on_done: OnFetched) -> None:
+        """Read all committed offsets of a group, and which partitions have pending offsets.
 
-        When the offsets are durable, ``on_done`` is called with an error code and a mapping of the offsets,
-        which it must not modify.
+        ``on_done`` is called when the offsets are durable.
         """
         try:
             self._log.check(group_id, node_id)
         except BrokerResponseError as error:
-            on_done(error_code(error), NO_OFFSETS)
+            on_done(error_code(error), NO_OFFSETS, ())
             return
         now = {topic: dict(offsets) for topic, offsets in self.of_group(group_id).items()}
-        self._log.when_safe(group_id, lambda code: on_done(code, NO_OFFSETS if code else now))
+        pending = frozenset(self.pending_of_group(group_id))
+
+        def on_safe(code: int) -> None:
+            if code:
+                on_done(code, NO_OFFSETS, ())
+            else:
+                on_done(code, now, pending)
+
+        self._log.when_safe(group_id, on_safe)
 
     def of_group(self, group_id: str) -> Mapping[str, TopicOffsets]:
         """Return the offsets of a group as they are now, including those that are not safe yet."""
-        offsets = self._state.offsets_of(self._log.partition_for(group_id))
+        offsets = self._offsets_with(group_id)
         return NO_OFFSETS if offsets is None else offsets.of_group(group_id)
+
+    def pending_of_group(self, group_id: str) -> Mapping[Place, Mapping[int, CommittedOffset]]:
+        """Return the pending offsets of a group as they are now, by partition and producer id."""
+        offsets = self._offsets_with(group_id)
+        return {} if offsets is None else offsets.pending.of_group(group_id)
+
+    def _offsets_with(self, group_id: str) -> PartitionOffsets | None:
+        return self._state.offsets_of(self._log.partition_for(group_id))
 
     # ---- Delete ---------------------------------------------------------------------------------------
 
@@ -201,11 +247,11 @@ class OffsetManager:
             GroupSubscribedToTopicError.errno if groups.is_subscribed(group_id, topic) else 0
             for topic, _ in partitions
         ]
-        now = self.of_group(group_id)
+        now, pending = self.of_group(group_id), self.pending_of_group(group_id)
         batch = [
             records.offset_commit_tombstone(group_id, topic, partition)
             for (topic, partition), code in zip(partitions, codes, strict=True)
-            if not code and partition in now.get(topic, ())
+            if not code and (partition in now.get(topic, ()) or (topic, partition) in pending)
         ]
         if batch:
             self._log.append(group_id, batch, lambda code: on_done(code, codes))
@@ -213,12 +259,14 @@ class OffsetManager:
             self._log.when_safe(group_id, lambda code: on_done(code, codes))
 
     def removal(self, group_id: str) -> Sequence[CoordinatorRecord]:
-        """Return the tombstones of all offsets of a group that is being deleted."""
-        return [
-            records.offset_commit_tombstone(group_id, topic, partition)
-            for topic, offsets in self.of_group(group_id).items()
-            for partition in offsets
-        ]
+        """Return the tombstones of all offsets of a group that is being deleted.
+
+        A transaction that commits later does not bring its pending offsets back.
+        """
+        now = self.of_group(group_id)
+        committed = [(topic, partition) for topic, offsets in now.items() for partition in offsets]
+        places = dict.fromkeys([*committed, *self.pending_of_group(group_id)])
+        return [records.offset_commit_tombstone(group_id, *place) for place in places]
 
     # ---- Expiry ---------------------------------------------------------------------------------------
 
@@ -228,11 +276,12 @@ class OffsetManager:
         Offsets of topics to which a member subscribes do not expire. Other offsets expire after
         ``offsets.retention.minutes``. That time starts when the group became empty, or at the commit if the
         group has members or never had any. An offset that was committed with its own retention time expires
-        after that time instead.
+        after that time instead. An offset does not expire while a transaction has a pending offset of the
+        same partition, nor is a group with pending offsets removed.
         """
         groups = self._state.groups
         expiry = groups.offset_expiry(group_id)
-        now = self.of_group(group_id)
+        now, pending = self.of_group(group_id), self.pending_of_group(group_id)
         if expiry is None and now:
             return []
         batch: list[CoordinatorRecord] = []
@@ -245,11 +294,13 @@ class OffsetManager:
             batch.extend(
                 records.offset_commit_tombstone(group_id, topic, partition)
                 for partition, offset in offsets.items()
-                if expiry is not None and self._has_expired(offset, expiry.since_ms, now_ms)
+                if expiry is not None
+                and (topic, partition) not in pending
+                and self._has_expired(offset, expiry.since_ms, now_ms)
             )
         if batch:
             logger.info("group %s: %d of %d committed offsets have expired", group_id, len(batch), count)
-        if len(batch) == count:
+        if len(batch) == count and not pending:
             batch.extend(groups.removal(group_id))
         return batch
 
@@ -260,7 +311,7 @@ class OffsetManager:
         return now_ms - base_ms >= self._config.offsets_retention_minutes * 60_000
 
     def of_topics(self, group_id: str, is_orphan: Callable[[str, UUID], bool]) -> list[CoordinatorRecord]:
-        """Return tombstones of the offsets of a group for topics that have been deleted.
+        """Return tombstones of the committed and pending offsets of a group for topics that were deleted.
 
         Parameters
         ----------
@@ -269,12 +320,18 @@ class OffsetManager:
         is_orphan:
             Returns whether the topic with this name and the id stored in the commit has been deleted.
         """
-        return [
-            records.offset_commit_tombstone(group_id, topic, partition)
+        orphans = [
+            (topic, partition)
             for topic, offsets in self.of_group(group_id).items()
             for partition, offset in offsets.items()
             if is_orphan(topic, offset.topic_id)
         ]
+        orphans += [
+            place
+            for place, offsets in self.pending_of_group(group_id).items()
+            if any(is_orphan(place[0], offset.topic_id) for offset in offsets.values())
+        ]
+        return [records.offset_commit_tombstone(group_id, *place) for place in dict.fromkeys(orphans)]
 
 
 def _record(group_id: str, one: OffsetToCommit, now_ms: int, expires_ms: int) -> CoordinatorRecord:

@@ -162,6 +162,15 @@ class GroupRegistry:
         if group.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             self._rebalancer.touch(group, group.member(member_id))
 
+    def validate_transactional_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int
+    ) -> None:
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.validate_offset_commit(member_id, instance_id, generation, is_transactional=True)
+        elif generation >= 0:
+            raise IllegalGenerationError
+
     def validate_offset_delete(self, group_id: str) -> None:
         self.found(group_id).validate_offset_delete()
 

@@ -1,25 +1,26 @@
 """Reads offsets and groups from the batches of a partition of ``__consumer_offsets``.
 
 Only the last record of each key counts, and a tombstone removes the key, so that compaction does not change
-the result.
+the result. Offsets of a transaction that has not ended are pending.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from kafkacore.broker.coordinator.interfaces import NO_PRODUCER_ID
 from kafkacore.broker.group import records
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.plain_commits import PlainCommits
 from kafkacore.errors import CorruptRecordError, MalformedMessageError
 from kafkacore.protocol.generated.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 from kafkacore.record import RecordBatch
+from kafkacore.record.control import ControlRecordType, control_type
 from kafkacore.structs import TopicPartition
 
-#: Key of the control record that commits a transaction: version 0, type 1. Type 0 aborts it.
-_COMMIT_MARKER = b"\x00\x00\x00\x01"
 _LEGACY_KIND = records.LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
 _OFFSET_COMMIT_KIND = records.OFFSET_COMMIT.to_bytes(2, "big")
+_OFFSET_COMMIT_KINDS = (_OFFSET_COMMIT_KIND, _LEGACY_KIND)
 
 
 class LoadedPartition(NamedTuple):
@@ -33,17 +34,21 @@ class Replay:
     """Reads batches in the order of the log and keeps the last record of each key.
 
     Records are decoded only at the end, because most commits in a log that has not been compacted recently
-    are overwritten by later ones. Offsets of a transaction count when its commit marker is read. A
-    transaction without a marker counts as aborted, because no producer is left that could complete it.
+    are overwritten by later ones. Offsets of a transaction count when its commit marker is read, unless a
+    later record of the same key has been read before the marker.
     """
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self._topic_partition = topic_partition
-        #: Number of records that count: not those of aborted transactions.
+        #: Number of records read, without markers.
         self.record_count = 0
         #: Offset and value of the last record of each key.
         self._last: dict[bytes, tuple[int, bytes | None]] = {}
-        self._pending: dict[int, list[tuple[bytes, int, bytes | None]]] = {}
+        #: The same for the offsets of each producer's open transaction.
+        self._pending: dict[int, dict[bytes, tuple[int, bytes]]] = {}
+        #: Offset of the last tombstone of a key that was read while a transaction was open. A pending offset
+        #: that is older has been deleted.
+        self._deleted: dict[bytes, int] = {}
 
     def take(self, batch: RecordBatch) -> None:
         """Add the records of a batch.
@@ -55,23 +60,33 @@ class Replay:
         """
         if batch.is_control:
             for record in batch:
-                self._end_transaction(batch.producer_id, record.key == _COMMIT_MARKER)
-        elif batch.is_transactional:
-            held = self._pending.setdefault(batch.producer_id, [])
-            held.extend((record.key or b"", record.offset, record.value) for record in batch)
-        else:
-            last = self._last
-            for record in batch:
-                last[record.key or b""] = (record.offset, record.value)
-            self.record_count += len(batch)
+                kind = control_type(record.key)
+                if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+                    self._end_transaction(batch.producer_id, kind == ControlRecordType.COMMIT)
+            return
+        held: dict[bytes, tuple[int, bytes]] | None = None
+        if batch.is_transactional:
+            held = self._pending.setdefault(batch.producer_id, {})
+        last, pending = self._last, self._pending
+        for record in batch:
+            key = record.key or b""
+            value = record.value
+            if value is None and pending:
+                self._deleted[_current_key(key)] = record.offset
+            elif held is not None and value is not None and key.startswith(_OFFSET_COMMIT_KINDS):
+                held[_current_key(key)] = (record.offset, value)
+                continue
+            last[key] = (record.offset, value)
+        self.record_count += len(batch)
 
     def _end_transaction(self, producer_id: int, is_committed: bool) -> None:
-        held = self._pending.pop(producer_id, [])
-        for key, offset, value in held if is_committed else ():
-            self.record_count += 1
-            # A later commit outside the transaction takes precedence.
+        held = self._pending.pop(producer_id, {})
+        for key, (offset, value) in held.items() if is_committed else ():
+            # A later record outside the transaction takes precedence.
             if offset > self._last.get(key, (-1, None))[0]:
                 self._last[key] = (offset, value)
+        if not self._pending:
+            self._deleted.clear()
 
     def finish(self) -> LoadedPartition:
         """Decode the kept records and return the offsets and groups.
@@ -82,20 +97,28 @@ class Replay:
             A record is not a valid record of the group coordinator. The error has its offset.
         """
         loaded = LoadedPartition(PartitionOffsets(), {})
+        for producer_id, held in self._pending.items():
+            for key, (offset, value) in held.items():
+                if offset > self._deleted.get(key, -1):
+                    self._apply(loaded, key, value, offset, producer_id)
         self._rename_legacy_keys()
         last, plain = self._last, PlainCommits(loaded.offsets)
         # The order does not matter. Sorting a million keys would hold the GIL for too long.
         while last:
             key, (offset, value) = last.popitem()
-            if value is not None and plain.take(key, value, offset):
-                continue
-            try:
-                _apply(loaded, key, value, offset)
-            except MalformedMessageError as error:
-                raise CorruptRecordError(
-                    f"not a valid record of the group coordinator: {error}", self._topic_partition, offset
-                ) from error
+            if value is None or not plain.take(key, value, offset):
+                self._apply(loaded, key, value, offset, NO_PRODUCER_ID)
         return loaded
+
+    def _apply(
+        self, loaded: LoadedPartition, key: bytes, value: bytes | None, offset: int, producer_id: int
+    ) -> None:
+        try:
+            _apply(loaded, key, value, offset, producer_id)
+        except MalformedMessageError as error:
+            raise CorruptRecordError(
+                f"not a valid record of the group coordinator: {error}", self._topic_partition, offset
+            ) from error
 
     def _rename_legacy_keys(self) -> None:
         """Convert the keys that the first Kafka releases wrote.
@@ -104,15 +127,24 @@ class Replay:
         """
         for legacy in [key for key in self._last if key.startswith(_LEGACY_KIND)]:
             record = self._last.pop(legacy)
-            key = _OFFSET_COMMIT_KIND + legacy[len(_LEGACY_KIND) :]
+            key = _current_key(legacy)
             if record[0] > self._last.get(key, (-1, None))[0]:
                 self._last[key] = record
 
 
-def _apply(loaded: LoadedPartition, raw_key: bytes, raw_value: bytes | None, offset: int) -> None:
+def _current_key(key: bytes) -> bytes:
+    """Return a key in the format that is written today."""
+    return _OFFSET_COMMIT_KIND + key[len(_LEGACY_KIND) :] if key.startswith(_LEGACY_KIND) else key
+
+
+def _apply(
+    loaded: LoadedPartition, raw_key: bytes, raw_value: bytes | None, offset: int, producer_id: int
+) -> None:
     key = records.decode_key(raw_key)
     if isinstance(key, OffsetCommitKey):
         value = None if raw_value is None else records.decode_offset_commit(raw_value)
-        loaded.offsets.apply(key, value, offset)
+        if value is not None:
+            # A tombstone has been applied to the pending offsets already.
+            loaded.offsets.apply(key, value, offset, producer_id)
     elif isinstance(key, GroupMetadataKey) and raw_value is not None:
         loaded.groups[key.group] = records.decode_group_metadata(raw_value)

@@ -2,16 +2,17 @@
 
 Versions 1 to 10, with topic names up to version 9 and topic IDs from version 10. Without topics, all offsets
 of a group are returned. The response waits until the commits that it contains are on disk, whether or not
-``require_stable`` is set, so that a crash cannot revert an offset that a client has seen.
+``require_stable`` is set, so that a crash cannot revert an offset that a client has seen. With it (version 7,
+KIP-447), a partition with a pending offset of an open transaction gets UNSTABLE_OFFSET_COMMIT.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from kafkacore.broker.group.offset_store import TopicOffsets
+from kafkacore.broker.group.offset_store import Place, TopicOffsets
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -26,6 +27,7 @@ from kafkacore.errors import (
     NotCoordinatorError,
     TopicAuthorizationFailedError,
     UnknownTopicIdError,
+    UnstableOffsetCommitError,
 )
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -91,15 +93,17 @@ class _Fetch:
             def on_done(
                 code: int,
                 offsets: Mapping[str, TopicOffsets],
+                pending: Collection[Place],
                 number: int = number,
                 group: _RequestedGroup = group,
             ) -> None:
-                self._found[number] = self._group(code, group, offsets)
+                unstable = pending if self._request.message.require_stable else ()
+                self._found[number] = self._group(code, group, offsets, unstable)
                 if len(self._found) == len(self._groups):
                     self._answer()
 
             if not self._may_describe(ResourceType.GROUP, group.group_id):
-                on_done(GroupAuthorizationFailedError.errno, {})
+                on_done(GroupAuthorizationFailedError.errno, {}, ())
                 continue
             self._services.offsets.fetch(group.group_id, self._request.node_id, on_done)
 
@@ -107,7 +111,13 @@ class _Fetch:
         describe = ACLOperation.DESCRIBE
         return allowed(self._request, self._services, describe, kind, name, is_asked_for=is_asked_for)
 
-    def _group(self, code: int, group: _RequestedGroup, offsets: Mapping[str, TopicOffsets]) -> _Found:
+    def _group(
+        self,
+        code: int,
+        group: _RequestedGroup,
+        offsets: Mapping[str, TopicOffsets],
+        unstable: Collection[Place],
+    ) -> _Found:
         if code == CoordinatorNotAvailableError.errno:
             # Clients before 3.9 do not handle CoordinatorNotAvailable here. NotCoordinator makes them look up
             # the coordinator again.
@@ -118,10 +128,10 @@ class _Fetch:
         if code:
             return _Found(code, [])
         if group.topics is None:
-            return _Found(0, self._all(offsets))
-        return _Found(0, [self._topic(topic, offsets) for topic in group.topics])
+            return _Found(0, self._all(offsets, unstable))
+        return _Found(0, [self._topic(topic, offsets, unstable) for topic in group.topics])
 
-    def _all(self, offsets: Mapping[str, TopicOffsets]) -> list[_FoundTopic]:
+    def _all(self, offsets: Mapping[str, TopicOffsets], unstable: Collection[Place]) -> list[_FoundTopic]:
         found = []
         for name, partitions in offsets.items():
             if not self._may_describe(ResourceType.TOPIC, name, is_asked_for=False):
@@ -133,10 +143,13 @@ class _Fetch:
                     continue
                 partitions = _of_topic(partitions, topic_id)
             if partitions:
-                found.append(_FoundTopic(name, topic_id, [_known(index, partitions) for index in partitions]))
+                known = [_known(name, index, partitions, unstable) for index in partitions]
+                found.append(_FoundTopic(name, topic_id, known))
         return found
 
-    def _topic(self, topic: _RequestedTopic, offsets: Mapping[str, TopicOffsets]) -> _FoundTopic:
+    def _topic(
+        self, topic: _RequestedTopic, offsets: Mapping[str, TopicOffsets], unstable: Collection[Place]
+    ) -> _FoundTopic:
         by_id = self._request.version >= FIRST_VERSION_BY_ID
         name = self._services.topics.name_of(_id_of(topic)) if by_id else topic.name
         if name is None:
@@ -147,7 +160,8 @@ class _Fetch:
         if by_id:
             topic_id = _id_of(topic)
             partitions = _of_topic(partitions, topic_id)
-        return _FoundTopic(name, topic_id, [_known(index, partitions) for index in topic.partition_indexes])
+        known = [_known(name, index, partitions, unstable) for index in topic.partition_indexes]
+        return _FoundTopic(name, topic_id, known)
 
     def _answer(self) -> None:
         found = [self._found[number] for number in range(len(self._groups))]
@@ -187,7 +201,9 @@ def _id_of(topic: _RequestedTopic) -> UUID:
     return ZERO_UUID if isinstance(topic, OffsetFetchRequest.OffsetFetchRequestTopic) else topic.topic_id
 
 
-def _known(index: int, partitions: TopicOffsets) -> _FoundPartition:
+def _known(name: str, index: int, partitions: TopicOffsets, unstable: Collection[Place]) -> _FoundPartition:
+    if (name, index) in unstable:
+        return _FoundPartition(index, error_code=UnstableOffsetCommitError.errno)
     offset = partitions.get(index)
     if offset is None:
         return _FoundPartition(index)
