@@ -35,8 +35,8 @@ LAYERS = {
 SUB_LAYERS = {
     "broker": [
         "storage", "log_lines", "error_answer", "purgatory", "config", "log", "listeners", "requests",
-        "quota", "topics", "metadata", "replica", "coordinator", "group", "handlers", "server", "status",
-        "process", "__main__",
+        "quota", "topics", "metadata", "replica", "coordinator", "transaction", "group", "handlers",
+        "server", "status", "process", "__main__",
     ],
     "spark": [
         "logs", "secrets", "options", "worker", "columns", "typed", "reader", "log_files", "sink",

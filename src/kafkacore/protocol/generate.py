@@ -23,6 +23,7 @@ ABOUT_DATA = {
     "headers": "Headers of requests and responses.",
     "consumer_protocol": "Metadata and assignments in JoinGroup and SyncGroup of consumers.",
     "group_records": "Records that a group coordinator writes to ``__consumer_offsets``.",
+    "transaction_records": "Records that a transaction coordinator writes to ``__transaction_state``.",
     "old_fetch": "Fetch in the versions that Kafka 4 has removed.",
     "old_list_offsets": "ListOffsets in the version that Kafka 4 has removed.",
     "control_records": "Control records, and the records of the metadata log about itself.",

@@ -10,6 +10,7 @@ from model.memory_log import MemoryLog, MemoryLogManager
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.dynamic_config import DynamicConfigs
+from kafkacore.broker.group.marker_targets import MarkerTargets
 from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.handlers.services import BrokerServices, Request, RequestContext
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
@@ -25,6 +26,7 @@ from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
 from kafkacore.broker.topics.cluster_state import BrokerNode, ClusterState, NodeListener
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
+from kafkacore.broker.transaction.services import TransactionServices
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.record import Compression, RecordBatchBuilder
 from kafkacore.structs import TopicPartition
@@ -64,11 +66,28 @@ class BrokerHarness:
         self.group_services = GroupServices(
             self.config, self.clock, self.timer, self.topics, self.cluster, self.replica_manager
         )
+        producer_ids = ProducerIdManager(tmp_path, Disk())
+        append_marker = MarkerTargets(self.cluster, self.replica_manager, self.clock, self.group_services.log)
+        self.transaction_services = TransactionServices(
+            self.config,
+            self.clock,
+            self.timer,
+            self.topics,
+            self.cluster,
+            self.replica_manager,
+            producer_ids,
+            append_marker,
+        )
         self.cluster.on_moved += [
             self.replica_manager.partition_changed,
             self.group_services.log.leader_changed,
+            self.transaction_services.log.leader_changed,
         ]
-        self.topics.on_removed += [self.cluster.forget, self.group_services.partition_removed]
+        self.topics.on_removed += [
+            self.cluster.forget,
+            self.group_services.partition_removed,
+            self.transaction_services.partition_removed,
+        ]
         self.dynamic_configs = DynamicConfigs(self.config, Disk())
         self.dynamic_configs.on_changed = self._reconfigure
         self.cluster.on_stopped.append(self.fetch_sessions.remove_node)
@@ -83,10 +102,13 @@ class BrokerHarness:
             timer=self.timer,
             fetch_sessions=self.fetch_sessions,
             quotas=self.quotas,
-            producer_ids=ProducerIdManager(tmp_path, Disk()),
+            producer_ids=producer_ids,
             coordinator_log=self.group_services.log,
             groups=self.group_services.coordinator,
             offsets=self.group_services.offsets,
+            transactions=self.transaction_services.coordinator,
+            transaction_log=self.transaction_services.log,
+            append_marker=append_marker,
             metadata=ClusterMetadata(
                 MetadataLog(tmp_path / FILE_NAME, Disk(), self.clock),
                 ChangeQueue(),

@@ -145,6 +145,20 @@ class BrokerConfig:
     offsets_topic_compression_codec: int = broker_default("offsets_topic_compression_codec")
     offsets_topic_num_partitions: int = broker_default("offsets_topic_num_partitions")
     offsets_topic_segment_bytes: int = broker_default("offsets_topic_segment_bytes")
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_default(
+        "transaction_abort_timed_out_transaction_cleanup_interval_ms"
+    )
+    transaction_max_timeout_ms: int = broker_default("transaction_max_timeout_ms")
+    transaction_partition_verification_enable: bool = broker_default(
+        "transaction_partition_verification_enable"
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = broker_default(
+        "transaction_remove_expired_transaction_cleanup_interval_ms"
+    )
+    transaction_state_log_load_buffer_size: int = broker_default("transaction_state_log_load_buffer_size")
+    transaction_state_log_num_partitions: int = broker_default("transaction_state_log_num_partitions")
+    transaction_state_log_segment_bytes: int = broker_default("transaction_state_log_segment_bytes")
+    transactional_id_expiration_ms: int = broker_default("transactional_id_expiration_ms")
     log_cleaner_enable: bool = broker_default("log_cleaner_enable")
     log_cleaner_backoff_ms: int = broker_default("log_cleaner_backoff_ms")
     log_cleaner_dedupe_buffer_size: int = broker_default("log_cleaner_dedupe_buffer_size")

@@ -252,6 +252,32 @@ BROKER_KEYS: Final = (
          INT32_MAX,
          documentation="Segment size in bytes of `__consumer_offsets`. It takes effect only when the topic "
                        "is created."),
+    _key("transaction.abort.timed.out.transaction.cleanup.interval.ms",
+         "transaction_abort_timed_out_transaction_cleanup_interval_ms", _I, 10_000, 1, INT32_MAX,
+         documentation="Interval in milliseconds between checks for transactions that have timed out."),
+    _key("transaction.max.timeout.ms", "transaction_max_timeout_ms", _I, 900_000, 1, INT32_MAX,
+         documentation="Largest transaction timeout in milliseconds that a producer may ask for."),
+    _key("transaction.partition.verification.enable", "transaction_partition_verification_enable", _B, True,
+         documentation="Whether the broker checks that a partition was added to the transaction before it "
+                       "accepts records of the transaction."),
+    _key("transaction.remove.expired.transaction.cleanup.interval.ms",
+         "transaction_remove_expired_transaction_cleanup_interval_ms", _I, 3_600_000, 1, INT32_MAX,
+         documentation="Interval in milliseconds between checks for expired transactional ids."),
+    _key("transaction.state.log.load.buffer.size", "transaction_state_log_load_buffer_size", _I,
+         5 * 1024 * 1024, 1, INT32_MAX,
+         documentation="Bytes of `__transaction_state` that the broker reads at a time during startup."),
+    _key("transaction.state.log.num.partitions", "transaction_state_log_num_partitions", _I, 50, 1,
+         INT32_MAX,
+         documentation="Number of partitions of `__transaction_state`. It takes effect only when the topic "
+                       "is created."),
+    _key("transaction.state.log.segment.bytes", "transaction_state_log_segment_bytes", _I,
+         100 * 1024 * 1024, 14, INT32_MAX,
+         documentation="Segment size in bytes of `__transaction_state`. It takes effect only when the topic "
+                       "is created."),
+    _key("transactional.id.expiration.ms", "transactional_id_expiration_ms", _I, 7 * 24 * 3_600_000, 1,
+         INT32_MAX,
+         documentation="Time in milliseconds after which the broker forgets a transactional id that is not "
+                       "used."),
 )
 # fmt: on
 

@@ -18,7 +18,7 @@ FEATURES: Final = {
     "kraft.version": 0,
     "share.version": 0,
     "streams.version": 0,
-    "transaction.version": 0,
+    "transaction.version": 2,
 }
 
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 _BY_REASON: Final = {
-    "this broker does not support transactions": """
+    "requests within the broker need no retries": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-        transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
-        transaction.partition.verification.enable
-        transaction.remove.expired.transaction.cleanup.interval.ms
-        transaction.state.log.load.buffer.size transaction.state.log.num.partitions
-        transaction.state.log.segment.bytes transaction.two.phase.commit.enable
-        transactional.id.expiration.ms
+    """,
+    "two-phase commit is not part of Apache Kafka 4.3 yet": """
+        transaction.two.phase.commit.enable
     """,
     "it names a Java class, and this broker does not run Java": """
         alter.config.policy.class.name client.quota.callback.class config.providers

@@ -1,18 +1,28 @@
-"""Check regular expressions that clients send, without matching them."""
+"""Regular expressions that clients send, in the syntax of RE2, which Kafka uses as well.
+
+They are matched by the library ``google-re2``, whose time is linear in the text. With the ``re`` module of
+Python, a client could block the broker.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
+
+from kafkacore.errors import InvalidRegularExpressionError
+from kafkacore.structs import printable
 
 #: Maximum characters of a regular expression. Compiling a longer one would block the network thread.
 MAX_LENGTH: Final = 1000
+#: Expression that matches everything, for which the library is not needed.
+EVERYTHING: Final = ".*"
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether ``text`` is a valid regular expression.
+    """Return whether ``text`` is a valid regular expression, without matching it.
 
-    Kafka uses the syntax of Java or RE2, this broker that of Python. They differ in rare constructs only.
+    Kafka uses the syntax of Java or RE2, this check that of Python. They differ in rare constructs only.
     """
     if len(text) > MAX_LENGTH:
         return False
@@ -22,3 +32,32 @@ def is_pattern(text: str) -> bool:
     except (re.error, OverflowError, RecursionError, FutureWarning):
         return False
     return True
+
+
+def matcher_of(pattern: str) -> Callable[[str], bool]:
+    """Return a function that returns whether a regular expression matches the whole of a text.
+
+    Raises
+    ------
+    InvalidRegularExpressionError
+        The expression is invalid or too long, or ``google-re2`` is not installed.
+    """
+    if pattern == EVERYTHING:
+        return lambda text: True
+    if len(pattern) > MAX_LENGTH:
+        raise InvalidRegularExpressionError(f"the pattern has more than {MAX_LENGTH} characters")
+    try:
+        import re2  # type: ignore[import-untyped]
+    except ImportError:
+        raise InvalidRegularExpressionError(
+            "patterns need google-re2: install kafkacore[re2] where the broker runs"
+        ) from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        raise InvalidRegularExpressionError(
+            f"{printable(pattern)} is not a valid regular expression: {printable(str(error))}"
+        ) from None
+    return lambda text: compiled.fullmatch(text) is not None

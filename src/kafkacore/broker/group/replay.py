@@ -105,9 +105,9 @@ class Replay:
         last, plain = self._last, PlainCommits(loaded.offsets)
         # The order does not matter. Sorting a million keys would hold the GIL for too long.
         while last:
-            key, (offset, value) = last.popitem()
-            if value is None or not plain.take(key, value, offset):
-                self._apply(loaded, key, value, offset, NO_PRODUCER_ID)
+            key, (offset, last_value) = last.popitem()
+            if last_value is None or not plain.take(key, last_value, offset):
+                self._apply(loaded, key, last_value, offset, NO_PRODUCER_ID)
         return loaded
 
     def _apply(

@@ -16,13 +16,15 @@ from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.topics.internal_topics import INTERNAL_TOPICS
 from kafkacore.broker.log._validation import RefusedRecordsError, RefusedTimestampsError
 from kafkacore.errors import (
+    CorruptRecordError,
     InvalidRecordError,
-    InvalidRequestError,
     InvalidRequiredAcksError,
     InvalidTopicError,
     NotEnoughReplicasError,
+    TransactionalIdAuthorizationFailedError,
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
+    for_code,
 )
 from kafkacore.record import read_batch_headers
 from kafkacore.record.compression import CODECS as _CODECS
@@ -55,6 +57,8 @@ cdef class ProduceAppend:
     unvalidated:
         Batches whose validation may take too long for the network thread, as arguments of
         :meth:`append_validated`.
+    refused:
+        Error code of each partition that could not become part of the producer's transaction.
     waiting:
         ``(partition, topic_partition, log, required)`` of appended batches that are acknowledged when the
         high watermark of their log reaches ``required``.
@@ -67,6 +71,7 @@ cdef class ProduceAppend:
     # cycle.
     cdef readonly str first_error
     cdef readonly list unvalidated
+    cdef public dict refused
     cdef readonly list waiting
     cdef ValidationBudget _budget
     # None if every client may write to every topic.
@@ -79,8 +84,40 @@ cdef class ProduceAppend:
         self.call = request.message
         self.first_error = ""
         self.unvalidated = []
+        self.refused = {}
         self.waiting = []
         self._budget = ValidationBudget()
+
+    def refuse_all(self, error not None):
+        """Write the same error into the response of each partition."""
+        cdef ProduceTopic topic
+        for topic in self.call.topics:
+            for partition in topic.partitions:
+                self._refuse(partition, error)
+
+    def transactional(self):
+        """Return ``(topic_partition, producer_id, producer_epoch)`` of each batch of a transaction.
+
+        Batches that :meth:`append_all` will refuse may be left out.
+        """
+        cdef ProduceTopic topic
+        cdef ProducePartition partition
+        cdef BatchHeader header
+        cdef list found = []
+        for topic in self.call.topics:
+            name = topic.name
+            if topic.topic_id is not None:
+                name = self.services.topics.name_of_bytes(topic.topic_id)
+            for partition in topic.partitions:
+                try:
+                    headers = read_batch_headers(partition.records or b"")
+                except CorruptRecordError:
+                    continue
+                if len(headers) == 1 and (<BatchHeader> headers[0]).attributes & TRANSACTIONAL_BIT:
+                    header = headers[0]
+                    place = new_tuple(TopicPartition, (name, partition.index))
+                    found.append((place, header.producer_id, header.producer_epoch))
+        return found
 
     def append_all(self):
         """Append the batch of each partition; errors are written into the response."""
@@ -138,7 +175,9 @@ cdef class ProduceAppend:
         # As in Kafka, an unknown partition is reported before invalid records.
         if known is None or not 0 <= partition.index < <int> known.partition_count:
             raise UnknownTopicOrPartitionError(f"Partition {partition_name(topic_partition)} does not exist")
-        check_records(partition.records, self.request.version)
+        check_records(partition.records, self.request.version, self.call.transactional_id is not None)
+        if self.refused and topic_partition in self.refused:
+            raise for_code(self.refused[topic_partition])
         if not -1 <= acks <= 1:
             raise InvalidRequiredAcksError(f"acks={acks} is not -1, 0 or 1")
         if name in INTERNAL_TOPICS and self.request.client_id != ADMIN_CLIENT_ID:
@@ -179,7 +218,7 @@ cdef class ProduceAppend:
         return 0
 
 
-cdef int check_records(records, int version) except -1:
+cdef int check_records(records, int version, bint has_transactional_id) except -1:
     """Check the records of one partition before the log reads them.
 
     Raises
@@ -188,8 +227,8 @@ cdef int check_records(records, int version) except -1:
         There is not exactly one batch of format 2, or it is a control batch, which only brokers may write.
     UnsupportedCompressionTypeError
         The version does not support the codec, such as zstd before version 7 (KIP-110).
-    InvalidRequestError
-        The batch is part of a transaction.
+    TransactionalIdAuthorizationFailedError
+        The batch is part of a transaction, and the request has no transactional ID.
     CorruptRecordError
         The bytes are not a batch.
     """
@@ -209,9 +248,10 @@ cdef int check_records(records, int version) except -1:
     header = headers[0]
     if header.attributes & CONTROL_BIT:
         raise InvalidRecordError("Clients are not allowed to write control records")
-    if header.attributes & TRANSACTIONAL_BIT:
-        raise InvalidRequestError("This broker does not support transactions")
-
+    if header.attributes & TRANSACTIONAL_BIT and not has_transactional_id:
+        raise TransactionalIdAuthorizationFailedError(
+            "the batch is part of a transaction, but the request has no transactional ID"
+        )
     if version < MIN_VERSION[header.attributes & COMPRESSION_MASK]:
         title = _CODECS[header.attributes & COMPRESSION_MASK].title
         raise UnsupportedCompressionTypeError(f"Produce v{version} is not allowed to use {title} compression")

@@ -1,24 +1,22 @@
-"""FindCoordinator: return the coordinator of a group, which is the leader of the group's offsets partition.
+"""FindCoordinator: return the coordinator of a group or of a transactional id.
 
-Versions 0 to 6. The first request creates ``__consumer_offsets``. Transactions and share groups are not
-supported. A request for their coordinator is answered with an error that every known client treats as fatal.
+Versions 0 to 6. It is the leader of the partition of ``__consumer_offsets`` or ``__transaction_state`` that
+stores the group or id. The first request creates the topic. Share groups are not supported.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.broker.requests.authorization import require, require_cluster
 from kafkacore.broker.topics.cluster_state import BrokerNode
-from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.errors import (
-    BrokerResponseError,
     CoordinatorNotAvailableError,
     InvalidRequestError,
-    TransactionalIdAuthorizationFailedError,
     UnsupportedVersionError,
 )
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -27,12 +25,6 @@ from kafkacore.structs import ACLOperation, ResourceType, TopicPartition, partit
 FIRST_BATCHED_VERSION = 4
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 FIRST_VERSION_WITH_SHARE = 6
-#: Unsupported coordinator types, with the feature that needs them.
-NOT_SERVED = {TRANSACTION: "transactions", SHARE: "share groups"}
-#: The version that librdkafka uses. librdkafka reports a failed authorization together with the broker's
-#: message. After any other error it retries until ``init_transactions`` times out.
-LIBRDKAFKA_VERSION = 2
-
 logger = NameLogger(__name__)
 
 _Coordinator = FindCoordinatorResponse.Coordinator
@@ -63,9 +55,9 @@ class _Found(NamedTuple):
 def _found(request: Request[FindCoordinatorRequest], key: str, services: GroupServices) -> _Found:
     try:
         _authorize(request, key, services)
-        if request.message.key_type != GROUP:
-            raise _refusal(request)
-        node = _coordinator(key, services).for_listener(request.context.listener_name)
+        node = _coordinator(key, _log_of(request, services), services).for_listener(
+            request.context.listener_name
+        )
     except Exception as error:  # noqa: BLE001 - fails this key only; error_code logs bugs
         return _Found(-1, "", -1, error_code(error), error_message(error))
     return _Found(node.node_id, node.host, node.port)
@@ -81,22 +73,29 @@ def _authorize(request: Request[FindCoordinatorRequest], key: str, services: Gro
         require_cluster(request, services, ACLOperation.CLUSTER_ACTION)
 
 
-def _refusal(request: Request[FindCoordinatorRequest]) -> BrokerResponseError:
-    """Return the error for the client, and log it, because some clients retry without showing the message."""
+def _log_of(request: Request[FindCoordinatorRequest], services: GroupServices) -> CoordinatorLog[Any]:
+    """Return the log of the wanted coordinator.
+
+    Raises
+    ------
+    UnsupportedVersionError, InvalidRequestError
+        This broker has no such coordinator. The error is logged, because some clients retry without showing
+        it.
+    """
     key_type = request.message.key_type
-    what = NOT_SERVED.get(key_type, f"coordinators of type {key_type}")
+    if key_type == GROUP:
+        return services.coordinator_log
+    if key_type == TRANSACTION:
+        return services.transaction_log
+    what = "share groups" if key_type == SHARE else f"coordinators of type {key_type}"
     logger.warning("client %s uses %s, which this broker does not support", request.client_id, what)
     sentence = f"This broker does not support {what}: use Apache Kafka for them."
-    if key_type not in NOT_SERVED:
-        return InvalidRequestError(sentence)
-    if key_type == TRANSACTION and request.version == LIBRDKAFKA_VERSION:
-        return TransactionalIdAuthorizationFailedError(sentence)
-    return UnsupportedVersionError(sentence)
+    raise UnsupportedVersionError(sentence) if key_type == SHARE else InvalidRequestError(sentence)
 
 
-def _coordinator(group_id: str, services: GroupServices) -> BrokerNode:
-    services.coordinator_log.ensure_topic()
-    place = TopicPartition(OFFSETS_TOPIC, services.coordinator_log.partition_for(group_id))
+def _coordinator(key: str, log: CoordinatorLog[Any], services: GroupServices) -> BrokerNode:
+    log.ensure_topic()
+    place = TopicPartition(log.topic.name, log.partition_for(key))
     node = services.cluster.node(services.cluster.leader(place))
     if node is None or services.cluster.leader_epoch(place) < 0:
         raise CoordinatorNotAvailableError(f"{partition_name(place)} has no leader")

@@ -1,11 +1,14 @@
 """Produce: append batches to the logs; with ``acks`` 1 or all, respond when consumers can read them.
 
-Versions 3 to 13, with topic names up to version 12 and topic IDs from version 13. Transactions are not
-supported. As in Kafka since version 3, a request has one batch per partition.
+Versions 3 to 13, with topic names up to version 12 and topic IDs from version 13. As in Kafka since version
+3, a request has one batch per partition. Before the first batch of a transaction is appended to a partition,
+the transaction coordinator confirms that the partition is part of the transaction, or from version 12 on adds
+it (KIP-890).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +17,7 @@ from uuid import UUID
 from kafkacore.broker.handlers._produce_append import ProduceAppend
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
+    HANG_UP,
     AnsweredLater,
     ApiHandler,
     CloseConnectionError,
@@ -30,16 +34,28 @@ from kafkacore.broker.replica._produce_call import (
     read_produce,
 )
 from kafkacore.broker.replica.current_leader import CurrentLeaders
+from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.long_work import LongOperation, answer_after
 from kafkacore.errors import (
+    BrokerResponseError,
+    ConcurrentTransactionsError,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    InvalidProducerEpochError,
+    InvalidRequestError,
+    InvalidTxnStateError,
     KafkaStorageError,
+    NotCoordinatorError,
+    NotEnoughReplicasError,
     NotLeaderForPartitionError,
+    ProducerFencedError,
     RequestTimedOutError,
+    TransactionAbortableError,
     UnknownTopicOrPartitionError,
     for_code,
 )
 from kafkacore.protocol.generated.produce import ProduceRequest
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
@@ -47,6 +63,18 @@ if TYPE_CHECKING:
 
     Unvalidated = tuple[ProducePartition, TopicPartition, UnifiedLog]
 
+logger = logging.getLogger(__name__)
+
+#: First version whose clients rely on the broker to add partitions to the transaction (KIP-890).
+FIRST_VERSION_THAT_ADDS = 12
+#: First version whose clients understand TRANSACTION_ABORTABLE.
+FIRST_VERSION_WITH_ABORTABLE = 11
+#: Errors of the coordinator after which the producer repeats the request.
+_RETRIABLE = (
+    CoordinatorLoadInProgressError.errno,
+    CoordinatorNotAvailableError.errno,
+    NotCoordinatorError.errno,
+)
 #: Minimum total size in bytes of the batches that one call on the other thread validates.
 _VALIDATED_AT_ONCE = 256 * 1024
 
@@ -181,18 +209,102 @@ def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:
 
 
 def handle(request: Request[ProduceCall], services: ProduceServices) -> ProduceCall | AnsweredLater:
-    call = request.message
-    if call.transactional_id is not None:
-        raise CloseConnectionError(
-            "Produce with a transactional ID: this broker does not support transactions"
-        )
     append = ProduceAppend(request, services)
+    transactional_id = request.message.transactional_id
+    if transactional_id is not None:
+        return _append_to_transaction(append, transactional_id)
     append.append_all()
+    return _concluded(append)
+
+
+def _concluded(append: ProduceAppend) -> ProduceCall | AnsweredLater:
     produce = _Produce(append)
     if append.unvalidated:
-        request.operation = LongOperation()
-        return answer_after(request, services, produce.append_unvalidated())
+        append.request.operation = LongOperation()
+        return answer_after(append.request, append.services, produce.append_unvalidated())
     return produce.conclude()
+
+
+def _append_to_transaction(append: ProduceAppend, name: str) -> ProduceCall | AnsweredLater:
+    """Make the partitions part of the producer's transaction where they are not, then append."""
+    request, services = append.request, append.services
+    try:
+        require(request, services, ACLOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+        producer, partitions = _without_transaction(append)
+    except BrokerResponseError as error:
+        append.refuse_all(error)
+        return _concluded(append)
+    if partitions and request.version >= FIRST_VERSION_THAT_ADDS:
+        request.operation = LongOperation()
+        on_added = partial(_added, append, partitions)
+        services.transactions.add_partitions(name, *producer, partitions, None, 2, on_added)
+        return ANSWERED_LATER
+    if partitions and services.config.transaction_partition_verification_enable:
+        codes = services.transactions.verify_partitions(name, *producer, partitions, None)
+        append.refused = {
+            each: _error_of_produce(code, request.version) for each, code in codes.items() if code
+        }
+    append.append_all()
+    return _concluded(append)
+
+
+def _without_transaction(append: ProduceAppend) -> tuple[tuple[int, int], list[TopicPartition]]:
+    """Return the producer, and the partitions in which its transaction has no record yet.
+
+    Raises
+    ------
+    InvalidRequestError
+        The batches have different producers.
+    """
+    cluster, node_id = append.services.cluster, append.request.node_id
+    producers = set()
+    partitions = []
+    for topic_partition, producer_id, epoch in append.transactional():
+        producers.add((producer_id, epoch))
+        try:
+            log = cluster.led_log(topic_partition, node_id)
+        except BrokerResponseError:
+            continue  # The append returns the error.
+        if not log.has_open_transaction(producer_id, epoch):
+            partitions.append(topic_partition)
+    if len(producers) > 1:
+        raise InvalidRequestError("the batches of a Produce request have different producers")
+    return producers.pop() if producers else (-1, -1), partitions
+
+
+def _added(append: ProduceAppend, partitions: list[TopicPartition], code: int) -> None:
+    """Append and respond after the coordinator has added the partitions to the transaction."""
+    request = append.request
+    if code:
+        append.refused = dict.fromkeys(partitions, _error_of_produce(code, request.version))
+    append.append_all()
+    waiting = request.operation
+    if waiting is None:
+        # The connection is closed, so no answer can be sent.
+        return
+    try:
+        response = _concluded(append)
+    except CloseConnectionError as error:
+        logger.warning("closing %s: %s", request.context.connection_id, ascii(str(error))[1:-1])
+        request.on_response(request, HANG_UP)
+        return
+    if not isinstance(response, AnsweredLater):
+        request.respond(response)
+    elif request.operation is not None:
+        request.operation.on_failure = waiting.on_failure
+
+
+def _error_of_produce(code: int, version: int) -> int:
+    """Return the error of a Produce for an error of the coordinator, as ``AddPartitionsToTxnManager``."""
+    if code in _RETRIABLE or (
+        code == ConcurrentTransactionsError.errno and version < FIRST_VERSION_THAT_ADDS
+    ):
+        return NotEnoughReplicasError.errno
+    if code == ProducerFencedError.errno:
+        return InvalidProducerEpochError.errno
+    if code == TransactionAbortableError.errno and version < FIRST_VERSION_WITH_ABORTABLE:
+        return InvalidTxnStateError.errno
+    return code
 
 
 HANDLER = ApiHandler(ProduceRequest, 3, 13, handle, read_produce, encode_produce)

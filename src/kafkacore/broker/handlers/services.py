@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from kafkacore.broker.storage.producer_ids import ProducerIdManager
     from kafkacore.broker.topics.cluster_state import ClusterState
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
+    from kafkacore.broker.transaction.coordinator_state import Transactions
+    from kafkacore.broker.transaction.marker_writer import AppendMarker
+    from kafkacore.broker.transaction.transaction_coordinator import TransactionCoordinator
 
 __all__ = [
     "ANSWERED_LATER",
@@ -56,11 +59,11 @@ __all__ = [
     "MetadataServices",
     "OnResponse",
     "ProduceServices",
-    "ProducerIdServices",
     "QuorumServices",
     "Request",
     "RequestContext",
     "TopicServices",
+    "TransactionHandlerServices",
 ]
 
 #: Receives the response to a request: the pieces of its frame without the size, or ``None`` for no response.
@@ -141,6 +144,12 @@ class GroupServices(AuthorizationServices, Protocol):
     @property
     def topics(self) -> TopicCatalog: ...
 
+    @property
+    def transaction_log(self) -> CoordinatorLog[Transactions]: ...
+
+    @property
+    def transactions(self) -> TransactionCoordinator: ...
+
 
 class FetchServices(AuthorizationServices, LongWorkServices, Protocol):
     """Services for the handler of Fetch."""
@@ -168,6 +177,9 @@ class ProduceServices(AuthorizationServices, LongWorkServices, Protocol):
     """Services for the handler of Produce."""
 
     @property
+    def transactions(self) -> TransactionCoordinator: ...
+
+    @property
     def clock(self) -> Clock: ...
 
     @property
@@ -183,11 +195,29 @@ class ProduceServices(AuthorizationServices, LongWorkServices, Protocol):
     def topics(self) -> TopicCatalog: ...
 
 
-class ProducerIdServices(AuthorizationServices, Protocol):
-    """Services for the handler of InitProducerId."""
+class TransactionHandlerServices(AuthorizationServices, Protocol):
+    """Services for the handlers of transactional producers."""
+
+    @property
+    def append_marker(self) -> AppendMarker: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def cluster(self) -> ClusterState: ...
 
     @property
     def producer_ids(self) -> ProducerIdManager: ...
+
+    @property
+    def replica_manager(self) -> ReplicaManager: ...
+
+    @property
+    def topics(self) -> TopicCatalog: ...
+
+    @property
+    def transactions(self) -> TransactionCoordinator: ...
 
 
 @dataclass(slots=True)
@@ -210,6 +240,9 @@ class BrokerServices:
     coordinator_log: CoordinatorLog[LoadedPartition]
     groups: GroupCoordinator
     offsets: OffsetManager
+    transactions: TransactionCoordinator
+    transaction_log: CoordinatorLog[Transactions]
+    append_marker: AppendMarker
     metadata: ClusterMetadata
     authorizer_log: AuthorizerLog
     authorizer: Authorizer | None = None

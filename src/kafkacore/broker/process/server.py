@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.dynamic_config import DynamicConfigs
+from kafkacore.broker.group.marker_targets import MarkerTargets
 from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.handlers.services import BrokerServices, Interceptor
 from kafkacore.broker.listeners.access import ListenerAccess
@@ -48,6 +49,7 @@ from kafkacore.broker.storage.identity import load_or_create_cluster_id, load_or
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
 from kafkacore.broker.topics.cluster_state import ClusterState
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
+from kafkacore.broker.transaction.services import TransactionServices
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.network import MemoryPool, Selector
 
@@ -97,6 +99,7 @@ class KafkaBroker:
         self._interceptor = interceptor
         self._log_manager: LogManager | None = None
         self._group_services: GroupServices | None = None
+        self._transaction_services: TransactionServices | None = None
         self._topic_changes: ChangeQueue | None = None
         self._long_work: ChangeQueue | None = None
         self._metadata: ClusterMetadata | None = None
@@ -200,8 +203,20 @@ class KafkaBroker:
         timer = Timer(clock.monotonic_ms())
         replica_manager = ReplicaManager(cluster, clock, timer, selector.wakeup)
         group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager)
-        cluster.on_moved += [replica_manager.partition_changed, group_services.log.leader_changed]
-        topics.on_removed += [cluster.forget, group_services.partition_removed]
+        append_marker = MarkerTargets(cluster, replica_manager, clock, group_services.log)
+        transaction_services = TransactionServices(
+            config, clock, timer, topics, cluster, replica_manager, producer_ids, append_marker
+        )
+        cluster.on_moved += [
+            replica_manager.partition_changed,
+            group_services.log.leader_changed,
+            transaction_services.log.leader_changed,
+        ]
+        topics.on_removed += [
+            cluster.forget,
+            group_services.partition_removed,
+            transaction_services.partition_removed,
+        ]
         topics.changes = self._topic_changes = ChangeQueue(replica_manager.call_soon)
         metadata.changes = ChangeQueue(replica_manager.call_soon, "kafka-metadata")
         log_manager.on_high_watermark = replica_manager.on_high_watermark
@@ -221,6 +236,9 @@ class KafkaBroker:
             coordinator_log=group_services.log,
             groups=group_services.coordinator,
             offsets=group_services.offsets,
+            transactions=transaction_services.coordinator,
+            transaction_log=transaction_services.log,
+            append_marker=append_marker,
             metadata=metadata,
             authorizer_log=AuthorizerLog(clock),
             authorizer=authorizer_of(config, metadata),
@@ -230,6 +248,8 @@ class KafkaBroker:
         cluster.on_stopped.append(services.fetch_sessions.remove_node)
         group_services.start()
         self._group_services = group_services
+        transaction_services.start()
+        self._transaction_services = transaction_services
         apis = KafkaApis(services, self._interceptor)
         server = SocketServer(
             listeners,
@@ -415,6 +435,9 @@ class KafkaBroker:
         metadata, self._metadata = self._metadata, None
         if metadata is not None:
             metadata.close()
+        transaction_services, self._transaction_services = self._transaction_services, None
+        if transaction_services is not None:
+            transaction_services.close()
         group_services, self._group_services = self._group_services, None
         if group_services is not None:
             group_services.close()

@@ -1,4 +1,4 @@
-"""Names and settings of the internal topics, as in Kafka's ``Topic`` and ``GroupCoordinatorService``."""
+"""Names and settings of the internal topics, as in Kafka's ``Topic`` and coordinators."""
 
 from __future__ import annotations
 
@@ -26,4 +26,13 @@ def offsets_topic_settings(config: BrokerConfig) -> tuple[int, dict[str, str]]:
         "cleanup.policy": "compact",
         "compression.type": "producer",
         "segment.bytes": str(config.offsets_topic_segment_bytes),
+    }
+
+
+def transactions_topic_settings(config: BrokerConfig) -> tuple[int, dict[str, str]]:
+    """Return the number of partitions and the configuration with which to create ``__transaction_state``."""
+    return config.transaction_state_log_num_partitions, {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "segment.bytes": str(config.transaction_state_log_segment_bytes),
     }

@@ -61,6 +61,40 @@ MODULES = {
             about="Assignment of a member in SyncGroup.",
         ),
     ),
+    # Key and value of ``__transaction_state``. An int16 before each gives the version. Source:
+    # ``common/message`` of kafka-transaction-coordinator in Apache Kafka 4.3.
+    "transaction_records": (
+        message(
+            "TransactionLogKey",
+            """
+                TransactionalId                   string
+            """,
+            versions="0",
+            flexible="none",
+            about="Key of a transactional id.",
+        ),
+        message(
+            "TransactionLogValue",
+            """
+                ProducerId                        int64
+                PreviousProducerId                int64                1+  = -1 tag 0 ignorable
+                NextProducerId                    int64                1+  = -1 tag 1 ignorable
+                ProducerEpoch                     int16
+                NextProducerEpoch                 int16                1+  = -1 tag 3 ignorable
+                TransactionTimeoutMs              int32
+                TransactionStatus                 int8
+                TransactionPartitions             []PartitionsSchema?
+                  Topic                           string
+                  PartitionIds                    []int32
+                TransactionLastUpdateTimestampMs  int64
+                TransactionStartTimestampMs       int64
+                ClientTransactionVersion          int16                1+  = 0 tag 2 ignorable
+            """,
+            versions="0-1",
+            flexible="1+",
+            about="State of the producer with a transactional id.",
+        ),
+    ),
     # Keys and values of ``__consumer_offsets``. An int16 before a key gives the type of the record, and an
     # int16 before a value gives its version. Source: ``common/message`` of kafka-group-coordinator in Apache
     # Kafka 4.3.

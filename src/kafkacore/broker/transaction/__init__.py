@@ -1,0 +1,1 @@
+"""The transaction coordinator: transactional producers, and the ends of their transactions."""

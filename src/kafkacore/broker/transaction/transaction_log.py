@@ -1,0 +1,90 @@
+"""The log ``__transaction_state`` together with the state that its records describe."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kafkacore.broker.coordinator.coordinator_log import CoordinatorLog
+from kafkacore.broker.coordinator.interfaces import CoordinatorTopic, OnSafe
+from kafkacore.broker.topics.internal_topics import TRANSACTIONS_TOPIC, transactions_topic_settings
+from kafkacore.broker.transaction.coordinator_state import TransactionCoordinatorState
+from kafkacore.broker.transaction.records import transaction_record, transaction_tombstone
+from kafkacore.broker.transaction.transaction_metadata import TransactionMetadata
+from kafkacore.record import Compression
+
+if TYPE_CHECKING:
+    from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.replica.replica_manager import ReplicaManager
+    from kafkacore.broker.topics.cluster_state import ClusterState
+    from kafkacore.broker.topics.topic_catalog import TopicCatalog
+    from kafkacore.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+#: Maximum tombstones in a batch, so that it stays far below ``max.message.bytes``.
+RECORDS_PER_BATCH = 1000
+#: Milliseconds that a request waits until its record is safe. Kafka uses ``request.timeout.ms``.
+APPEND_TIMEOUT_MS = 30_000
+
+
+def transactions_topic(config: BrokerConfig) -> CoordinatorTopic:
+    """Return the topic of the transaction coordinator, with the settings of ``transaction.state.log.*``."""
+    partition_count, configs = transactions_topic_settings(config)
+    return CoordinatorTopic(
+        name=TRANSACTIONS_TOPIC,
+        partition_count=partition_count,
+        configs=configs,
+        load_buffer_size=config.transaction_state_log_load_buffer_size,
+        compression=Compression.NONE,
+        append_timeout_ms=APPEND_TIMEOUT_MS,
+    )
+
+
+class TransactionLog:
+    """The states of the transactional ids, and the log that they are written to. Network thread only.
+
+    Attributes
+    ----------
+    state:
+        The transactional ids in memory.
+    log:
+        The log, whose records are applied to ``state``.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        topics: TopicCatalog,
+        cluster: ClusterState,
+        replica_manager: ReplicaManager,
+    ) -> None:
+        self.state = TransactionCoordinatorState()
+        self.log = CoordinatorLog(
+            transactions_topic(config),
+            self.state,
+            clock,
+            topics,
+            cluster,
+            replica_manager,
+            "kafka-transactions-loader",
+        )
+
+    def write(self, metadata: TransactionMetadata, on_safe: OnSafe) -> None:
+        """Append the record of a new state and apply it, as :meth:`CoordinatorLog.append` does."""
+        self.state.next_last_epoch = metadata.last_producer_epoch
+        self.log.append(metadata.transactional_id, [transaction_record(metadata)], on_safe)
+
+    def remove(self, partition: int, transactional_ids: Sequence[str]) -> None:
+        """Append tombstones of transactional ids of one partition. A failure is logged."""
+
+        def on_safe(code: int) -> None:
+            if code:
+                logger.warning("failed to remove expired transactional ids: error %d; will retry later", code)
+
+        for start in range(0, len(transactional_ids), RECORDS_PER_BATCH):
+            some = transactional_ids[start : start + RECORDS_PER_BATCH]
+            if self.log.is_active(partition):
+                self.log.append_to(partition, [transaction_tombstone(each) for each in some], on_safe)
