@@ -79,7 +79,8 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(module_name)
     except ImportError as error:
-        # Cython: "module … does not support loading in subinterpreters", or "Interpreter change detected".
+        # Cython's message is "module … does not support loading in subinterpreters" or "Interpreter change
+        # detected".
         if "interpreter" in str(error).lower():
             raise ImportError(_ONE_INTERPRETER) from error
         raise

@@ -1,7 +1,7 @@
 """The clock, and the source of random numbers. No other module imports ``time`` or ``random``.
 
-Code that waits, expires or uses jitter takes a :class:`Clock`. Tests and the simulation pass a virtual one
-(``kafkacore.testing.VirtualClock``). Durations are always measured with the monotonic clock.
+Code that waits, expires or uses jitter has a parameter for a :class:`Clock`. Tests and the simulation pass a
+virtual clock (``kafkacore.testing.VirtualClock``). Durations are always measured with the monotonic clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Clock:
     """The clock of the machine. Times are in milliseconds."""
 
     def __init__(self, seed: int | None = None) -> None:
-        #: Source of jitter and of other random choices. Tests give it a seed.
+        #: Source of jitter and of other random choices. Tests set its seed.
         self.random = random.Random(seed)  # noqa: S311 - jitter, not a secret
 
     def monotonic_ms(self) -> float:
@@ -38,7 +38,7 @@ class Clock:
             time.sleep(duration_ms / 1000.0)
 
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Wait on a held ``condition`` until ``predicate()`` is true, and return its last value.
+        """Wait on a held ``condition`` until ``predicate()`` is true, and return the predicate's last value.
 
         Parameters
         ----------
@@ -46,7 +46,7 @@ class Clock:
             Condition with an ``RLock``. The lock is held again on return, even if the handler of a signal
             raises an exception.
         timeout_ms:
-            Time limit; ``None`` and infinity set none.
+            Time limit; ``None`` or infinity for no limit.
         """
         deadline_s = math.inf if timeout_ms is None else time.monotonic() + timeout_ms / 1000.0
         try:

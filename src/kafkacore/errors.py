@@ -1,8 +1,8 @@
-"""Every error that kafkacore raises: one class per broker error code, and the client's own.
+"""Every error that kafkacore raises: one class per broker error code, and the errors of the client itself.
 
-:func:`for_code` returns the class of a code. The class names are kafka-python's. The rest is that of
-``org.apache.kafka.common.protocol.Errors`` of Apache Kafka 4.3: the error codes, their names, and whether an
-error is retriable or requires new metadata.
+:func:`for_code` returns the class of a code. The class names are those of kafka-python. The error codes,
+their names, and whether an error is retriable or requires new metadata, are those of
+``org.apache.kafka.common.protocol.Errors`` in Apache Kafka 4.3.
 
 An ``AssertionError`` indicates a bug in kafkacore. :class:`CorruptRecordError`,
 :class:`MalformedMessageError` and :class:`InvalidReceiveError` report received bytes that violate a format.
@@ -29,7 +29,7 @@ class KafkaError(Exception):
     #: Whether the cluster metadata that the request was based on is stale and has to be refreshed before a
     #: retry.
     invalid_metadata: ClassVar[bool] = False
-    #: Whether the record of a failed send may be in the log nevertheless, because no response arrived.
+    #: Whether the record may be in the log although the send failed, because no response arrived.
     possibly_persisted: bool = False
 
 
@@ -53,8 +53,8 @@ class Cancelled(RetriableError):
 class CommitFailedError(KafkaError):
     """The offsets were not committed, because the consumer was removed from its group.
 
-    Other members own its partitions now and may read the same records again. If processing takes too long,
-    raise ``max_poll_interval_ms``, lower ``max_poll_records``, or use ``hold()``.
+    Other members now own the partitions of this consumer and may read the same records again. If processing
+    takes too long, raise ``max_poll_interval_ms``, lower ``max_poll_records``, or use ``hold()``.
     """
 
 
@@ -167,7 +167,7 @@ class AuthenticationFailedError(KafkaError):
 
 
 class CredentialsUnavailableError(RetriableError, AuthenticationFailedError):
-    """The client has no valid token or ticket at the moment. A later attempt to connect may have one."""
+    """The client has no valid token or ticket at the moment. A later attempt to connect may succeed."""
 
 
 class SslAuthenticationError(AuthenticationFailedError):
@@ -201,7 +201,7 @@ class InvalidReceiveError(KafkaProtocolError):
 
 
 class BrokerResponseError(KafkaError):
-    """An error that a broker reports. ``errno`` is its code, and ``message`` is Kafka's name of it."""
+    """An error that a broker reports. ``errno`` is the error code, and ``message`` is Kafka's error name."""
 
     errno: ClassVar[int] = -1
     message: ClassVar[str] = ""
@@ -254,7 +254,7 @@ class DecompressedTooLargeError(CorruptRecordError):
 class OffsetOutOfRangeError(BrokerResponseError, errno=1, code_name="OFFSET_OUT_OF_RANGE"):
     """The offset is not in the log. The records may have been deleted.
 
-    ``partitions`` has the position of the consumer in each partition. Seek to another offset, or set
+    ``partitions`` maps each affected partition to the consumer's position. Seek to another offset, or set
     ``auto_offset_reset``.
     """
 
@@ -270,8 +270,8 @@ class NoOffsetForPartitionError(KafkaError):
 class LogTruncationError(KafkaError):
     """The log was truncated: records that the consumer has read are no longer in it (KIP-320).
 
-    ``divergent_offsets`` has, for each partition, the first offset at which the log differs. Seek to it. The
-    value is ``None`` if the broker does not know the offset.
+    ``divergent_offsets`` maps each partition to the first offset at which the log differs from the records
+    read; seek to that offset. The value is ``None`` if the broker does not know the offset.
     """
 
     divergent_offsets: Mapping[TopicPartition, OffsetAndMetadata | None] = MappingProxyType({})
@@ -283,7 +283,7 @@ class AuthorizationError(BrokerResponseError):
 
 
 class UnknownError(BrokerResponseError, errno=-1, code_name="UNKNOWN_SERVER_ERROR"):
-    """The broker reports an error that has no code of its own. The log of the broker has the cause."""
+    """The broker reports an error without a specific code. The broker's log has the cause."""
 
 
 class NoError(BrokerResponseError, errno=0, code_name="NONE"):
@@ -367,11 +367,11 @@ class CoordinatorLoadInProgressError(
 class CoordinatorNotAvailableError(
     RetriableError, BrokerResponseError, errno=15, code_name="COORDINATOR_NOT_AVAILABLE"
 ):
-    """The group or transaction has no coordinator at the moment. The client looks it up again."""
+    """The group or transaction has no coordinator at the moment. The client repeats the lookup."""
 
 
 class NotCoordinatorError(RetriableError, BrokerResponseError, errno=16, code_name="NOT_COORDINATOR"):
-    """The broker is not the coordinator of the group or transaction. The client looks it up again."""
+    """The broker is not the coordinator of the group or transaction. The client repeats the lookup."""
 
 
 class InvalidTopicError(BrokerResponseError, errno=17, code_name="INVALID_TOPIC_EXCEPTION"):
@@ -430,7 +430,7 @@ class UnknownMemberIdError(BrokerResponseError, errno=25, code_name="UNKNOWN_MEM
 class InvalidSessionTimeoutError(BrokerResponseError, errno=26, code_name="INVALID_SESSION_TIMEOUT"):
     """``session_timeout_ms`` is outside of the broker's limits.
 
-    They are ``group.min.session.timeout.ms`` and ``group.max.session.timeout.ms``.
+    The limits are ``group.min.session.timeout.ms`` and ``group.max.session.timeout.ms``.
     """
 
 
@@ -443,7 +443,7 @@ class InvalidCommitOffsetSizeError(BrokerResponseError, errno=28, code_name="INV
 
 
 class TopicAuthorizationFailedError(AuthorizationError, errno=29, code_name="TOPIC_AUTHORIZATION_FAILED"):
-    """The user may not do this with the topic. Grant the right with ``kafkacore acls add``."""
+    """The user may not do this operation on the topic. Grant the right with ``kafkacore acls add``."""
 
 
 class GroupAuthorizationFailedError(AuthorizationError, errno=30, code_name="GROUP_AUTHORIZATION_FAILED"):
@@ -461,7 +461,7 @@ class InvalidTimestampError(BrokerResponseError, errno=32, code_name="INVALID_TI
 class UnsupportedSaslMechanismError(
     AuthenticationFailedError, BrokerResponseError, errno=33, code_name="UNSUPPORTED_SASL_MECHANISM"
 ):
-    """The listener does not offer this SASL mechanism. Set ``sasl_mechanism`` to one that it offers."""
+    """The listener does not offer this SASL mechanism. Choose another ``sasl_mechanism``."""
 
 
 class IllegalSaslStateError(
@@ -679,13 +679,13 @@ class TopicDeletionDisabledError(BrokerResponseError, errno=73, code_name="TOPIC
 class FencedLeaderEpochError(
     InvalidMetadataError, BrokerResponseError, errno=74, code_name="FENCED_LEADER_EPOCH"
 ):
-    """The client knows an older leader epoch than the broker. It fetches new metadata and retries."""
+    """The client knows an older leader epoch than the broker. The client fetches new metadata and retries."""
 
 
 class UnknownLeaderEpochError(
     RetriableError, BrokerResponseError, errno=75, code_name="UNKNOWN_LEADER_EPOCH"
 ):
-    """The client knows a newer leader epoch than the broker. It retries."""
+    """The client knows a newer leader epoch than the broker. The client retries."""
 
 
 class UnsupportedCompressionTypeError(
@@ -719,7 +719,7 @@ class GroupMaxSizeReachedError(BrokerResponseError, errno=81, code_name="GROUP_M
 
 
 class FencedInstanceIdError(BrokerResponseError, errno=82, code_name="FENCED_INSTANCE_ID"):
-    """Another consumer has the same ``group_instance_id``. Give each member a name of its own."""
+    """Another consumer has the same ``group_instance_id``. Give each member a different one."""
 
 
 class EligibleLeadersNotAvailableError(
@@ -780,7 +780,7 @@ class DuplicateResourceError(BrokerResponseError, errno=92, code_name="DUPLICATE
 
 
 class UnacceptableCredentialError(BrokerResponseError, errno=93, code_name="UNACCEPTABLE_CREDENTIAL"):
-    """The credential is not acceptable, such as one with too few iterations."""
+    """The credential is not acceptable, for example because it has too few iterations."""
 
 
 class InconsistentVoterSetError(BrokerResponseError, errno=94, code_name="INCONSISTENT_VOTER_SET"):
@@ -826,7 +826,7 @@ class BrokerIdNotRegisteredError(BrokerResponseError, errno=102, code_name="BROK
 class InconsistentTopicIdError(
     InvalidMetadataError, BrokerResponseError, errno=103, code_name="INCONSISTENT_TOPIC_ID"
 ):
-    """The topic id differs from the one in the log. The client fetches new metadata and retries."""
+    """The topic id differs from the id in the log. The client fetches new metadata and retries."""
 
 
 class InconsistentClusterIdError(BrokerResponseError, errno=104, code_name="INCONSISTENT_CLUSTER_ID"):
@@ -862,7 +862,7 @@ class FencedMemberEpochError(BrokerResponseError, errno=110, code_name="FENCED_M
 
 
 class UnreleasedInstanceIdError(BrokerResponseError, errno=111, code_name="UNRELEASED_INSTANCE_ID"):
-    """Another member still uses the ``group_instance_id``. Stop it first."""
+    """Another member still uses the ``group_instance_id``. Stop that member first."""
 
 
 class UnsupportedAssignorError(BrokerResponseError, errno=112, code_name="UNSUPPORTED_ASSIGNOR"):
@@ -870,11 +870,11 @@ class UnsupportedAssignorError(BrokerResponseError, errno=112, code_name="UNSUPP
 
 
 class StaleMemberEpochError(BrokerResponseError, errno=113, code_name="STALE_MEMBER_EPOCH"):
-    """The epoch of the member is out of date. The member receives the new one with its next heartbeat."""
+    """The epoch of the member is out of date. The member gets the new epoch at its next heartbeat."""
 
 
 class MismatchedEndpointTypeError(BrokerResponseError, errno=114, code_name="MISMATCHED_ENDPOINT_TYPE"):
-    """The request was sent to a controller instead of a broker, or the reverse."""
+    """The request was sent to a controller instead of a broker, or to a broker instead of a controller."""
 
 
 class UnsupportedEndpointTypeError(BrokerResponseError, errno=115, code_name="UNSUPPORTED_ENDPOINT_TYPE"):
@@ -886,7 +886,7 @@ class UnknownControllerIdError(BrokerResponseError, errno=116, code_name="UNKNOW
 
 
 class UnknownSubscriptionIdError(BrokerResponseError, errno=117, code_name="UNKNOWN_SUBSCRIPTION_ID"):
-    """The id of the telemetry subscription is not known. Clients get a new subscription."""
+    """The id of the telemetry subscription is not known. The client requests a new subscription."""
 
 
 class TelemetryTooLargeError(BrokerResponseError, errno=118, code_name="TELEMETRY_TOO_LARGE"):
@@ -902,7 +902,7 @@ class TransactionAbortableError(BrokerResponseError, errno=120, code_name="TRANS
 
 
 class InvalidRecordStateError(BrokerResponseError, errno=121, code_name="INVALID_RECORD_STATE"):
-    """A record cannot be acknowledged in its state. Share groups only."""
+    """A record cannot be acknowledged in its current state. Share groups only."""
 
 
 class ShareSessionNotFoundError(
@@ -964,7 +964,7 @@ class ShareSessionLimitReachedError(
     """The broker has reached its limit of share sessions. Share groups only."""
 
 
-# Other names of the same errors: those of Java and of kafka-python 2.x.
+# Java and kafka-python 2.x have other names for the same errors.
 CorruptRecordException = CorruptRecordError
 InvalidReceiveException = InvalidReceiveError
 IncompatibleBrokerVersion = UnsupportedVersionError
@@ -973,7 +973,7 @@ IncompatibleBrokerVersion = UnsupportedVersionError
 def _broker_errors(root: type[BrokerResponseError]) -> dict[int, type[BrokerResponseError]]:
     found: dict[int, type[BrokerResponseError]] = {}
     for error in root.__subclasses__():
-        # A subclass without a code of its own inherits its parent's code, which maps to the parent.
+        # Skip a subclass that inherits its parent's code, because the code must map to the parent.
         if error.message and "errno" in vars(error):
             found[error.errno] = error
         found |= _broker_errors(error)
@@ -987,6 +987,6 @@ BROKER_ERRORS: dict[int, type[BrokerResponseError]] = _broker_errors(BrokerRespo
 def for_code(error_code: int) -> type[BrokerResponseError]:
     """Return the exception class of an error code.
 
-    For a code that Kafka 4.3 does not have, this is :class:`UnknownError`.
+    For a code that Kafka 4.3 does not define, the class is :class:`UnknownError`.
     """
     return BROKER_ERRORS.get(error_code, UnknownError)

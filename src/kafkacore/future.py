@@ -1,4 +1,4 @@
-"""A value that another thread delivers, as kafka-python's ``kafka.future``."""
+"""Futures, whose values other threads set. The interface is that of kafka-python's ``kafka.future``."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ Callback = Callable[[Any], object]
 
 
 class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be registered
-    """A value or an error that is not there yet, with callbacks for both.
+    """A value or an error that is not available yet, with callbacks for either.
 
     Any thread may complete the future and add callbacks. A callback is called once: by the thread that
-    completes the future, or immediately if the future is already complete. The futures of the clients are
-    virtual subclasses, so that ``isinstance()`` recognizes them. Only the client completes those.
+    completes the future, or immediately if the future is already complete. The futures that clients return
+    are virtual subclasses, so that ``isinstance()`` recognizes them. Only the client completes its own
+    futures.
 
     Attributes
     ----------
     is_done:
         Whether the future has a value or an error.
     value:
-        The value; ``None`` before that.
+        The value; ``None`` until the future has one.
     exception:
-        The error; ``None`` before that, and after success.
+        The error; ``None`` until the future has one, and after success.
     """
 
-    #: Whether exceptions of callbacks are raised to the thread that calls them. They are logged in any case.
+    #: Whether exceptions of callbacks are raised in the thread that calls the callbacks. They are logged in
+    #: any case.
     error_on_callbacks = False
 
     def __init__(self) -> None:
@@ -67,7 +69,7 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
         Parameters
         ----------
         e:
-            The error, or its class, which is then called without arguments to create the error.
+            The error, or an exception class that is called without arguments to create the error.
 
         Raises
         ------
@@ -76,12 +78,12 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
         """
         error = e() if isinstance(e, type) else e
         if not isinstance(error, BaseException):
-            raise TypeError(f"a future fails with an exception, not with {type(error).__name__}")
+            raise TypeError(f"the error of a future must be an exception, not {type(error).__name__}")
         self._complete(None, error)
         return self
 
     def add_callback(self, f: Callback, *args: Any, **kwargs: Any) -> Self:
-        """Call ``f(*args, value, **kwargs)`` once there is a value. Returns the future."""
+        """Call ``f(*args, value, **kwargs)`` when the future gets its value. Returns the future."""
         call = functools.partial(f, *args, **kwargs) if args or kwargs else f
         with self._lock:
             if not self.is_done:
@@ -92,7 +94,7 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
         return self
 
     def add_errback(self, f: Callback, *args: Any, **kwargs: Any) -> Self:
-        """Call ``f(*args, error, **kwargs)`` once there is an error. Returns the future."""
+        """Call ``f(*args, error, **kwargs)`` when the future gets an error. Returns the future."""
         call = functools.partial(f, *args, **kwargs) if args or kwargs else f
         with self._lock:
             if not self.is_done:
@@ -103,18 +105,18 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
         return self
 
     def add_both(self, f: Callback, *args: Any, **kwargs: Any) -> Self:
-        """Call ``f`` in either case, as :meth:`add_callback` or :meth:`add_errback`. Returns the future."""
+        """Add ``f`` both as a callback and as an errback. Returns the future."""
         return self.add_callback(f, *args, **kwargs).add_errback(f, *args, **kwargs)
 
     def chain(self, future: Future) -> Self:
-        """Complete ``future`` with the value or the error of this one. Returns this one."""
+        """Complete ``future`` with the value or the error of this future. Returns this future."""
         return self.add_callback(future.success).add_errback(future.failure)
 
     def _complete(self, value: Any, error: BaseException | None) -> None:
         with self._lock:
             self.value, self.exception, self.is_done = value, error, True
             calls = self._callbacks if error is None else self._errbacks
-            # Drop the callbacks: they often refer to the future, which would be a reference cycle.
+            # Drop the callbacks, because they often refer to the future, which would be a reference cycle.
             self._callbacks, self._errbacks = [], []
         for call in calls:
             self._call(call, value if error is None else error)

@@ -18,7 +18,8 @@ def resident_bytes() -> int:
 def peak_bytes() -> int:
     """Return the peak resident memory of this process since the peak was last reset.
 
-    ``ru_maxrss`` is only the fallback: a child process inherits it from its parent.
+    ``ru_maxrss`` is used only if nothing else is available, because a child process inherits its value from
+    the parent.
     """
     return _memory("VmHWM") or _max_rss_bytes()
 
@@ -43,7 +44,7 @@ def cpu_seconds() -> float:
 
 
 def process_cpu_seconds(pid: int) -> float | None:
-    """Return the user and system CPU time of another process, or ``None`` if it cannot be read."""
+    """Return the user and system CPU time of a process, or ``None`` if the time cannot be read."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -52,7 +53,7 @@ def process_cpu_seconds(pid: int) -> float | None:
 
 
 def open_files() -> int:
-    """Return the number of open file descriptors of this process, or -1 if the system does not report it."""
+    """Return the number of open file descriptors of this process, or -1 if that is unknown."""
     for place in ("/proc/self/fd", "/dev/fd"):
         try:
             return len(os.listdir(place))

@@ -66,7 +66,7 @@ class DefaultSerializer(Serializer, Deserializer):
     Parameters
     ----------
     encoding:
-        Python's name of the text encoding.
+        Name of the text encoding, as Python's codecs have it.
     """
 
     def __init__(self, encoding: str = "utf-8") -> None:

@@ -109,7 +109,7 @@ class ConsumerGroupMetadata(NamedTuple):
 
 
 class Compression(IntEnum):
-    """Codec of a batch. The value is that of the codec bits in the attributes of the batch.
+    """Codec of a batch. A member's value is the number that the codec bits of the batch's attributes contain.
 
     Everything else about codecs is in ``CODECS`` of ``record/compression.py``.
     """

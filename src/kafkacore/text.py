@@ -37,7 +37,7 @@ def did_you_mean(
     show
         Formats the name for the message, for example ``repr``.
     """
-    import difflib  # Imported here because it is needed only after a mistake.
+    import difflib  # The import is here because only an error message needs difflib.
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"did you mean {show(near[0])}?" if near else otherwise

@@ -104,7 +104,7 @@ def _as_message(kind: Callable[..., M], acl_filter: ACLFilter) -> M:
 
 
 def _entry(acl: _AclFields, resource_type: int, resource_name: str, pattern_type: int) -> ACL:
-    """Convert an entry of a response. Raise ``MalformedMessageError`` for a value only valid in filters."""
+    """Return an ACL of a response. Raise ``MalformedMessageError`` if a value is valid only in filters."""
     try:
         pattern = ResourcePattern(
             member(ResourceType, resource_type), resource_name, member(ACLResourcePatternType, pattern_type)

@@ -44,7 +44,7 @@ class ResourcePatternFilter:
 
 @dataclass(frozen=True)
 class ResourcePattern(ResourcePatternFilter):
-    """The resources of an entry: one name, all names with a prefix, or all (``*``)."""
+    """The resources to which an entry applies: one name, all names with a prefix, or all names (``*``)."""
 
     resource_name: str
     pattern_type: ACLResourcePatternType = ACLResourcePatternType.LITERAL

@@ -46,7 +46,7 @@ def listed(name: str, values: object, what: str = "names") -> list[Any]:
         ``values`` is not iterable.
     """
     if isinstance(values, str | bytes):
-        raise IllegalArgumentError(f"{name} is a list of {what}; pass [{values!r}]")
+        raise IllegalArgumentError(f"{name} must be a list of {what}; pass [{values!r}]")
     if not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list of {what}, not {type(values).__name__}")
     return list(values)
@@ -74,7 +74,7 @@ def instances(name: str, values: object, kind: type[T]) -> list[T]:
 
 
 def members(name: str, values: object, kind: type[AnyEnum]) -> list[AnyEnum]:
-    """Return members of an enumeration, which may be given by their names or values."""
+    """Return the members of an enumeration for a list of members, names or values."""
     return [as_member(kind, each) for each in listed(name, values, f"{kind.__name__} members")]
 
 
@@ -86,7 +86,7 @@ def mapping(name: str, value: object, what: str) -> Mapping[Any, Any]:
 
 
 def partition(name: str, value: object) -> TopicPartition:
-    """Return a partition. A tuple of a topic and a number, such as kafka-python's class, is accepted."""
+    """Return a ``TopicPartition`` for any tuple of a topic and a number, such as kafka-python's class."""
     if not isinstance(value, tuple) or len(value) != 2:
         raise TypeError(f"{name}: {value!r} is not a TopicPartition")
     return TopicPartition(text(name, value[0]), integer(name, value[1]))

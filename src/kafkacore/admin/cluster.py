@@ -96,7 +96,7 @@ class ClusterAdmin:
     Parameters
     ----------
     driver:
-        Sends the requests to the broker, or to all brokers, that they concern.
+        Sends each request to the brokers that it concerns.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -190,7 +190,7 @@ class ClusterAdmin:
         def build(version: int) -> UpdateFeaturesRequest:
             if validate_only and version < _VALIDATION_FROM:
                 raise UnsupportedVersionError(
-                    "the broker cannot validate an update of features; it is too old"
+                    "the broker is too old to validate an update of features without applying it"
                 )
             return UpdateFeaturesRequest(
                 timeout_ms=int(timeout_ms),

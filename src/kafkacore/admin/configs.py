@@ -80,7 +80,7 @@ class ConfigFilterType(IntEnum):
     STATIC = 4
 
 
-#: Sources of values that are not set for the resource itself.
+#: Sources of a configuration value that is not set for the resource itself.
 _NOT_MODIFIED: Final = frozenset(
     {
         ConfigSourceType.DYNAMIC_DEFAULT_BROKER_CONFIG,
@@ -123,7 +123,7 @@ class ConfigResource:
 
 
 class ConfigSynonym(TypedDict):
-    """A place where a value may be set. A list of them has the order in which the broker looks them up."""
+    """A source that may set a configuration value. Of several synonyms, the first one takes precedence."""
 
     name: str
     value: str | None
@@ -266,12 +266,12 @@ class ConfigAdmin:
         described = self.describe(resources, False, ConfigFilterType.DYNAMIC, False, timeout_ms)
         for (kind, name), values in changes.items():
             known = described[kind.name.lower()][name]
-            # A resource that does not exist has no known values. The broker rejects it when it is altered.
+            # A resource that does not exist has no known values. The broker rejects the request to alter it.
             unknown = sorted(set(values) - set(known)) if known else []
             if unknown:
                 raise ValueError(
                     f"{kind.name.lower()} {name!r} has no configuration {', '.join(unknown)} that can be "
-                    "altered; describe_configs(config_filter='dynamic') lists those it has"
+                    "altered; describe_configs(config_filter='dynamic') lists those that can be"
                 )
 
     def _modified(self, keys: Sequence[_Key], timeout_ms: float) -> dict[_Key, dict[str, str]]:
@@ -324,7 +324,7 @@ class ConfigAdmin:
         validate_only: bool,
         timeout_ms: float,
     ) -> dict[_Key, str | KafkaError]:
-        """Send AlterConfigs with all values that are set, because it resets those that it leaves out."""
+        """Send AlterConfigs with all values that are set, because the request resets every value it omits."""
         for values in changes.values():
             for name, (op, _) in values.items():
                 if op not in (AlterConfigOp.SET, AlterConfigOp.DELETE):
@@ -371,7 +371,7 @@ def _key(resource: ConfigResource) -> _Key:
 
 
 def _destination(key: _Key) -> int:
-    """Return the broker to ask: the broker whose configuration it is, or any broker for other resources."""
+    """Return the id of the broker to ask: a broker about its own configuration, otherwise any broker."""
     kind, name = key
     if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) or not name:
         return ANY
@@ -396,7 +396,7 @@ def _checked(resources: Iterable[ConfigResource]) -> list[ConfigResource]:
 
 def _changes(resource: ConfigResource) -> dict[str, tuple[AlterConfigOp, str | None]]:
     if not isinstance(resource.configs, Mapping):
-        raise TypeError(f"{resource!r}: configs is a mapping of names to values")
+        raise TypeError(f"{resource!r}: configs must be a mapping of names to values")
     changes: dict[str, tuple[AlterConfigOp, str | None]] = {}
     for name, given in resource.configs.items():
         text(f"{resource!r}: configs", name)
@@ -472,7 +472,7 @@ def _altered(response: Any, asked: Sequence[_Key]) -> Iterable[tuple[_Key, str |
 
 
 def _outcomes(results: Mapping[_Key, str | KafkaError]) -> dict[str, dict[str, str]]:
-    """Return "OK" or the broker's error of each resource. Other errors, such as a time-out, are raised."""
+    """Return "OK" or the broker's error for each resource. Raise any other error, such as a time-out."""
     outcomes: dict[str, dict[str, str]] = {}
     final = {
         key: str(result) if isinstance(result, KafkaError) and hasattr(result, "errno") else result

@@ -1,6 +1,6 @@
-"""Carry out an operation on many items: find each item's broker, send, and retry the items that need it.
+"""Carry out an operation on many items: find the broker of each item, send the requests, and retry.
 
-Source of the behaviour: Kafka's ``AdminApiDriver`` and its lookup strategies.
+The behaviour is that of Kafka's ``AdminApiDriver`` and its lookup strategies.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class Lookup(Protocol[K_contra]):
     def __call__(
         self, requester: Requester, keys: Sequence[K_contra], deadline_ms: float
     ) -> Mapping[Any, int | KafkaError]:
-        """Return the broker's id, or an error, of each item."""
+        """Return the id of the broker for each item, or an error."""
 
 
 class _Fixed:
-    """A lookup without a request: a function returns any broker, the controller, or the id of a broker."""
+    """A lookup that sends no request: ``destination`` returns a broker's id, ``ANY`` or ``CONTROLLER``."""
 
     is_fixed = True
 
@@ -81,21 +81,21 @@ class _Fixed:
         return {key: self._destination(key) for key in keys}
 
 
-#: Any broker can answer.
+#: Lookup for requests that any broker can answer.
 ANY_BROKER: Final = _Fixed(lambda key: ANY)
-#: The controller answers, or a broker that forwards the request to it.
+#: Lookup for requests to the controller. Another broker may forward them to it.
 TO_CONTROLLER: Final = _Fixed(lambda key: CONTROLLER)
-#: The items are the ids of the brokers.
+#: Lookup for items that are the ids of brokers.
 BY_BROKER_ID: Final = _Fixed(lambda key: int(key))
 
 
 def to_destination(destination: Callable[[Any], int]) -> Lookup[Any]:
-    """Send each item to the broker that a function returns for it."""
+    """Return a lookup that sends each item to the broker that ``destination`` returns for it."""
     return _Fixed(destination)
 
 
 def to_broker(broker_id: int) -> Lookup[Any]:
-    """Send all items to one broker."""
+    """Return a lookup that sends all items to one broker."""
     return _Fixed(lambda key: broker_id)
 
 
@@ -143,7 +143,7 @@ class Coordinators:
             return for_code(entry.error_code)(entry.error_message or f"coordinator of {key!r}")
         if not is_address(entry.node_id, entry.host, entry.port):
             return MalformedMessageError(
-                f"FindCoordinator names node {entry.node_id} at {entry.host!r}:{entry.port} for {key!r}"
+                f"invalid coordinator: node {entry.node_id} at {entry.host!r}:{entry.port} for {key!r}"
             )
         requester.learn(Node(entry.node_id, entry.host, entry.port))
         return int(entry.node_id)
@@ -207,7 +207,7 @@ class Driver:
     requester:
         Sends the requests.
     backoff:
-        Wait before a retry.
+        Determines the wait before a retry.
     """
 
     def __init__(self, requester: Requester, backoff: ExponentialBackoff) -> None:
@@ -297,7 +297,7 @@ class Driver:
             return
         found = lookup(self.requester, keys, deadline_ms)
         for key in keys:
-            node = found.get(key, MalformedMessageError(f"the broker did not answer for {key!r}"))
+            node = found.get(key, MalformedMessageError(f"the response names no broker for {key!r}"))
             if not isinstance(node, KafkaError):
                 nodes[key] = node
             elif isinstance(node, MOVED_ERRORS + BUSY_ERRORS):
@@ -355,7 +355,7 @@ def _read(
         return [(key, error) for key in keys]
     missing = [key for key in keys if key not in results]
     return [(key, results[key]) for key in keys if key in results] + [
-        (key, MalformedMessageError(f"the response leaves {key!r} out")) for key in missing
+        (key, MalformedMessageError(f"the result of {key!r} is missing from the response")) for key in missing
     ]
 
 

@@ -45,10 +45,10 @@ from kafkacore.protocol.generated.offset_delete import OffsetDeleteRequest, Offs
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
 
-#: First version of OffsetFetch with several groups (KIP-709), and the last before topic ids.
+#: First version of OffsetFetch with several groups (KIP-709), and its last version with topic names.
 _BATCHED_FETCH_FROM: Final = 8
 _NAMED_FETCH_UNTIL: Final = 9
-#: Last version of OffsetCommit with names of topics.
+#: Last version of OffsetCommit with topic names; later versions have topic ids.
 _NAMED_COMMIT_UNTIL: Final = 9
 #: First versions of LeaveGroup with several members, and with a reason (KIP-800).
 _BATCHED_LEAVE_FROM: Final = 3
@@ -172,7 +172,7 @@ class GroupDescription(TypedDict):
 
 
 class ResetOffset(TypedDict):
-    """The outcome for one partition of ``reset_group_offsets``."""
+    """The outcome of ``reset_group_offsets`` for one partition."""
 
     error: ErrorClass
     offset: int
@@ -226,9 +226,7 @@ class GroupAdmin:
 
         def build(version: int) -> ListGroupsRequest:
             if (types and version < _TYPES_FROM) or (states and version < _STATES_FROM):
-                raise UnsupportedVersionError(
-                    "the broker cannot filter groups by type or state; it is too old"
-                )
+                raise UnsupportedVersionError("the broker is too old to filter groups by type or state")
             return ListGroupsRequest(states_filter=states, types_filter=types)
 
         def read(
@@ -272,9 +270,9 @@ class GroupAdmin:
     def description_of_each(
         self, group_ids: Iterable[str], coordinator_id: int | None, timeout_ms: float
     ) -> dict[str, GroupDescription | KafkaError]:
-        """Describe each group by the request of its protocol: first the consumer one, then the classic one.
+        """Describe each group by the request of the consumer protocol or else of the classic protocol.
 
-        Kafka's Java client does the same, because a request describes only groups of its own protocol.
+        Kafka's Java client does the same, because each request describes only the groups of one protocol.
         """
         lookup = _coordinators(coordinator_id)
         groups = names("group_ids", group_ids)
@@ -377,7 +375,7 @@ class GroupAdmin:
     def offsets_by_group(
         self, group_specs: Mapping[str, Iterable[TopicPartition] | None], timeout_ms: float
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata] | KafkaError]:
-        """Return the committed offsets of each group, or its error."""
+        """Return the committed offsets of each group, or the group's error."""
         wanted = {
             text("group_specs", group_id): None
             if given is None
@@ -495,7 +493,7 @@ def _coordinators(coordinator_id: int | None) -> Lookup[str]:
 
 
 def _offsets(given: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return offsets to commit. kafka-python's class is accepted as well."""
+    """Return the offsets to commit. kafka-python's ``OffsetAndMetadata`` is accepted as well."""
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     for tp, offset in by_partition("offsets", given, "OffsetAndMetadata").items():
         if not isinstance(offset, tuple) or not hasattr(offset, "leader_epoch"):
@@ -685,7 +683,7 @@ def _fetch_offsets(
             ]
         )
     if len(group_ids) > 1:
-        raise UnsupportedVersionError(f"OffsetFetch version {version} has only one group")
+        raise UnsupportedVersionError(f"OffsetFetch version {version} takes only one group")
     (group_id,) = group_ids
     return OffsetFetchRequest(
         group_id=group_id, topics=_topics(OffsetFetchRequest.OffsetFetchRequestTopic, wanted[group_id])
@@ -740,7 +738,7 @@ def _partition_errors(response: Any) -> dict[TopicPartition, ErrorClass]:
 
 
 def _raise_retriable(errors: Iterable[ErrorClass]) -> None:
-    """Raise an error that concerns the coordinator, so that the request is sent again."""
+    """Raise an error that the coordinator has moved or is loading, so that the request is sent again."""
     for error in errors:
         if issubclass(error, MOVED_ERRORS + BUSY_ERRORS):
             raise error("the coordinator is not ready")

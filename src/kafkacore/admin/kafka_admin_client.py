@@ -120,10 +120,10 @@ class KafkaAdminClient:
 
     Notes
     -----
-    Each call takes at most ``timeout_ms``, by default ``request_timeout_ms``. It sends requests to several
-    brokers at the same time. Like Kafka's Java admin client, it retries after a leader, a coordinator or
-    the controller has moved, while a coordinator loads, and after a connection was lost. Each topic,
-    group, partition or other item of a call succeeds or fails independently. A method without
+    Each call takes at most ``timeout_ms``, by default ``request_timeout_ms``. A call sends its requests to
+    several brokers at the same time. Like Kafka's Java admin client, it retries after a leader, a coordinator
+    or the controller has moved, while a coordinator loads its state, and after a connection was lost. Each
+    topic, group, partition or other item of a call succeeds or fails independently. A method without
     ``raise_errors`` raises the first error, unless its documentation says that the result contains errors.
     """
 
@@ -200,7 +200,7 @@ class KafkaAdminClient:
         Returns
         -------
         dict of dict of float
-            Group, such as ``"admin-metrics"`` → name → value. It is empty after the client is closed.
+            Group, such as ``"admin-metrics"`` → name → value. The dict is empty after the client is closed.
         dict of MetricName to KafkaMetric
             If ``raw`` is true.
         None
@@ -273,7 +273,7 @@ class KafkaAdminClient:
         response_partition_limit:
             Maximum number of partitions on a page.
         cursor:
-            ``next_cursor`` of the page before.
+            ``next_cursor`` of the previous page.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -404,8 +404,8 @@ class KafkaAdminClient:
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
         partition_leader_id:
-            Broker that receives the request for all partitions. By default, the leader of each partition
-            receives its own.
+            Broker that receives one request for all partitions. By default, each leader receives a request
+            for its partitions.
 
         Returns
         -------
@@ -427,8 +427,8 @@ class KafkaAdminClient:
         Parameters
         ----------
         topic_partition_specs:
-            Partition → :class:`OffsetSpec`, or a timestamp in milliseconds since the epoch, which
-            stands for the first record at or after it.
+            Partition → :class:`OffsetSpec`, or a timestamp in milliseconds since the epoch. A timestamp
+            selects the first record at or after that time.
         isolation_level:
             With ``READ_COMMITTED``, ``OffsetSpec.LATEST`` is the last stable offset.
         timeout_ms:
@@ -526,14 +526,15 @@ class KafkaAdminClient:
         Parameters
         ----------
         config_resources:
-            The resources. ``configs`` of each names the values to describe; ``None`` stands for all.
+            The resources. ``configs`` of a resource names the values to describe; ``None`` stands for all.
         include_synonyms:
-            Whether to list the other places where each value may be set.
+            Whether to list all sources that may set each value.
         config_filter:
             ``modified`` for values that are set for the resource, ``dynamic`` for those that can be altered,
             ``default``, ``static``, or ``all``.
         raise_errors:
-            Whether to raise the first error of a resource. Otherwise its dict is empty, as in kafka-python.
+            Whether to raise the first error of a resource. Otherwise the dict of a resource with an error is
+            empty, as in kafka-python.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -566,9 +567,9 @@ class KafkaAdminClient:
         raise_on_unknown:
             Whether to raise ``ValueError`` for a value that the resource does not have.
         incremental:
-            Whether to send IncrementalAlterConfigs, which is used by default if the broker supports
-            it. Otherwise AlterConfigs is sent. It resets every value that it leaves out, so it is
-            sent with the other modified values.
+            Whether to send IncrementalAlterConfigs; by default, it is sent if the broker supports it.
+            Otherwise AlterConfigs is sent. AlterConfigs resets every value that a request leaves out,
+            so the request also contains the other modified values of the resource.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -594,15 +595,15 @@ class KafkaAdminClient:
         Parameters
         ----------
         config_resources:
-            ``configs`` of each resource names the values; without them, all modified values are reset.
+            ``configs`` of each resource names the values to reset; ``None`` resets all modified values.
         validate_only:
             Whether to validate the request without changing anything.
         raise_on_unknown:
             Whether to raise ``ValueError`` for a value that the resource does not have.
         incremental:
-            Whether to send IncrementalAlterConfigs, which is used by default if the broker supports
-            it. Otherwise AlterConfigs is sent. It resets every value that it leaves out, so it is
-            sent with the other modified values.
+            Whether to send IncrementalAlterConfigs; by default, it is sent if the broker supports it.
+            Otherwise AlterConfigs is sent. AlterConfigs resets every value that a request leaves out,
+            so the request also contains the other modified values of the resource.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -700,7 +701,7 @@ class KafkaAdminClient:
         Returns
         -------
         dict
-            Group → dict. The ``error`` of a group that does not exist is set.
+            Group → dict. If the group does not exist, ``error`` is set.
         """
         return self._groups.describe(group_ids, group_coordinator_id, self._timeout(timeout_ms))
 
@@ -742,7 +743,7 @@ class KafkaAdminClient:
         group_id:
             Name of the group.
         members:
-            The members, by their ids or static ids.
+            :class:`MemberToRemove` objects.
         group_coordinator_id:
             Broker to ask; by default the coordinator is looked up.
         timeout_ms:
@@ -765,15 +766,15 @@ class KafkaAdminClient:
         Parameters
         ----------
         group_specs:
-            Group → partitions, where ``None`` stands for all; or names of groups.
+            Group → partitions, or ``None`` for all partitions; or names of groups.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
         Returns
         -------
         dict
-            Group → partition → :class:`~kafkacore.structs.OffsetAndMetadata`. Without a committed offset,
-            the offset is -1.
+            Group → partition → :class:`~kafkacore.structs.OffsetAndMetadata`. Its offset is -1 if the group
+            has not committed an offset for the partition.
         """
         if isinstance(group_specs, str):
             group_specs = [group_specs]
@@ -808,7 +809,7 @@ class KafkaAdminClient:
         Parameters
         ----------
         group_id:
-            Name of the group. It is created if it does not exist.
+            Name of the group. A group that does not exist is created.
         offsets:
             Partition → offset of the next record to read, and metadata.
         group_coordinator_id:
@@ -819,8 +820,8 @@ class KafkaAdminClient:
         Returns
         -------
         dict
-            Partition → class of the error, or ``NoError``. With active members it is
-            ``UnknownMemberIdError``.
+            Partition → class of the error, or ``NoError``. The error is ``UnknownMemberIdError`` if the
+            group has active members.
         """
         return self._groups.alter_offsets(group_id, offsets, group_coordinator_id, self._timeout(timeout_ms))
 
@@ -838,9 +839,9 @@ class KafkaAdminClient:
         group_id:
             Name of the group.
         offset_specs:
-            Partition → :class:`OffsetSpec`, :class:`OffsetTimestamp` or an offset. An offset
-            outside of the log is moved to its start or end; a time after the last record stands
-            for the end.
+            Partition → :class:`OffsetSpec`, :class:`OffsetTimestamp` or an offset. An offset outside of
+            the log is replaced by the start or the end of the log. A time after the last record stands
+            for the end of the log.
         group_coordinator_id:
             Broker to ask; by default the coordinator is looked up.
         timeout_ms:
@@ -935,13 +936,13 @@ class KafkaAdminClient:
         broker_ids:
             Brokers to ask for the transactions that they coordinate; by default all.
         producer_id_filters:
-            Producer ids.
+            Ids of the producers whose transactions are listed; by default all.
         state_filters:
             :class:`TransactionState` members or their names.
         duration_filter_ms:
             Minimum age of the transactions in milliseconds (Kafka 3.8).
         transactional_id_pattern:
-            Regular expression (Kafka 4.1).
+            Regular expression for the transactional ids (Kafka 4.1).
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -974,7 +975,7 @@ class KafkaAdminClient:
         Raises
         ------
         TransactionalIdNotFoundError
-            A coordinator does not know an id.
+            An id is unknown to its coordinator.
         """
         return self._transactions.describe(transactional_ids, self._timeout(timeout_ms))
 
@@ -984,15 +985,15 @@ class KafkaAdminClient:
         max_transaction_timeout_ms: int = 900_000,
         timeout_ms: float | None = None,
     ) -> list[HangingTransaction]:
-        """Find transactions that have been open for longer than any transaction may be.
+        """Find transactions that have been open for longer than the brokers permit.
 
         Parameters
         ----------
         broker_ids:
             Brokers to ask; by default all.
         max_transaction_timeout_ms:
-            ``transaction.max.timeout.ms`` of the brokers. A transaction hangs if it
-            is at least five minutes older.
+            ``transaction.max.timeout.ms`` of the brokers. A transaction hangs if it has been open for at
+            least five minutes longer than this.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
         """
@@ -1239,7 +1240,7 @@ class KafkaAdminClient:
         hmac:
             The token's secret.
         expiry_period_ms:
-            Time until the token expires, in milliseconds; -1 expires it at once.
+            Time until the token expires, in milliseconds; with -1, the token expires at once.
         timeout_ms:
             Time limit in milliseconds; ``request_timeout_ms`` by default.
 
@@ -1296,7 +1297,7 @@ class KafkaAdminClient:
     def create_acls(
         self, acls: Iterable[ACL], raise_errors: bool = False, timeout_ms: float | None = None
     ) -> CreatedAcls:
-        """Create access control entries. An entry that exists already is not an error.
+        """Create access control entries. Creating an entry that already exists succeeds.
 
         Parameters
         ----------
@@ -1310,7 +1311,7 @@ class KafkaAdminClient:
         Returns
         -------
         dict
-            ``{"succeeded": [entries], "failed": [error class of each other entry]}``
+            ``{"succeeded": [entries that exist now], "failed": [error class of each failed entry]}``
         """
         entries = listed("acls", acls, "ACL objects")
         response = self._send(acl_requests.create(entries), timeout_ms)

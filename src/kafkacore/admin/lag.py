@@ -2,7 +2,7 @@
 
 The age of the first uncommitted record is estimated from past end offsets. Reading the record's timestamp
 would fetch a whole batch per lagging partition and group each time, and would need permission to read the
-data of every topic. End offsets are read in any case.
+data of every topic. End offsets are read anyway, to compute the lag.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError
 from kafkacore.structs import IsolationLevel, OffsetAndMetadata, OffsetSpec, TopicPartition, partition_name
 
-#: Maximum number of lookups for a partition that lags when it is first seen.
+#: Maximum number of lookups of past end offsets, for a partition that lags when it is first seen.
 MAX_LOOKUPS: Final = 16
-#: Timestamp that stands for the first record of a log. The response has the record's own timestamp.
+#: Timestamp in a request that selects the first record of a log. The response has the record's timestamp.
 _BEGINNING: Final = 0
 
 ErrorKind = Literal["broker", "group", "partition"]
@@ -63,7 +63,7 @@ class GroupLag:
     members:
         Number of members, or ``None`` if the coordinator did not describe the group.
     partitions:
-        Partitions that have a committed offset and a known end, in their order.
+        Partitions that have a committed offset and a known end offset, sorted by topic and number.
     """
 
     group: str
@@ -85,7 +85,7 @@ class GroupLag:
 
 @dataclass(frozen=True)
 class LagError:
-    """A part of the cluster that could not be read.
+    """An error that prevented the lag of a broker's groups, of a group or of a partition from being read.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class ClusterLag:
     end_offsets:
         End offset of each partition for which a group has committed an offset.
     errors:
-        Parts of the cluster that are missing from the result.
+        Brokers, groups and partitions that could not be read and are missing from the result.
     duration_ms:
         Time in milliseconds that the read took.
     """
@@ -184,7 +184,7 @@ class LagReader:
         groups = tuple(
             GroupLag(
                 group,
-                # ListGroups has the state since Kafka 2.6.
+                # ListGroups returns the state of a group only since Kafka 2.6.
                 listing["group_state"] or (described[group]["group_state"] if group in described else ""),
                 len(described[group]["members"]) if group in described else None,
                 tuple(
@@ -214,7 +214,7 @@ class LagReader:
     def _describe(
         self, listings: Mapping[str, GroupListing], errors: list[LagError], timeout_ms: float
     ) -> dict[str, GroupDescription]:
-        # Streams groups cannot be described by this request. Kafka has another one for them.
+        # The requests below cannot describe streams groups, for which Kafka has another request.
         groups = [group for group, each in listings.items() if each["group_type"] != GroupType.STREAMS]
         if not groups:
             return {}
@@ -252,8 +252,8 @@ class LagReader:
     def _learn_history(self, lagging: Mapping[TopicPartition, int], now_ms: float, timeout_ms: float) -> None:
         """Look up past end offsets of partitions whose first uncommitted record is older than every sample.
 
-        Each partition's history is requested once. A request to a broker is for all of its partitions, so it
-        receives at most ``MAX_LOOKUPS`` requests.
+        The history of each partition is requested once. One request to a broker asks for all of its
+        partitions, so a broker receives at most ``MAX_LOOKUPS`` requests.
         """
         unknown = {
             tp: offset

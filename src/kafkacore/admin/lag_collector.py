@@ -43,7 +43,7 @@ GAUGES = {
     "kafka_consumergroup_poll_time_ms": ("Milliseconds that the last look took.", ("cluster_name",)),
     "kafka_consumergroup_up": ("1 if the last look reached the cluster, else 0.", ("cluster_name",)),
 }
-#: Name, meaning and labels of the counter of errors.
+#: Name, meaning and labels of the metric that counts errors.
 ERRORS = (
     "kafka_consumergroup_errors",
     "Brokers, groups, partitions (by kind) or whole looks (kind=cluster) that could not be read.",

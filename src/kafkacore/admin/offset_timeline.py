@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-#: An interval of this many milliseconds, or of this share of the record's age, is precise enough.
+#: The time of a record is precise enough if the two points around it are at most this many milliseconds, or
+#: this fraction of the record's age, apart.
 PRECISION_MS: Final = 1000.0
 PRECISION: Final = 0.02
-#: Maximum number of points per partition. Beyond it, every other point of the older half is dropped.
+#: Maximum number of points per partition. If there are more, every second point of the older half is dropped.
 MAX_POINTS: Final = 128
 
 
@@ -118,7 +119,7 @@ class OffsetTimeline:
         width_ms = end.first_ms - start.last_ms
         if width_ms <= max(PRECISION_MS, PRECISION * (self._points[-1].last_ms - start.last_ms)):
             return None
-        # Do not look up the start itself, because its end offset is known.
+        # Do not look up the start of the interval, because the end offset at that time is known.
         return max(int(start.last_ms + width_ms / 2 if halves else estimate_ms), int(start.last_ms) + 1)
 
     def _around(self, offset: int) -> tuple[_Point, _Point]:

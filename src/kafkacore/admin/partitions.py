@@ -86,7 +86,7 @@ class OffsetTimestamp(int):
 
 
 class DeletedRecords(TypedDict):
-    """The outcome for one partition of ``delete_records``."""
+    """The outcome of ``delete_records`` for one partition."""
 
     partition_index: int
     low_watermark: int
@@ -207,7 +207,7 @@ class PartitionAdmin:
         isolation_level: object,
         timeout_ms: float,
     ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError]:
-        """Return the offset of each partition, or its error."""
+        """Return the offset of each partition, or the partition's error."""
         level = as_member(IsolationLevel, isolation_level)
         specs = by_partition("topic_partition_specs", specs, "OffsetSpec members or timestamps")
         for tp, spec in specs.items():
@@ -237,7 +237,7 @@ class PartitionAdmin:
 
         def build(version: int) -> ElectLeadersRequest:
             if election_type and version < _ELECTION_TYPE_FROM:
-                raise UnsupportedVersionError("the broker can elect only preferred leaders; it is too old")
+                raise UnsupportedVersionError("the broker is too old: it can elect only preferred leaders")
             return ElectLeadersRequest(
                 election_type=election_type,
                 topic_partitions=[
@@ -347,7 +347,7 @@ class PartitionAdmin:
         }
 
     def partitions(self, topic_partitions: TopicPartitions, timeout_ms: float) -> dict[str, list[int]]:
-        """Return the partitions of a mapping, of whole topics, or of all topics."""
+        """Return the partition numbers of each topic that is given; ``None`` stands for all topics."""
         if isinstance(topic_partitions, Mapping):
             return numbers_by_topic("topic_partitions", topic_partitions)
         described = self._topics.describe(topic_partitions, timeout_ms)
@@ -370,7 +370,7 @@ def _new_partitions(
         total = count.get("count")
         assignments = count.get("assignments")
     elif hasattr(total, "total_count"):
-        # kafka-python's class is accepted as well.
+        # kafka-python's NewPartitions is accepted as well.
         total, assignments = total.total_count, total.new_assignments
     return CreatePartitionsRequest.CreatePartitionsTopic(
         name=topic,

@@ -43,12 +43,15 @@ class ClientQuotaFilterComponent:
 
     @classmethod
     def of_entity(cls, entity_type: str, name: str) -> ClientQuotaFilterComponent:
-        """Match the entity with this name."""
+        """Return a component that matches the entity with this name."""
         return cls(entity_type, ClientQuotaMatch.EXACT, name)
 
     @classmethod
     def of_default_entity(cls, entity_type: str) -> ClientQuotaFilterComponent:
-        """Match the default entity, whose quota applies to entities without one of their own."""
+        """Return a component that matches the default entity.
+
+        The quota of the default entity applies to entities without a quota of their own.
+        """
         return cls(entity_type, ClientQuotaMatch.DEFAULT)
 
 

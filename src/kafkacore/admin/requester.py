@@ -64,7 +64,7 @@ class _Call:
         return self.outcome is not None or self.failure is not None
 
     def complete(self, response: ClientResponse) -> None:
-        """Store the response or the error. If the request is to be retried, there is no outcome yet."""
+        """Store the response or the error. If the request is to be retried, store no outcome."""
         self.is_sent = False
         self.outcome = _outcome(response, self.is_resent)
 
@@ -178,7 +178,7 @@ class Requester:
         return self._metadata.fetch()
 
     def pause(self, wait_ms: float) -> None:
-        """Wait, while the client keeps its connections."""
+        """Wait for ``wait_ms``, while the network is polled so that the connections stay open."""
         self._poll_until(lambda: False, self.clock.monotonic_ms() + wait_ms)
 
     # ---- Requests ----------------------------------------------------------------------------------------
@@ -191,7 +191,8 @@ class Requester:
         Raises
         ------
         KafkaTimeoutError
-            The broker did not respond within ``timeout_ms``. It may have executed the request nevertheless.
+            The broker did not respond within ``timeout_ms``. The broker may have executed the request
+            nevertheless.
         AuthenticationFailedError
             The broker rejected the client's credentials, or the broker's certificate is not valid.
         UnsupportedVersionError
@@ -228,7 +229,7 @@ class Requester:
         Returns
         -------
         list
-            The response of each request, or the error that ended it.
+            The response to each request, or the error with which the request failed.
         """
         started_ms = self.clock.monotonic_ms()
         calls = [_Call(destination, request, deadline_ms, is_resent) for destination, request in requests]
@@ -236,7 +237,7 @@ class Requester:
             with self._turn:
                 self._calls = self._calls + calls
                 if self._poller is not None:
-                    # End the poll of the other thread. Its next poll sends these requests.
+                    # Interrupt the poll of the other thread. Its next poll sends these requests.
                     self._client.wakeup()
             self._poll_until(lambda: all(call.is_done for call in calls), deadline_ms)
         finally:

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 from kafkacore.errors import BrokerResponseError, IllegalArgumentError, MalformedMessageError, for_code
 from kafkacore.structs import ACLOperation, TopicPartition
 
-#: Value of the field for allowed operations if the broker left it out.
+#: Value of the field for allowed operations if the broker did not set it.
 OMITTED_OPERATIONS: Final = -(2**31)
 
 AnyEnum = TypeVar("AnyEnum", bound=Enum)
@@ -29,12 +29,12 @@ class Result(Protocol):
 
 
 def error_of(error_code: int, error_message: str | None, about: object) -> BrokerResponseError:
-    """Return the error for a code. Its message is the broker's; without one, it is ``about``."""
+    """Return the error for a code, with the broker's message, or with ``about`` if the broker sent none."""
     return for_code(error_code)(error_message or str(about))
 
 
 def error_text(result: Result) -> str | None:
-    """Return the broker's message, or the error's name if it sent none; ``None`` without an error."""
+    """Return the broker's message, or the error's name if the message is empty; ``None`` for no error."""
     if not result.error_code:
         return None
     return result.error_message or for_code(result.error_code).__name__
@@ -66,7 +66,7 @@ def complete(results: Mapping[K, V], wanted: Iterable[K]) -> dict[K, V]:
     found: dict[K, V] = {}
     for key in wanted:
         if key not in results:
-            raise MalformedMessageError(f"the response leaves {key!r} out")
+            raise MalformedMessageError(f"the result of {key!r} is missing from the response")
         found[key] = results[key]
     return found
 

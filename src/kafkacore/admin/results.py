@@ -38,7 +38,7 @@ class ClientQuotas(TypedDict):
 
 
 class AlteredClientQuotas(TypedDict):
-    """The outcome for one entity of ``alter_client_quotas``."""
+    """The outcome of ``alter_client_quotas`` for one entity."""
 
     entity: dict[str, str | None]
     error: str | None

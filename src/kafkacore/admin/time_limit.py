@@ -50,6 +50,6 @@ class TimeLimit:
         if left_ms <= 0:
             raise KafkaTimeoutError(
                 f"the requests of this call took longer than timeout_ms={self._timeout_ms:.0f}; "
-                "it may have been carried out in part"
+                "the call may have been carried out in part"
             )
         return left_ms

@@ -95,7 +95,7 @@ class TokenAdmin:
         return response.expiry_timestamp_ms
 
     def expire(self, hmac: bytes, period_ms: int, timeout_ms: float) -> int:
-        """Change the time when a token expires, and return it."""
+        """Change the time when a token expires, and return the new time."""
         response = self._driver.requester.send(
             ExpireDelegationTokenRequest(hmac=_hmac(hmac), expiry_time_period_ms=period_ms),
             timeout_ms,

@@ -65,7 +65,7 @@ class TopicDescription(TypedDict):
 
 
 class CreatedTopic(TypedDict):
-    """The outcome for one topic of ``create_topics``."""
+    """The outcome of ``create_topics`` for one topic."""
 
     name: str
     topic_id: str | None
@@ -84,7 +84,7 @@ class CreatedTopics(TypedDict):
 
 
 class DeletedTopic(TypedDict):
-    """The outcome for one topic of ``delete_topics``."""
+    """The outcome of ``delete_topics`` for one topic."""
 
     name: str | None
     topic_id: str | None
@@ -186,7 +186,7 @@ class TopicAdmin:
         raise_errors: bool,
         wait_for_metadata: bool,
     ) -> CreatedTopics:
-        """Create topics. Each succeeds or fails independently."""
+        """Create topics. Each topic succeeds or fails independently."""
         if validate_only and wait_for_metadata:
             raise ValueError("validate_only creates no topics, so wait_for_metadata cannot wait for them")
         topics = _as_new_topics(new_topics)
@@ -224,7 +224,7 @@ class TopicAdmin:
         return {"topics": results}
 
     def delete(self, topics: Iterable[str | UUID], timeout_ms: float, raise_errors: bool) -> DeletedTopics:
-        """Delete topics by name or id. Each succeeds or fails independently."""
+        """Delete topics by name or id. Each topic succeeds or fails independently."""
         deleted = self._driver.run(
             TO_CONTROLLER,
             _names(topics),
@@ -381,7 +381,7 @@ def _delete_request(topics: Sequence[str | UUID], timeout_ms: float, version: in
         return DeleteTopicsRequest(topics=states, timeout_ms=int(timeout_ms))
     names = [topic for topic in topics if isinstance(topic, str)]
     if len(names) < len(topics):
-        raise UnsupportedVersionError("the broker is older than Kafka 2.8 and does not know topic ids")
+        raise UnsupportedVersionError("the broker is older than Kafka 2.8 and does not support topic ids")
     return DeleteTopicsRequest(topic_names=names, timeout_ms=int(timeout_ms))
 
 
@@ -408,7 +408,7 @@ def _deleted(
 
 def _metadata_request(topics: Sequence[str | UUID] | None, version: int) -> MetadataRequest:
     if version < _IDS_IN_METADATA_FROM and any(isinstance(topic, UUID) for topic in topics or ()):
-        raise UnsupportedVersionError("the broker is older than Kafka 3.1 and does not know topic ids")
+        raise UnsupportedVersionError("the broker is older than Kafka 3.1 and does not support topic ids")
     topic_class = MetadataRequest.MetadataRequestTopic
     return MetadataRequest(
         topics=None

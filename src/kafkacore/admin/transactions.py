@@ -40,7 +40,8 @@ from kafkacore.structs import TopicPartition, partition_name
 #: First versions of ListTransactions with a minimum duration (KIP-994) and with a pattern (KIP-1152).
 _DURATION_FROM: Final = 1
 _PATTERN_FROM: Final = 2
-#: A transaction hangs if it has been open this much longer than the maximum, as in kafka-transactions.sh.
+#: A transaction hangs if it has been open this much longer than the maximum transaction timeout. The value is
+#: that of kafka-transactions.sh.
 _HANGING_SLACK_MS: Final = 5 * 60_000
 
 
@@ -174,7 +175,7 @@ class TransactionAdmin:
                 pattern is not None and version < _PATTERN_FROM
             ):
                 raise UnsupportedVersionError(
-                    "the broker is too old: a filter by duration needs Kafka 3.8, one by pattern Kafka 4.1"
+                    "the broker is too old: a filter by duration needs Kafka 3.8, by pattern Kafka 4.1"
                 )
             return ListTransactionsRequest(
                 state_filters=state_filters,
@@ -247,7 +248,7 @@ class TransactionAdmin:
     def find_hanging(
         self, broker_ids: Iterable[int] | None, max_transaction_timeout_ms: int, timeout_ms: float
     ) -> list[HangingTransaction]:
-        """Find open transactions that are older than any transaction may be."""
+        """Find transactions that have been open for longer than the brokers permit."""
         limit = TimeLimit(self._driver.requester.clock, timeout_ms)
         listed = self.listings(broker_ids, None, None, None, None, timeout_ms)
         ids = sorted({each.transactional_id for listings in listed.values() for each in listings})
@@ -398,7 +399,7 @@ def _aborted(
 def _fence(transactional_ids: Sequence[str]) -> RequestBuilder[InitProducerIdResponse]:
     def build(version: int) -> InitProducerIdRequest:
         if len(transactional_ids) > 1:
-            raise UnsupportedVersionError("InitProducerId has one transactional id")
+            raise UnsupportedVersionError("InitProducerId takes only one transactional id")
         # Like Kafka's Java client, fence with the shortest transaction timeout that is permitted.
         return InitProducerIdRequest(transactional_id=transactional_ids[0], transaction_timeout_ms=1)
 

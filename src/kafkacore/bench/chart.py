@@ -105,7 +105,7 @@ def _latencies(axes: Axes, entries: Sequence[Entry]) -> None:
         if entry["void"]:
             axes.text(1.0, row, f"void: {entry['void']}", va="center", fontsize=9)
     axes.set_xscale("log")
-    # Start at a power of ten, so that the shortest bar is visible too.
+    # Start the logarithmic axis at a power of ten below the smallest value, so that its bar is visible too.
     least = min((entry["median"]["latency_ms"]["p50"] for entry in entries if entry["median"]), default=1.0)
     axes.set_xlim(10 ** math.floor(math.log10(max(least, 1e-3) * 0.7)), axes.get_xlim()[1] * 3)
     _frame(axes, entries, "latency in milliseconds, logarithmic")

@@ -24,7 +24,7 @@ SILENCE_S = 10.0
 _ERROR = re.compile(r"(Exception in thread \S+ |Caused by: )?[\w.]+(Error|Exception|Timeout)\b")
 
 
-#: Type of an answer: a ``TypedDict`` of the program.
+#: Type of an answer: a ``TypedDict`` that the program defines.
 AnswerT = TypeVar("AnswerT")
 
 
@@ -63,8 +63,8 @@ class Worker(Generic[AnswerT]):
         self._deadline_ms = SYSTEM_CLOCK.monotonic_ms() + limit_s * 1000
         self._limit_s = limit_s
         self._buffer = b""
-        # With a session of its own, the child does not receive Ctrl-C, and the parent stops it in order. The
-        # child exits when its standard input ends.
+        # With a session of its own, the child does not receive Ctrl-C, so that the parent can stop it in an
+        # orderly way. The child exits when its standard input ends.
         self._process = subprocess.Popen(  # noqa: S603 - our own command, no shell
             list(command),
             stdin=subprocess.PIPE,
@@ -107,7 +107,7 @@ class Worker(Generic[AnswerT]):
         while True:
             left_s = (self._deadline_ms - SYSTEM_CLOCK.monotonic_ms()) / 1000
             if left_s <= 0:
-                raise WorkerError(f"not finished after {self._limit_s:g} s")
+                raise WorkerError(f"the process has not finished after {self._limit_s:g} s")
             if select.select([descriptor], [], [], min(left_s, self._silence_s))[0]:
                 break
             self._check_alive()

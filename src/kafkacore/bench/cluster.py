@@ -112,7 +112,7 @@ class BenchCluster:
         Raises
         ------
         ClusterGoneError
-            It does not respond.
+            The cluster does not respond.
         """
         try:
             with self._admin(FIRST_CONTACT_MS) as admin:
@@ -132,7 +132,7 @@ class BenchCluster:
         )
 
     def create_topic(self, partitions: int) -> str:
-        """Create a topic and return its name. Leaving the block deletes it if it still exists."""
+        """Create a topic and return its name. Leaving the ``with`` block deletes it if it still exists."""
         self._number += 1
         name = f"{PREFIX}-{self._run}-{self._number}"
         self._topics.append(name)
@@ -145,7 +145,7 @@ class BenchCluster:
         return name
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic. If the request fails, leaving the block tries again."""
+        """Delete a topic. If the request fails, it is retried when the ``with`` block is left."""
         if not self._is_gone:
             try:
                 self._delete([name], ADMIN_TIMEOUT_MS)
@@ -177,6 +177,6 @@ class BenchCluster:
                     self._say(f"topics that were not deleted: {', '.join(names)}")
         finally:
             if self._broker is not None:
-                self._broker.kill()  # No clean shutdown is needed, because its directory is deleted.
+                self._broker.kill()  # The broker needs no clean shutdown, because its directory is deleted.
             if self._folder is not None:
                 self._folder.cleanup()

@@ -1,6 +1,6 @@
-"""Find and compile Kafka's Java client as a peer, and build the command that runs it.
+"""Compile the program that measures Kafka's Java client, and build the command that runs it.
 
-``BenchClient.java`` in this directory is the Java counterpart of ``worker``.
+The program is ``BenchClient.java`` in this directory, the Java counterpart of ``worker``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class JavaMissing(Exception):
 
 
 class JavaClient:
-    """Compiled Java program.
+    """The compiled ``BenchClient.java``.
 
     Parameters
     ----------

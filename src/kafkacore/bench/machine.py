@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict
 
-#: Distribution and module of each peer.
+#: Peer (a client that is compared with kafkacore) → names of its distribution package and of its module.
 DISTRIBUTIONS = {
     "confluent": ("confluent-kafka", "confluent_kafka"),
     "kafka-python": ("kafka-python", "kafka"),
@@ -30,7 +30,7 @@ class Machine(TypedDict):
 
 
 def describe_machine() -> Machine:
-    """Return CPU model, cores, memory, operating system and Python. ``words`` describes it in a sentence."""
+    """Return CPU model, cores, memory, operating system and Python. ``words`` has all of them as text."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     cpu = _cpu_model()

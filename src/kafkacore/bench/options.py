@@ -15,9 +15,9 @@ PEERS = ("confluent", "kafka-python", "aiokafka", "java")
 CODECS = ("none", *CODEC_NAMES)
 PROFILES = ("tuned", "default")
 OURS = "kafkacore"
-#: Default rate of ``roundtrip``, in records per second.
+#: Default rate of the mode ``roundtrip``, in records per second.
 ROUNDTRIP_RATE = 1_000.0
-#: Maximum duration of a run with a rate, in seconds. It limits the number of records.
+#: Maximum duration in seconds of a run with a rate. The number of records is limited accordingly.
 PACED_S = 20.0
 
 

@@ -39,7 +39,7 @@ class Pacer:
         return self.start_ms + index * self._interval_ms - SYSTEM_CLOCK.monotonic_ms()
 
     def done(self, index: int) -> None:
-        """Record that record ``index`` was acknowledged. May be called from any thread."""
+        """Record that record ``index`` was acknowledged. Any thread may call this."""
         self.done_ms[index] = SYSTEM_CLOCK.monotonic_ms()
 
     def fail(self) -> None:
@@ -61,7 +61,7 @@ class Pacer:
 
 
 def latencies_ms(start_ms: float, interval_ms: float, done: Iterable[tuple[int, float]]) -> list[float]:
-    """Return the latencies in ms for pairs of the index of a record and the time when it was done."""
+    """Return the latencies in ms. ``done`` has the index of each record and the time it was acknowledged."""
     return [at - (start_ms + index * interval_ms) for index, at in done if not math.isnan(at)]
 
 

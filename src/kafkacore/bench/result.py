@@ -47,7 +47,7 @@ FIGURES: dict[FigureName, bool] = {
 
 @dataclass(frozen=True)
 class Case:
-    """Measurement that is the same for all contestants."""
+    """A measurement that is the same for all contestants, which are clients, brokers or Spark sources."""
 
     #: Mode such as ``produce``, ``arrow-consume``, ``roundtrip``, ``broker-produce`` or ``spark-read``.
     mode: str
@@ -87,7 +87,7 @@ class Figures(TypedDict, total=False):
     ms_per_batch: float
     cpu_ms_per_batch: float
     latency_ms: dict[str, float]
-    # Only in the figures of a round.
+    # The following fields exist only in the figures of a round.
     seconds: float
     cpu_s: float
     start_rss_mib: float
@@ -97,7 +97,7 @@ class Figures(TypedDict, total=False):
 
 
 class Entry(TypedDict):
-    """Summary of one contestant in a case."""
+    """Summary of the rounds of one contestant in a case."""
 
     mode: str
     codec: str
@@ -109,7 +109,7 @@ class Entry(TypedDict):
     settings: ClientSettings
     rounds: list[Figures]
     median: Figures
-    #: Minimum and maximum over the rounds.
+    #: Minimum and maximum of each figure over the rounds.
     spread: dict[FigureName, list[float]]
     #: Factor by which the first contestant is better, by figure and by ``latency_<percentile>``.
     advantage: dict[str, float]

@@ -54,7 +54,7 @@ class Progress(Protocol):
     ) -> AbstractContextManager[Callable[[int], None]]:
         """Show the progress of one step.
 
-        The block gets a function to call with the number of completed units.
+        The ``with`` block gets a function to call with the number of completed units.
         """
 
 
@@ -246,7 +246,7 @@ class _Bench:
         return _Contestant(name or peer, settings, run, cluster)
 
     def _void(self, case: Case, cluster: BenchCluster, topic: str, warm_up_records: int) -> str | None:
-        """Return how the content of the topic differs from what was sent; ``None`` if it does not."""
+        """Return how the topic's records differ from those that were sent; ``None`` if they are equal."""
         distinct = distinct_count(case.records, case.size)
         sent = (case.size, case.records, distinct, warm_up_records)
         return read_back(cluster.bootstrap, topic, case.partitions, *sent, cluster.security).reason
@@ -277,7 +277,7 @@ class _Bench:
             task = replace(self._task(case, "produce", OURS, topic, settings), warm_up_records=0)
             self._work(task, cluster)
             if why := self._void(case, cluster, topic, warm_up_records=0):
-                raise WorkerError(f"failed to fill the topic to read: {why}")
+                raise WorkerError(f"failed to fill the topic for the consumers: {why}")
             self._filled[key] = topic
         return self._filled[key]
 
@@ -354,7 +354,7 @@ class _Bench:
             answer = _answer(worker, cluster)
         after_s = cluster.cpu_seconds()
         if before_s is not None and after_s is not None:
-            # The broker's CPU time includes the warm-up, so the measured records get their share of it.
+            # The broker's CPU time includes the warm-up. Report only the share of the measured records.
             share = task.records / (task.records + task.warm_up_records)
             answer["broker_cpu_s"] = (after_s - before_s) * share
         return answer
@@ -364,6 +364,6 @@ def _answer(worker: Worker[Answer], cluster: BenchCluster) -> Answer:
     try:
         return worker.answer()
     except WorkerError:
-        # If the broker is gone, raise an error that names this cause. The client's error may not name it.
+        # If the broker is gone, raise an error that says so. The client's error may not name this cause.
         cluster.check_alive()
         raise

@@ -65,7 +65,7 @@ def check(security: ClientSettings, has_peers: bool) -> None:
 
 @contextmanager
 def exported(security: ClientSettings) -> Iterator[None]:
-    """Pass the settings through the environment to workers that are started in the block."""
+    """Pass the settings through the environment to workers that are started in the ``with`` block."""
     os.environ[VARIABLE] = json.dumps(dict(security))
     try:
         yield

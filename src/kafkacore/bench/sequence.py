@@ -3,7 +3,7 @@
 A value consists of its number (four bytes, big-endian) and text.
 
 The check must not slow down the measured loop. So the values of a batch are joined, and their numbers are
-extracted by slices with a stride, which takes about 20 ns per value. They are checked after the measurement.
+extracted by slices with a stride, which takes about 20 ns per value. The numbers are checked afterwards.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def write_values(path: Path, count: int, size: int, compressible: float, seed: i
     count, size:
         Number of values, and bytes of each.
     compressible:
-        Fraction of the bytes after the number that is the same in each value, like field names in JSON, from
-        0 to 1. The other bytes are random letters out of sixteen.
+        Fraction, from 0 to 1, of the bytes after the number that are the same in each value, like field names
+        in JSON. The other bytes are random letters out of sixteen.
     seed:
         Seed of the random letters.
     """
@@ -138,7 +138,7 @@ class Sequences:
         _, offsets, data = values.buffers()
         assert offsets is not None, "a binary column has offsets"
         assert data is not None, "a binary column has data"
-        # The distances of the offsets show whether all values have the same size, without a loop in Python.
+        # The differences of the offsets show whether all values have the same size, without a Python loop.
         starts = np.frombuffer(memoryview(offsets), np.int32)[values.offset : values.offset + count + 1]
         if values.null_count or not (np.diff(starts) == size).all():
             self.add([value or b"" for value in values.to_pylist()])

@@ -19,7 +19,7 @@ TUNED_PARTITION_FETCH_BYTES = 4 << 20
 TUNED_FETCH_WAIT_MS = 20
 DEFAULT_POLL_RECORDS = 500
 
-#: Names of the settings in kafkacore and kafka-python.
+#: Option of the benchmark → name of the setting in kafkacore and kafka-python.
 _SNAKE = {
     "bootstrap": "bootstrap_servers",
     "acks": "acks",
@@ -83,7 +83,7 @@ _CONSUMER_ALWAYS: dict[str, ClientSettings] = {
     "kafkacore": {"auto_offset_reset": "earliest"},
     "kafka-python": {"auto_offset_reset": "earliest", "group_id": None, "enable_auto_commit": False},
     "aiokafka": {"auto_offset_reset": "earliest", "enable_auto_commit": False},
-    # confluent-kafka requires a group id. With assign() and without commits, the broker never sees it.
+    # confluent-kafka requires a group id, but does not send it with assign() and without commits.
     "confluent": {
         "auto.offset.reset": "earliest",
         "group.id": "kafkacore-bench",

@@ -64,7 +64,7 @@ class Task:
     poll_records: int = 500
     #: Whether to send or read Arrow columns, if the client supports it.
     arrow: bool = False
-    #: Number of parts in which the records are sent. Each part is flushed.
+    #: Number of parts in which the records are sent. The producer is flushed after each part.
     flushes: int = 1
     #: Seconds without a record after which a reader fails.
     patience_s: float = 30.0

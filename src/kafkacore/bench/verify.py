@@ -78,4 +78,6 @@ def _read_to(consumer: KafkaConsumer, ends: dict[TopicPartition, int], sequences
         if found:
             deadline_ms = now_ms + PATIENCE_MS
         elif now_ms > deadline_ms:
-            raise KafkaTimeoutError(f"received no record in {PATIENCE_MS / 1000:g} s while reading back")
+            raise KafkaTimeoutError(
+                f"received no record in {PATIENCE_MS / 1000:g} s while reading the topic back"
+            )

@@ -29,7 +29,7 @@ from kafkacore.errors import KafkaTimeoutError
 if TYPE_CHECKING:
     from kafkacore.record import RecordColumns
 
-#: Pause between the warm-up and the first record of a paced run, so that the warm-up is received before.
+#: Pause between the warm-up and the first record of a paced run. The warm-up is received during the pause.
 SETTLE_MS = 500
 
 
@@ -89,7 +89,7 @@ def _paced(task: Task) -> Answer:
 
 
 class _ReadTimeout:
-    """Timeout for reading without progress."""
+    """Raises an error if reading has returned no record for too long."""
 
     def __init__(self, task: Task) -> None:
         self._limit_ms = task.patience_s * 1000
@@ -117,7 +117,7 @@ def _consume(task: Task) -> Answer:
         import numpy as np
         import pyarrow as pa
 
-        del np, pa  # Imported here, so that the import is not part of the measurement.
+        del np, pa  # Both are imported here, so that the import is not part of the measurement.
 
     def take(values: list[bytes]) -> None:
         timeout.check(len(values))

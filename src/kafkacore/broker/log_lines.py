@@ -15,9 +15,10 @@ from typing import Any, TextIO
 
 from kafkacore.structs import printable
 
-#: Maximum lines of the same message in each window. Further lines are only counted.
+#: Maximum number of lines with the same message in each time window. Further lines are counted, but not
+#: written.
 MAX_OF_A_KIND = 20
-#: Length of a window in seconds.
+#: Length in seconds of the time window in which lines with the same message are counted.
 WINDOW_S = 10.0
 #: Maximum number of different messages that are counted at the same time.
 MAX_KINDS = 1000
@@ -97,7 +98,7 @@ class NameLogger(logging.LoggerAdapter[logging.Logger]):
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         if self.isEnabledFor(level):
-            # Report the caller's source line and not this one.
+            # The record must report the source line of the caller, and not this line.
             kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
             escaped = [printable(each) if isinstance(each, str) else each for each in args]
             super().log(level, msg, *escaped, **kwargs)
@@ -141,7 +142,7 @@ def _traceback(record: logging.LogRecord) -> list[str]:
 
 
 def event(name: str, **fields: object) -> dict[str, object]:
-    """Return the ``extra`` argument of a log call: name and fields of the event in the JSON format."""
+    """Return the ``extra`` argument of a log call, which adds the event and its fields to a JSON line."""
     return {"event": name, "fields": fields}
 
 

@@ -40,7 +40,7 @@ class QuotaKind(IntEnum):
 
 
 class QuotaEntity(NamedTuple):
-    """User and client id, or IP address, that share a quota.
+    """The user and client id, or the IP address, to which a quota applies.
 
     An empty name is the default for all users, client ids or addresses, and ``None`` means that any value
     matches.
@@ -93,12 +93,12 @@ class WindowedRate:
 
 
 class _RecentRates(Generic[K]):
-    """A rate for each key, without those of keys that have been inactive for a whole window."""
+    """A rate for each key. The rate of a key that has been inactive for a whole window is removed."""
 
     def __init__(self, sample_count: int, sample_ms: float) -> None:
         self._sample_count = sample_count
         self._sample_ms = sample_ms
-        # Least recently used first.
+        # The rates by key, least recently used first.
         self._rates: OrderedDict[K, WindowedRate] = OrderedDict()
 
     def keys(self) -> list[K]:
@@ -110,7 +110,7 @@ class _RecentRates(Generic[K]):
         return self._rates.get(key)
 
     def of(self, key: K, now_ms: float) -> WindowedRate:
-        """Return the rate of a key, into which the caller records next, and remove inactive rates."""
+        """Return or create the rate of a key so that the caller can record into it. Remove inactive rates."""
         rate = self._rates.get(key)
         if rate is None:
             rate = self._rates[key] = WindowedRate(self._sample_count, self._sample_ms)
@@ -136,7 +136,7 @@ class ClientQuota:
     As in Kafka, the most specific limit applies. Limits of the user by name come first, then those of the
     default user, then those of client ids alone. For each user, the order is: with the client id, with the
     default client id, without a client id. All clients of a user share the limit of the user. A limit set by
-    an API has precedence over the configuration.
+    an API request has precedence over the configuration.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class ClientQuota:
         return limit, shared
 
     def set_entity(self, entity: QuotaEntity, limit: float | None) -> None:
-        """Set the limit of an entity; ``None`` removes it."""
+        """Set the limit of an entity; ``None`` removes the limit."""
         if limit is None:
             self._entities.pop(entity, None)
         else:
@@ -208,7 +208,7 @@ class ClientQuota:
     def set_limit(self, client_id: str | None, limit: float | None) -> None:
         """Set the limit of a client id, or the default if ``client_id`` is ``None``.
 
-        A ``limit`` of ``None`` removes it.
+        A ``limit`` of ``None`` removes the limit.
         """
         if client_id is None:
             self._default = limit
@@ -244,7 +244,7 @@ class ClientQuota:
             self._rates.of(shared, now_ms).record(amount, now_ms)
 
     def rate(self, client_id: str, now_ms: float, user: str = "") -> float:
-        """Return the current rate per second of a client and of those that share its limit."""
+        """Return the current rate per second of all clients that share the limit of a client."""
         rate = self._rates.get(self._obeyed(client_id, user)[1])
         return 0.0 if rate is None else rate.measure(now_ms)[0]
 
@@ -266,7 +266,7 @@ class IpConnectionQuota:
         self._rates: _RecentRates[str] = _RecentRates(sample_count, sample_ms)
 
     def set_limit(self, ip: str, limit: float | None) -> None:
-        """Set the limit of an address, or with an empty ``ip`` that of all others; ``None`` removes it."""
+        """Set the limit of an address, or of all others if ``ip`` is empty; ``None`` removes the limit."""
         if limit is None:
             self._limits.pop(ip, None)
         else:
@@ -277,7 +277,7 @@ class IpConnectionQuota:
         return self._limits.get(ip, self._limits.get(""))
 
     def count_and_get_throttle_ms(self, host: str, now_ms: float) -> float:
-        """Count a connection, or return for how many milliseconds to throttle one that exceeds the limit.
+        """Count a new connection and return 0; if it exceeds the limit, return its throttle time in ms.
 
         As in Kafka, a connection that exceeds the limit does not count.
         """
@@ -370,7 +370,7 @@ class Quotas:
         """Record a request and its response, and set the throttle time.
 
         The throttle time is set in the response, if it has a field for it, and in ``request.throttle_ms``.
-        ``response`` is ``None`` if the client does not want one (acks=0).
+        ``response`` is ``None`` if the client does not expect a response (acks=0).
         """
         now_ms = self._clock.monotonic_ms()
         throttle_ms = 0.0
@@ -382,7 +382,7 @@ class Quotas:
             throttle_ms = max(throttle_ms, self._request_throttle_ms(request, now_ms))
         self._pause(request, throttle_ms)
         if hasattr(response, "throttle_time_ms"):
-            # Set it even if it is 0, because a response object may be reused.
+            # Set the field even if the time is 0, because a response object may be reused.
             response.throttle_time_ms = int(throttle_ms)
 
     def fetch_throttle_ms(self, request: Request, size: int) -> int:

@@ -31,7 +31,7 @@ KINDS = {
     "delegation-token": ResourceType.DELEGATION_TOKEN,
     "user-principal": ResourceType.USER,
 }
-#: The only resource of the type CLUSTER.
+#: Name of the only resource of type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
 
 
@@ -57,14 +57,16 @@ def add_parser(commands: Commands[CommandParser]) -> None:
             action.add_argument("--operation", required=True, metavar="NAMES", help=_OPERATIONS)
             action.add_argument("--host", default="*", help="client's IP address (default: all)")
         else:
-            action.add_argument("--principal", help="principal, such as User:alice (default: all)")
+            action.add_argument(
+                "--principal", help="select this principal, such as User:alice (default: all)"
+            )
             action.add_argument("--operation", default="any", metavar="NAME", help=_OPERATIONS)
             action.add_argument("--host", help="client's IP address, or '*' (default: all)")
             action.add_argument(
                 "--permission",
                 choices=("any", "allow", "deny"),
                 default="any",
-                help="only entries of this kind (default: any)",
+                help="select only entries with this permission (default: any)",
             )
         if name == "remove":
             action.add_argument("--all", action="store_true", help="remove the entries of all principals")
@@ -79,16 +81,20 @@ def _add_resources(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group("resources")
     for kind in KINDS:
         about.add_argument(
-            f"--{kind}", action="append", default=[], metavar="NAME", help="resource with this name"
+            f"--{kind}",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="select the resource with this name",
         )
         about.add_argument(
             f"--{kind}-prefix",
             action="append",
             default=[],
             metavar="TEXT",
-            help="all resources whose name has this prefix",
+            help="select all resources whose name has this prefix",
         )
-    about.add_argument("--cluster", action="store_true", help="the cluster itself")
+    about.add_argument("--cluster", action="store_true", help="select the cluster itself")
 
 
 def _resources(arguments: argparse.Namespace) -> Iterator[tuple[ResourceType, str, ACLResourcePatternType]]:
@@ -118,7 +124,8 @@ def _filters(arguments: argparse.Namespace, matching: bool) -> list[ACLFilter]:
     Parameters
     ----------
     matching:
-        Whether a resource selects all entries that affect it, instead of only those with its exact name.
+        Whether a resource argument selects all entries that affect the resource. Otherwise it selects only
+        the entries with the exact name or prefix.
     """
     from kafkacore.admin import ACLFilter, ResourcePatternFilter
 

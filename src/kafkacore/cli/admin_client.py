@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def admin_client(arguments: argparse.Namespace) -> KafkaAdminClient:
-    """Return an admin client with the settings of the arguments."""
-    # Imported here, so that the help of a command loads no client.
+    """Return an admin client with the settings from the command-line arguments."""
+    # Imported here, so that ``--help`` does not load the client.
     from kafkacore.admin import KafkaAdminClient
 
     return KafkaAdminClient(**client_settings(arguments, "request_timeout_ms", "bootstrap_timeout_ms"))
@@ -24,7 +24,7 @@ def admin_client(arguments: argparse.Namespace) -> KafkaAdminClient:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Report a value that the admin client does not accept as a wrong argument of the command."""
+    """Report a value that the admin client rejects as an invalid command-line argument."""
     try:
         yield
     except IllegalArgumentError as error:

@@ -112,7 +112,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         "--rate",
         type=float,
         metavar="N",
-        help="send N records per second, and measure latency from the time at which each one was due",
+        help="send N records per second, and measure latency from the time at which each record was due",
     )
     work.add_argument(
         "--compressible",
@@ -136,8 +136,8 @@ def _add_clients(parser: argparse.ArgumentParser) -> None:
         "--profile",
         choices=PROFILES,
         default="tuned",
-        help="tuned (the default): acks=1, batches of 1 MB, linger 5 ms, large fetches; default: the own "
-        "defaults of each client",
+        help="tuned (the default): acks=1, batches of 1 MB, linger 5 ms, large fetches; default: each "
+        "client's own defaults",
     )
     clients.add_argument(
         "--acks", choices=("0", "1", "all"), help="acknowledgements that the producer requires"
@@ -229,7 +229,7 @@ def security_of(arguments: argparse.Namespace) -> ClientSettings:
     given, named = arguments.bootstrap, argparse.Namespace(**vars(arguments))
     settings = client_settings(named)
     if arguments.command_config and given is None:
-        # The file may have the address of the cluster.
+        # The properties file may contain the address of the cluster.
         arguments.bootstrap = named.bootstrap
     secure = {
         name: value for name, value in settings.items() if name.startswith(("security_", "ssl_", "sasl_"))
@@ -276,9 +276,9 @@ def flights_as_json() -> JsonValues | None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the benchmark and show the result; return 1 if a run is void."""
+    """Run the benchmark and show the result; return 1 if a run lost or duplicated a record."""
     command, reporter = shlex.join(["kafkacore", *sys.argv[1:]]), Reporter(quiet=arguments.json)
-    # All checks come before the minutes of measuring.
+    # Check everything first, because the measurement takes minutes.
     options = spark_options_of(arguments) if arguments.mode == "spark" else options_of(arguments)
     options.check()
     _check_files(arguments.output, arguments.chart)

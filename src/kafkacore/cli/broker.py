@@ -23,8 +23,9 @@ EXAMPLES = """  kafkacore broker --data-dir ./kafka
   kafkacore broker --config-file server.properties --print-config
   KAFKACORE_PASSWORD=… kafkacore broker --data-dir ./kafka --security-protocol SASL_SSL --user alice
 
-The broker is one node for development, tests and single machines. It replicates nothing; for more, run
-Apache Kafka. Ctrl-C, SIGTERM and SIGHUP stop it cleanly. --print-config lists all properties.
+The broker is one node for development, tests and single machines. It does not replicate records: for a
+replicated cluster, run Apache Kafka. Ctrl-C, SIGTERM and SIGHUP stop the broker cleanly. --print-config lists
+all properties.
 """
 
 

@@ -20,7 +20,8 @@ from kafkacore.text import did_you_mean
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 DEFAULT_TIMEOUT_S = 10.0
-#: Number of attempts to connect, and the pause between them. A broker that refuses may still be starting.
+#: Number of attempts to connect, and the pause between them. A broker that refuses connections may still be
+#: starting.
 REFUSALS = 5
 REFUSAL_PAUSE_MS = 250.0
 CONNECT_TIMEOUT_S = 0.5
@@ -41,8 +42,8 @@ class CommandError(KafkaError):
 class CommandParser(argparse.ArgumentParser):
     """A parser that suggests the closest name for a misspelt option, command or choice.
 
-    argparse would report an unknown option of a sub-command for the whole command line. Its messages about
-    choices differ between versions of Python.
+    argparse would report an unknown option of a sub-command for the whole command line. The messages of
+    argparse about choices differ between versions of Python.
     """
 
     def add_choices(self, kind: str) -> Commands[CommandParser]:
@@ -143,7 +144,7 @@ def require_listener(bootstrap: str, clock: Clock = SYSTEM_CLOCK) -> None:
     raise CommandError(
         f"no broker listens on {bootstrap}: connection refused. Check the address (--bootstrap), and "
         f"that its port is the one of the listener for your security_protocol, or start a broker (`kafkacore "
-        f"broker`). --timeout waits for one"
+        f"broker`). Use --timeout to wait for a broker"
     )
 
 
@@ -159,7 +160,7 @@ def _refuses(server: tuple[str, int]) -> bool:
 
 
 def no_topic(arguments: argparse.Namespace, *topics: str, known: Collection[str] = ()) -> CommandError:
-    """Return the error for topics that do not exist; ``known`` topics are suggestions for the first one."""
+    """Return the error for missing topics. It suggests names from ``known`` for the first missing topic."""
     names = ", ".join(map(repr, topics))
     some = f"topic {names} does" if len(topics) == 1 else f"topics {names} do"
     hint = did_you_mean(topics[0], known, "see `kafkacore topics list`", show=repr)
@@ -170,7 +171,8 @@ def no_topic(arguments: argparse.Namespace, *topics: str, known: Collection[str]
 def lost_brokers_reported() -> Iterator[None]:
     """Report on standard error when a broker becomes unreachable, and when it is reachable again.
 
-    Otherwise the command would wait silently. If the log level already shows these messages, nothing changes.
+    Otherwise the command would wait silently. If the log level already shows these messages, nothing is
+    added.
     """
     troubles = logging.getLogger("kafkacore.client.connection_errors")
     if troubles.isEnabledFor(logging.WARNING):

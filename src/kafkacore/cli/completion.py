@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise KafkaConfigurationError("completion needs shtab: pip install 'kafkacore[cli]'")
     import shtab
 
-    # Imported here, because main imports the modules of all commands.
+    # Imported here, because main imports the modules of all commands, including this one.
     from kafkacore.cli.main import PROG, build_parser
 
     parser = build_parser(PROG)

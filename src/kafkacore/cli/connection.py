@@ -28,11 +28,12 @@ from kafkacore.security.references import (
 from kafkacore.security.settings import SECRET_SETTINGS
 from kafkacore.settings import SECURITY_PROTOCOLS, Config
 
-#: The environment variable with the brokers to use if neither the arguments nor a file name any.
+#: The environment variable with the addresses of brokers. It is used if the arguments and the properties file
+#: contain no addresses.
 BOOTSTRAP_VARIABLE = "KAFKACORE_BOOTSTRAP"
 #: The environment variable with the password.
 PASSWORD_VARIABLE = "KAFKACORE_PASSWORD"  # noqa: S105 - the name of a variable
-#: The mechanism of ``--username`` without ``--sasl-mechanism``.
+#: SASL mechanism that ``--username`` uses if ``--sasl-mechanism`` is not given.
 DEFAULT_MECHANISM = "SCRAM-SHA-512"
 #: Arguments that make a connection secure.
 SECURE_ARGUMENTS = ("security_protocol", "sasl_mechanism", "username", "password_file", "cafile")
@@ -49,7 +50,7 @@ def add_bootstrap(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--profile",
-        # `bench` has a --profile of its own, which names no section of the file.
+        # `bench` has another --profile, whose value is not a section of the file.
         dest="client_profile",
         metavar="NAME",
         help=f"use the settings in this section of ~/.config/kafkacore/profiles.toml or ${CONFIG_VARIABLE} "
@@ -91,7 +92,7 @@ def add_security(parser: argparse.ArgumentParser) -> None:
 def client_settings(arguments: argparse.Namespace, *limits: str) -> Config:
     """Return the settings for the clients of a command, and set ``arguments.bootstrap``.
 
-    The password of ``--username`` is read from the terminal unless a variable or a file has it. With
+    The password of ``--username`` is read from the terminal unless a variable or a file contains it. With
     ``limits``, the function also checks that a broker accepts connections, unless ``--timeout`` is given.
 
     Parameters
@@ -208,7 +209,7 @@ def _password(arguments: argparse.Namespace, given: Mapping[str, str]) -> str | 
 def password_reference(password_file: str | None) -> str:
     """Return a reference to the password of ``--username``, for options that other processes read.
 
-    :func:`allow_password` lets those processes resolve it.
+    :func:`allow_password` allows those processes to resolve the reference.
     """
     if password_file is None:
         return f"${{env:{PASSWORD_VARIABLE}}}"
@@ -229,7 +230,7 @@ def allow_password(user: str, password_file: str | None, asks: bool = True) -> N
 
 
 def have_password(user: str) -> None:
-    """Ask for the password unless the environment has it, and store it there, also for child processes."""
+    """Ask for the password if the environment has none. Store it there, so that child processes get it."""
     if PASSWORD_VARIABLE not in os.environ:
         asked = ask_password(f"Password of {user}: ", PASSWORD_VARIABLE, "--password-file")
         os.environ[PASSWORD_VARIABLE] = asked

@@ -61,13 +61,13 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         "it. A record without a value (a tombstone) is printed as null, and an empty value as an empty line. "
         "To tell a tombstone from the text null, use --json, another --null, or %S, whose size is then -1.",
     )
-    parser.add_argument("topic", nargs="+", help="topic, or several")
+    parser.add_argument("topic", nargs="+", help="one or more topics")
     add_bootstrap(parser)
     parser.add_argument(
         "--regex",
         action="store_true",
-        help="take each TOPIC as a regular expression that matches whole names; names that begin with __ "
-        "match only an expression that does, too",
+        help="treat each TOPIC as a regular expression for whole names; a name that begins with __ is "
+        "matched only by an expression that begins with __",
     )
     _add_positions(parser)
     which = parser.add_mutually_exclusive_group()
@@ -93,7 +93,9 @@ def add_parser(commands: Commands[CommandParser]) -> None:
 def _add_positions(parser: argparse.ArgumentParser) -> None:
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
-        "--from-beginning", action="store_true", help="start at the first record (default: only new ones)"
+        "--from-beginning",
+        action="store_true",
+        help="start at the first record (default: read only new records)",
     )
     start.add_argument(
         "-o",
@@ -110,7 +112,7 @@ def _add_positions(parser: argparse.ArgumentParser) -> None:
         help="start with the last N records of all partitions together, in the order of their timestamps",
     )
     start.add_argument(
-        "--from", dest="start", type=record_position, metavar="WHERE", help=f"start here: {FORMS}"
+        "--from", dest="start", type=record_position, metavar="WHERE", help=f"start at: {FORMS}"
     )
     parser.add_argument(
         "--until",
@@ -140,7 +142,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "-f",
         "--format",
         metavar="TEXT",
-        help=f"print each record in this format, without a line break of its own: {fields}, %%%% a percent "
+        help=f"print each record in this format, without adding a line break: {fields}, %%%% a percent "
         f"sign, and the escapes \\n, \\t, \\r, \\0 and \\xNN",
     )
     parser.add_argument("--print-key", action="store_true", help="print the key and a tab before the value")
@@ -154,7 +156,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         help="print the key and this text before the value, as `produce --key-delimiter` reads it",
     )
     null = parser.add_mutually_exclusive_group()
-    null.add_argument("--null", default=NULL, metavar="TEXT", help=f"print this for a null (default: {NULL})")
+    null.add_argument(
+        "--null", default=NULL, metavar="TEXT", help=f"print this text for a null (default: {NULL})"
+    )
     null.add_argument(
         "-Z", dest="null", action="store_const", const=KCAT_NULL, help=f"the same as --null {KCAT_NULL}"
     )
@@ -246,7 +250,7 @@ def _line(arguments: argparse.Namespace) -> Callable[[ConsumerRecord], bytes]:
         return RecordFormat(arguments.format, null)
     delimiter = arguments.key_delimiter
     if delimiter is None and not arguments.print_key and not arguments.print_headers:
-        # A special case for the most common output. It takes a sixth of the time of a RecordFormat.
+        # This special case for the most common output takes a sixth of the time of a RecordFormat.
         return lambda record: (null if (value := record.value) is None else value) + b"\n"
     text = "%h\t" if arguments.print_headers else ""
     if delimiter is not None:
@@ -297,7 +301,7 @@ def _print_as_member(
 
 
 def _pattern(expressions: Sequence[str]) -> re.Pattern[str]:
-    """Combine the expressions into one, which matches only whole topic names."""
+    """Combine the expressions into one expression that matches only whole topic names."""
     parts = []
     for expression in expressions:
         try:
@@ -311,7 +315,7 @@ def _pattern(expressions: Sequence[str]) -> re.Pattern[str]:
 
 
 def _partitions(consumer: KafkaConsumer, arguments: argparse.Namespace) -> list[TopicPartition]:
-    """Return the partitions to read, after a check that they exist."""
+    """Return the partitions to read, after checking that they exist."""
     if arguments.regex:
         pattern = _pattern(arguments.topic)
         known = consumer.partitions_by_topic()
@@ -399,11 +403,12 @@ def _require_offset(
 def _print_records(
     consumer: KafkaConsumer, output: _Output, stops: dict[TopicPartition, int], left: int | None
 ) -> None:
-    """Print records until each partition has reached its offset in ``stops``; for ever if it is empty."""
+    """Print records until each partition has reached its offset in ``stops``; if it is empty, for ever."""
     reading = dict(stops)
 
     def is_at_end() -> bool:
-        # A paused partition leaves its share of the fetches to the others.
+        # A paused partition is no longer fetched, so that fetches contain more records of the other
+        # partitions.
         for tp in [tp for tp, stop in reading.items() if consumer.position(tp) >= stop]:
             consumer.pause(tp)
             del reading[tp]

@@ -1,4 +1,4 @@
-"""``kafkacore demo``: flight records through the embedded broker and Spark to Parquet.
+"""``kafkacore demo``: stream flight records through the embedded broker and Spark to Parquet files.
 
 The demo starts a broker process, produces :mod:`flights`, runs a :mod:`kafkacore.spark.pipeline` to Parquet
 with an aggregate, compares the result with pandas, and draws a chart. A folder holds one run, and running the
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.process.process import BrokerProcess
 
 TOPIC, PARTITIONS = "flights", 6
-#: User of the demo if the protocol has SASL.
+#: Name of the user who logs in if the security protocol uses SASL.
 USER = "demo"
 EXAMPLES = """  kafkacore demo                      # in ./kafkacore-demo; a second run adds nothing
   kafkacore demo --fresh              # start over
@@ -53,8 +53,8 @@ EXAMPLES = """  kafkacore demo                      # in ./kafkacore-demo; a sec
   kafkacore demo --security-protocol SASL_SSL   # with TLS and a password
   kafkacore demo --json | jq .steps   # the summary as JSON
 """
-#: File that marks a folder as one of the demo, so that --fresh empties no other folder. It contains the
-#: number of acknowledged records.
+#: File that shows that the demo has created a folder, so that --fresh does not empty any other folder. It
+#: contains the number of acknowledged records.
 MARKER = ".kafkacore-demo.json"
 
 DERIVED = (
@@ -156,7 +156,7 @@ class Folder:
         Raises
         ------
         DemoError
-            If the folder has other files, another demo uses it, or its run has another number of records.
+            If the folder has other files, another demo uses it, or it has a run of another number of records.
         """
         if self.root.exists() and any(self.root.iterdir()) and not self.marker.exists():
             raise DemoError(
@@ -236,7 +236,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         type=str.upper,
         choices=SECURITY_PROTOCOLS,
         default="PLAINTEXT",
-        help="protocol of the broker (default: PLAINTEXT); the demo creates what it needs",
+        help="protocol of the broker (default: PLAINTEXT); the demo creates what the protocol needs",
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, without progress")
 
@@ -261,7 +261,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_steps(folder: Folder, protocol: str, wanted: int, held: int, work: Work) -> list[str]:
     """Run all steps, and return the differences that the check found."""
-    # Imported here, because the other commands do not need them.
+    # Imported here, because the other commands do not need these modules.
     from kafkacore.cli.chart import draw_delays
     from kafkacore.spark.session import spark_session
 
@@ -328,7 +328,7 @@ def _broker(folder: Folder, protocol: str) -> BrokerProcess:
 
 
 def _how(settings: Config) -> str:
-    """Describe the protocol, unless it is plaintext."""
+    """Return a description of the security protocol; empty for plaintext."""
     said = [settings[name] for name in ("security_protocol", "sasl_mechanism") if name in settings]
     return f", with {' and '.join(said)}" if said else ""
 

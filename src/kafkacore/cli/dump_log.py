@@ -40,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         except IllegalArgumentError as error:
             raise KafkaConfigurationError(str(error)) from None
         except KafkaError as error:
-            # The part before the corrupt bytes has been printed, and the other files may be intact.
+            # Continue with the other files, which may be intact. The part before the corrupt bytes has been
+            # printed.
             sys.stdout.flush()
             print(f"kafkacore: {path}: {error}", file=sys.stderr)
             status = 1

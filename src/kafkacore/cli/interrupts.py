@@ -1,4 +1,4 @@
-"""A Ctrl-C that lets the current work finish."""
+"""Handle Ctrl-C so that the current work can finish."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Handler = Callable[[int, FrameType | None], object] | int | None
 def asked_to_stop(say: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     """Treat the first Ctrl-C or SIGTERM as a request to stop; the second one interrupts as usual.
 
-    Yields a function that returns whether a stop was requested. The work must call it regularly. Before it
-    first returns ``True``, it calls ``say``. The signal handler does not, because it may run in the middle of
-    a print. Outside the main thread, Python cannot handle signals, and the function always returns ``False``.
+    Yields a function that returns whether a stop was requested. The work must call this function regularly.
+    Before the function first returns ``True``, it calls ``say``. The signal handler does not call ``say``,
+    because the handler may run in the middle of a print. Outside the main thread, Python cannot handle
+    signals, and the function always returns ``False``.
     """
     asked = announced = False
     if threading.current_thread() is not threading.main_thread():

@@ -33,7 +33,9 @@ def read_partitions(path: Path) -> dict[TopicPartition, dict[str, Any]]:
             raise KafkaConfigurationError(f"{path}: {json.dumps(each)} has no topic")
         tp = TopicPartition(each["topic"], whole_number(path, each, "partition", most=INT32_MAX))
         if tp in found:
-            raise KafkaConfigurationError(f"{path}: {partition_name(tp)} stands there twice")
+            raise KafkaConfigurationError(
+                f"{path}: {partition_name(tp)} is listed twice: remove one of the entries"
+            )
         found[tp] = each
     return found
 
@@ -44,7 +46,7 @@ def whole_number(path: Path, source: dict[str, Any], name: str, least: int = 0, 
     Raises
     ------
     KafkaConfigurationError
-        If it is missing, is not a whole number, or is out of bounds.
+        If the field is missing, is not a whole number, or is out of bounds.
     """
     value = source.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:

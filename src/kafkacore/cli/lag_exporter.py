@@ -27,7 +27,7 @@ EXAMPLES = """  kafkacore lag-exporter --once
   kafkacore lag-exporter --listen 0.0.0.0:9308 --interval 15 --cluster-name eu
   kafkacore lag-exporter --command-config client.properties --topics 'orders|payments'
 
-The user needs permission to describe the cluster, the groups and the topics, and no permission to read.
+The user needs permission to describe the cluster, the groups and the topics. It needs no permission to read.
 """
 DEFAULT_LISTEN = "127.0.0.1:9308"
 DEFAULT_INTERVAL_S = 30.0
@@ -46,14 +46,14 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         type=_pattern,
         default=".*",
         metavar="REGEX",
-        help="only groups whose whole name matches (default: all)",
+        help="read only groups whose full name matches (default: all)",
     )
     parser.add_argument(
         "--topics",
         type=_pattern,
         default=".*",
         metavar="REGEX",
-        help="only topics whose whole name matches (default: all)",
+        help="read only topics whose full name matches (default: all)",
     )
     parser.add_argument("--once", action="store_true", help="print the lag as a table, and exit")
     parser.add_argument("--json", action="store_true", help="print the lag as JSON, and exit")
@@ -62,14 +62,14 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         type=_address,
         default=DEFAULT_LISTEN,
         metavar="HOST:PORT",
-        help=f"serve http://HOST:PORT/metrics; port 0 takes a free one (default: {DEFAULT_LISTEN})",
+        help=f"serve http://HOST:PORT/metrics; port 0 chooses a free port (default: {DEFAULT_LISTEN})",
     )
     parser.add_argument(
         "--interval",
         type=seconds,
         default=DEFAULT_INTERVAL_S,
         metavar="SECONDS",
-        help=f"time between two looks at the cluster (default: {DEFAULT_INTERVAL_S:g})",
+        help=f"time between two requests for the lag (default: {DEFAULT_INTERVAL_S:g})",
     )
     parser.add_argument(
         "--cluster-name", default="", metavar="NAME", help="value of the label cluster_name (default: none)"
@@ -121,7 +121,7 @@ def look(reader: LagReader, collector: LagCollector, timeout_ms: float) -> None:
 
 
 def wait(duration_ms: float, stops: Callable[[], bool], clock: Clock) -> bool:
-    """Wait for a duration in milliseconds, and return whether the command shall stop."""
+    """Wait for a duration in milliseconds, and return whether the command must stop."""
     deadline_ms = clock.monotonic_ms() + duration_ms
     while not stops():
         left_ms = deadline_ms - clock.monotonic_ms()

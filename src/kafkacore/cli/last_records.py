@@ -21,8 +21,8 @@ def last_records(
 ) -> list[ConsumerRecord]:
     """Return the last records of all partitions together, and leave the consumer at the end offsets.
 
-    Records of one partition keep their order; those of several are merged by their timestamps. Some offsets
-    have no record, as in compacted topics and transactions. They do not count: the function looks further
+    Records of one partition keep their order; records of several partitions are merged by timestamp. In
+    compacted topics and after transactions, some offsets have no record. The function then looks further
     back.
 
     Parameters

@@ -66,7 +66,7 @@ AGAIN_S = 0.05
 
 
 class _Version(argparse.Action):
-    """Prints the version. It is looked up only here, because a lookup would double the start-up time."""
+    """Prints the version. Only this option looks it up, because the lookup would double the start-up time."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib import metadata
@@ -100,8 +100,8 @@ def main(argv: Sequence[str] | None = None, prog: str = PROG) -> int:
     """Run a command; the entry point of the console script ``kafkacore``."""
     with suppress(KeyboardInterrupt), _interruptible():
         return _run(argv, prog)
-    # Not called in an except clause, where the traceback would keep objects alive, such as the pipe whose
-    # closing stops a JVM.
+    # This is not called in an except clause, where the traceback would keep objects alive, such as the pipe
+    # whose closing stops a JVM.
     return _interrupted()
 
 
@@ -110,8 +110,8 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
     try:
         return _run_command(argv, prog)
     except BrokenPipeError:
-        # The reader of the output has exited, such as `| head`. Discard the buffered output, so that the
-        # interpreter reports no error when it flushes at exit.
+        # The reader of the output, such as `head` in a pipe, has exited. Discard the buffered output, so that
+        # the interpreter reports no error when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KafkaConfigurationError as error:
@@ -138,10 +138,10 @@ def _run_command(argv: Sequence[str] | None, prog: str) -> int:
 
 @contextmanager
 def _logging_at(level: str) -> Iterator[None]:
-    """Log messages of kafkacore at this level, and of other libraries only critical ones.
+    """Log messages of kafkacore at this level and above, and only critical messages of other libraries.
 
-    A failure is reported in one sentence at the end. The bridge to Spark's JVM, for example, would log the
-    traceback of an interrupt.
+    The command reports a failure in one sentence at the end. Without the limit for other libraries, the
+    bridge to Spark's JVM, for example, would also log the traceback of an interrupt.
     """
     logging.basicConfig(level=logging.CRITICAL, format="%(levelname)s %(name)s: %(message)s")
     ours = logging.getLogger("kafkacore")
@@ -165,8 +165,8 @@ def _interrupted() -> int:
     from kafkacore.cli.processes import end_descendants
 
     end_descendants(GRACE_MS)
-    # If the interrupt came during exec(), which dataclasses use, Python remembers it, and `python -m` would
-    # exit by the signal instead of our status. Another exec() clears it.
+    # If the interrupt arrived during exec(), which dataclasses use, Python records it, and `python -m` would
+    # exit by the signal instead of with our status. Another exec() clears this record.
     exec("")  # noqa: S102 - empty code
     return _failed("interrupted", EXIT_INTERRUPTED)
 
@@ -180,13 +180,14 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = former_hook
-        # Restore only a handler of this function: a process that is exiting keeps ignoring signals.
+        # Restore the former handler only if this function's handler is still set. Otherwise the process is
+        # exiting, and must keep ignoring signals.
         if signal.getsignal(signal.SIGTERM) is signal.default_int_handler:
             signal.signal(signal.SIGTERM, former)
 
 
 def _not_to_be_lost(unraisable: sys.UnraisableHookArgs) -> None:
-    """Raise an interrupt again that came while a finalizer ran, because the interpreter drops it."""
+    """If an interrupt arrived while a finalizer ran, raise it again, because the interpreter drops it."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         threading.Timer(AGAIN_S, _thread.interrupt_main).start()
     else:

@@ -16,7 +16,7 @@ class OffsetCommitter(ConsumerRebalanceListener):
         self.offsets: dict[TopicPartition, OffsetAndMetadata] = {}
 
     def add(self, printed: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
-        """Note the offsets of printed records."""
+        """Store the offsets after printed records, to commit them later."""
         for partition, records in printed.items():
             last = records[-1]
             epoch = -1 if last.leader_epoch is None else last.leader_epoch

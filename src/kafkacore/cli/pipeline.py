@@ -90,7 +90,7 @@ job.toml, with the names of the arguments:
 SINKS = ("parquet", "delta", "kafkacore", "console")
 #: Arguments of a secure connection, which all commands have.
 CONNECTION = ("security-protocol", "sasl-mechanism", "username", "password-file", "cafile", "command-config")
-#: Settings that a job file may have: texts, tables and booleans.
+#: Names of the settings that a job file may have, by type: texts, tables and booleans.
 TEXTS = (
     "bootstrap", "timeout", *CONNECTION, "topic", "format", "key-format", "schema", "mode", "keep",
     "partition-by", "sink", "path", "to", "to-bootstrap", "rows", "checkpoint", "trigger",
@@ -98,7 +98,7 @@ TEXTS = (
 )  # fmt: skip
 TABLES = ("derive", "option", "sink-option", "aggregate")
 FLAGS = ("exactly-once", "json")
-#: Texts that are lists of names.
+#: Text settings whose value is a list of names.
 NAMES = ("keep", "partition-by", "group-by")
 DEFAULTS = {
     "timeout": "10",
@@ -137,9 +137,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         "exactly once to Parquet and Delta. Run the command again with the same --checkpoint to continue "
         "where it stopped. The first Ctrl-C finishes the batch in progress, the second one stops at once.",
     )
-    parser.add_argument(
-        "job", nargs="?", type=Path, metavar="JOB.TOML", help="read these arguments from a file"
-    )
+    parser.add_argument("job", nargs="?", type=Path, metavar="JOB.TOML", help="read arguments from this file")
 
     def add(name: str, metavar: str, text: str) -> None:
         parser.add_argument(f"--{name}", metavar=metavar, help=text)
@@ -147,7 +145,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser.add_argument("-b", "--bootstrap", metavar="HOST:PORT", help="brokers, comma-separated")
     add("timeout", "SECONDS", "give up if no broker answers within this time before the start (default: 10)")
     add_security(parser)
-    add("topic", "TOPIC", "topic, or several, comma-separated")
+    add("topic", "TOPIC", "one or more topics, comma-separated")
     add("format", "FORMAT", f"format of the values: {', '.join(VALUE_FORMATS)} (default: json)")
     add("key-format", "FORMAT", "format of the keys: raw, string, long … (default: raw)")
     add("schema", "DDL", "fields of json or avro in Spark's DDL, or @FILE to read them from a file")
@@ -158,9 +156,9 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     add("path", "PATH", "folder of the Parquet files, or folder or URL of the Delta table")
     add("partition-by", "COLUMNS", "columns by which the files are partitioned")
     add("to", "TOPIC", "topic to write to (sink kafkacore)")
-    add("to-bootstrap", "HOST:PORT", "brokers of that topic (default: those of --bootstrap)")
+    add("to-bootstrap", "HOST:PORT", "brokers of the topic of --to (default: those of --bootstrap)")
     parser.add_argument(
-        "--exactly-once", action="store_true", default=None, help="write to that topic in transactions"
+        "--exactly-once", action="store_true", default=None, help="write to the topic of --to in transactions"
     )
     _add_table(parser, "sink-option", "NAME=VALUE", "set an option of the sink")
     add("rows", "N", "rows of each batch to show (sink console; default: 20)")
@@ -181,12 +179,12 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     _add_table(parser, "aggregate", "NAME=SQL", "add a column to the aggregate")
     add("aggregate-path", "FOLDER", "folder of the aggregate")
     parser.add_argument(
-        "--json", action="store_true", default=None, help="print batches and result as lines of JSON"
+        "--json", action="store_true", default=None, help="print each batch and the result as a line of JSON"
     )
     parser.add_argument(
         "--print-config",
         action="store_true",
-        help="check the arguments, print them as a job file, and exit; secrets become references",
+        help="check the arguments, print them as a job file, and exit; references replace secrets",
     )
 
 
@@ -198,7 +196,7 @@ def _pair(form: str) -> Callable[[str], tuple[str, str]]:
     def parse(text: str) -> tuple[str, str]:
         name, separator, value = text.partition("=")
         if not separator or not name or not value:
-            # The message leaves out the text, which may be a password.
+            # The message omits the text, because the text may be a password.
             raise argparse.ArgumentTypeError(f"the value must have the form {form}")
         return name, value
 
@@ -218,7 +216,7 @@ class Settings:
     Parameters
     ----------
     arguments:
-        The arguments of the command line; ``None`` for those that were not given.
+        The arguments of the command line; ``None`` for arguments that were not given.
 
     Raises
     ------
@@ -236,11 +234,11 @@ class Settings:
         self._said = {name for name in (*TEXTS, *TABLES, *FLAGS) if given[name] or file.get(name)}
 
     def said(self, name: str) -> bool:
-        """Return whether the command line or the file has the setting."""
+        """Return whether the command line or the file contains the setting."""
         return name in self._said
 
     def text(self, name: str) -> str:
-        """Return a required text.
+        """Return the value of a required text setting.
 
         Raises
         ------
@@ -252,26 +250,26 @@ class Settings:
         return found
 
     def optional(self, name: str) -> str | None:
-        """Return a text, or ``None``."""
+        """Return the value of a text setting, or ``None`` if it is not given."""
         return self._texts.get(name)
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return a comma-separated list of names."""
+        """Return the names in a setting that is a comma-separated list."""
         return tuple(part.strip() for part in self._texts.get(name, "").split(",") if part.strip())
 
     def choice(self, name: str, among: Sequence[str]) -> str:
-        """Return a text that must be one of ``among``."""
+        """Return the value of a text setting, which must be one of ``among``."""
         chosen = self.text(name)
         if chosen not in among:
             raise KafkaConfigurationError(f"--{name} {chosen} is unknown: use one of {', '.join(among)}")
         return chosen
 
     def table(self, name: str) -> dict[str, str]:
-        """Return a table; the last value of each name counts."""
+        """Return a table. If a name occurs several times, its last value counts."""
         return dict(self._tables[name])
 
     def expressions(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Return names of columns with their SQL, in order; the last expression of each name counts."""
+        """Return column names with their SQL in order. For each name, the last expression counts."""
         for column in self.table(name):
             if not _NAME.fullmatch(column):
                 raise KafkaConfigurationError(
@@ -280,7 +278,7 @@ class Settings:
         return tuple(self.table(name).items())
 
     def flag(self, name: str) -> bool:
-        """Return a boolean."""
+        """Return the value of a boolean setting."""
         return self._flags[name]
 
 

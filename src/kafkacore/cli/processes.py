@@ -1,4 +1,4 @@
-"""CPU time of this process and its descendants, such as the JVM and the broker, and their termination."""
+"""Measures the CPU time of this process and its descendants, such as the JVM, and stops the descendants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Process:
     #: Start time, which identifies the process together with ``pid``.
     started: int
     own_ticks: int
-    #: Ticks of exited children that the process has waited for.
+    #: CPU time, in clock ticks, of exited children that the process has waited for.
     ended_ticks: int
 
     @property
@@ -38,8 +38,9 @@ class CpuMeter:
     """User and system time of this process and its running and exited descendants, in seconds.
 
     The kernel adds the time of an exited process to its parent only if the parent waits for it. The parent of
-    PySpark's workers does not. So each call remembers the processes that it saw and adds the time of those
-    that have exited since. The time that a process uses between the last call and its exit is missed.
+    PySpark's workers does not wait. Therefore each call remembers the running processes, and adds the time of
+    processes that have exited since the previous call. The time that a process uses between the last call and
+    its exit is missed.
 
     Without ``/proc`` (not on Linux), only this process and children that it has waited for are counted.
     """
@@ -79,7 +80,7 @@ def _same(one: _Process, other: _Process | None) -> bool:
 
 
 def end_descendants(grace_ms: float, clock: Clock = SYSTEM_CLOCK) -> list[int]:
-    """Wait until all descendants have exited, and kill those that have not.
+    """Wait for all descendants to exit, and kill those that are still running after ``grace_ms``.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def _tree() -> Iterator[_Process]:
             # The name of the command may contain spaces and brackets; the fields follow the last bracket.
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # The process has exited since it was listed; its time is in its parent's.
+            continue  # The process has exited since it was listed; its parent's time includes it.
         pid, parent = int(entry.name), int(fields[1])
         own, ended = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
         known[pid] = _Process(pid, parent, fields[0], int(fields[19]), own, ended)

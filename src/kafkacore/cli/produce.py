@@ -53,7 +53,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         "--key-separator",
         dest="key_separator",
         metavar="TEXT",
-        help="separates key and value in each line; it may have escapes such as \\t",
+        help="split each line into key and value at this text, which may have escapes such as \\t",
     )
     parser.add_argument(
         "-H",
@@ -66,7 +66,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     )
     null = parser.add_mutually_exclusive_group()
     null.add_argument(
-        "--null", metavar="TEXT", help="send a key or value that is this text as null (a tombstone)"
+        "--null", metavar="TEXT", help="send null instead of a key or value that equals this text"
     )
     null.add_argument(
         "-Z", dest="null", action="store_const", const="", help="send an empty key or value as null"
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 producer.send(arguments.topic, **record).add_errback(failures.append)
             except (KafkaError, ValueError, TypeError) as error:
-                # The records before it are written when the producer closes.
+                # The records before this line are written when the producer closes.
                 raise CommandError(f"line {sent} cannot be sent: {error}") from error
         producer.flush()
     if failures:
@@ -139,7 +139,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _lines(arguments: argparse.Namespace) -> Iterator[Iterable[bytes]]:
-    """Yield the lines of the input. A tombstone has no input."""
+    """Yield the lines of the input, which are empty for a tombstone."""
     if arguments.tombstone:
         yield ()
     elif arguments.file is None:

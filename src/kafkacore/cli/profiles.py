@@ -18,8 +18,8 @@ from kafkacore.text import did_you_mean
 #: The environment variables with the path of the file, and with the profile to use without ``--profile``.
 CONFIG_VARIABLE = "KAFKACORE_CONFIG"
 PROFILE_VARIABLE = "KAFKACORE_PROFILE"
-#: Setting → property, where the names differ by more than dots. Arguments of the command line override the
-#: properties under these names.
+#: Name of a setting → name of the property, if the names differ by more than dots. Command-line arguments
+#: override the properties with these names.
 _PROPERTIES = {
     "sasl_plain_username": "sasl.username",
     "sasl_plain_password": "sasl.password",
@@ -89,7 +89,7 @@ def _warn_of_readers(path: Path, profiles: Mapping[str, object]) -> None:
 
 
 def _is_secret(name: str, value: object) -> bool:
-    """Return whether a setting contains a secret itself, not a reference or the path of a file."""
+    """Return whether a setting contains a secret, and not just a reference or the path of a file."""
     if name not in SECRET_SETTINGS or not isinstance(value, str) or REFERENCE.search(value):
         return False
     return name != "ssl_keyfile" or "-----BEGIN" in value

@@ -1,4 +1,4 @@
-"""Positions in partitions, as ``kafkacore consume --from`` and ``--until`` take them."""
+"""Positions in partitions: the values of ``kafkacore consume --from`` and ``--until``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kafkacore import KafkaConsumer
 
-#: The accepted texts, for help and messages.
+#: Description of the accepted positions, for help and messages.
 FORMS = (
     "an offset (1000), an offset before the end (-10), 'beginning', 'end', a time (2026-01-31T12:00:00Z; "
     "local time without a zone), an age (15m, 2h, 7d, PT1H30M), or milliseconds since the epoch "
@@ -38,7 +38,7 @@ class RecordPosition:
     text:
         The position as the user wrote it.
     offset:
-        Offset, or if negative, its distance from the end.
+        Offset; a negative value is the distance from the end offset.
     timestamp_ms:
         Time in milliseconds since the epoch.
     age_ms:
@@ -61,7 +61,7 @@ class RecordPosition:
         ends: Mapping[TopicPartition, int],
         now_ms: int,
     ) -> dict[TopicPartition, int]:
-        """Return the offset in each partition. It may be outside the partition's log.
+        """Return the position as an offset in each partition. The offset may be outside the partition's log.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ def record_position(text: str) -> RecordPosition:
         return RecordPosition(text, age_ms=int(age[1]) * _UNITS_MS[age[2]])
     try:
         if text[:1] in ("P", "p"):
-            # Imported here, so that the help of a command loads no client.
+            # Imported here, so that ``--help`` does not load the client.
             from kafkacore.consumer.offset_reset import parse_duration_ms
 
             return RecordPosition(text, age_ms=parse_duration_ms(text))

@@ -1,4 +1,4 @@
-"""Progress of long work and tables of results.
+"""Shows the progress of long-running work, and prints tables of results.
 
 Progress is a bar on a terminal and lines of text in a pipe. It goes to standard error, because standard
 output is for the result. ``--json`` disables it.
@@ -47,7 +47,7 @@ class Reporter:
 
     @contextmanager
     def step(self, name: str, total: int | None = None, unit: str = "records") -> Iterator[Advance]:
-        """Show a step. Call the yielded function with how much is done, out of ``total``.
+        """Show a step. Call the yielded function with the amount done so far, out of ``total``.
 
         A step that fails is not shown as done.
         """

@@ -34,11 +34,11 @@ def print_rows(rows: Sequence[Row], as_json: bool = False, columns: Sequence[str
     Parameters
     ----------
     rows:
-        The rows, which all have the same names. Without rows, the table is empty.
+        The rows, which must all have the same column names. Without rows, the table is empty.
     as_json:
         Whether to print a JSON array of the rows.
     columns:
-        Names of the columns of the table, in this order; by default all. JSON always has all names.
+        Names of the columns of the table, in this order; by default all. JSON always contains all columns.
     """
     if as_json:
         print_json(rows)
@@ -81,7 +81,7 @@ def print_note(text: str) -> None:
 
 
 def raise_failures(failures: Iterable[str]) -> None:
-    """Raise an error for the items that failed, after the outcome of the others was printed.
+    """Raise an error for the items that failed. Call this after printing the results of the others.
 
     Raises
     ------

@@ -32,7 +32,7 @@ def timestamp_ms(text: str) -> int:
             moment = moment.replace(tzinfo=UTC)
         found = round(moment.timestamp() * 1000)
     if not 0 <= found <= INT64_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is outside of the times that Kafka can store")
+        raise argparse.ArgumentTypeError(f"{text!r} is outside the range of times that Kafka can store")
     return found
 
 
@@ -57,7 +57,7 @@ def duration_ms(text: str) -> int:
     int
         Milliseconds.
     """
-    # Imported here, so that the help of a command loads no client.
+    # Imported here, so that ``--help`` does not load the client.
     from kafkacore.consumer.offset_reset import parse_duration_ms
 
     try:

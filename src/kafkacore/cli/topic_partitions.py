@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kafkacore.admin import KafkaAdminClient
     from kafkacore.admin.topics import TopicDescription
 
-#: Shown in usage messages.
+#: Placeholder for a topic argument in usage messages.
 METAVAR = "TOPIC[:PARTITIONS]"
 _NUMBERS = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 #: Maximum number of partitions in one range, so that a mistyped range takes little memory.
@@ -29,7 +29,7 @@ class TopicArgument(NamedTuple):
     partitions: tuple[int, ...] | None = None
 
     def includes(self, partition: TopicPartition) -> bool:
-        """Return whether a partition is among those that the argument names."""
+        """Return whether the argument names ``partition``."""
         return self.topic == partition.topic and (
             self.partitions is None or partition.partition in self.partitions
         )

@@ -75,7 +75,9 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
         action.add_argument("topic", nargs="+", help="topics to delete")
     if name == "configs":
         action.add_argument(
-            "--all", action="store_true", help="print all values (default: those that are set for the topic)"
+            "--all",
+            action="store_true",
+            help="print all values (default: only values that are set for the topic)",
         )
     if name == "create":
         action.add_argument(
@@ -106,21 +108,27 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
         )
     if name == "add-partitions":
         action.add_argument(
-            "--partitions", type=natural, required=True, help="number of partitions that the topic is to have"
+            "--partitions", type=natural, required=True, help="new number of partitions of the topic"
         )
     if name == "delete-records":
         action.add_argument(
-            "topic", nargs="*", type=topic_argument, metavar=METAVAR, help="such as orders or orders:0,2-4"
+            "topic",
+            nargs="*",
+            type=topic_argument,
+            metavar=METAVAR,
+            help="topics or partitions, such as orders:0,2-4",
         )
         until = action.add_mutually_exclusive_group(required=True)
-        until.add_argument("--before-offset", type=natural, metavar="OFFSET", help="records before an offset")
+        until.add_argument(
+            "--before-offset", type=natural, metavar="OFFSET", help="delete the records before this offset"
+        )
         until.add_argument(
             "--before-time",
             type=timestamp_ms,
             metavar="TIME",
-            help="records before this time: ISO 8601 (UTC by default), or ms since the epoch",
+            help="delete the records before this time: ISO 8601 (UTC by default), or ms since the epoch",
         )
-        until.add_argument("--all-records", action="store_true", help="all records")
+        until.add_argument("--all-records", action="store_true", help="delete all records")
         until.add_argument(
             "--from-file",
             type=Path,
@@ -216,7 +224,7 @@ def _create(arguments: argparse.Namespace) -> int:
 
 
 def _alter(arguments: argparse.Namespace) -> int:
-    # Imported here, so that the help of a command loads no client.
+    # Imported here, so that ``--help`` does not load the client.
     from kafkacore.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
     changed: dict[str, Any] = dict(arguments.config)
@@ -294,7 +302,7 @@ def _offsets_to_delete(
     if arguments.before_offset is not None:
         return dict.fromkeys(partitions, arguments.before_offset)
     offsets = admin.list_partition_offsets(dict.fromkeys(partitions, arguments.before_time))
-    # If no record is at or after the time, all records are older.
+    # If no record is at or after the time, all records are older and are deleted.
     return {tp: each.offset if each.offset >= 0 else _ALL_RECORDS for tp, each in offsets.items()}
 
 

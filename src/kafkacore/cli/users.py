@@ -41,7 +41,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         add_bootstrap(action)
         action.add_argument("--json", action="store_true", help="print JSON")
         if name != "list":
-            action.add_argument("user", help="name of the user, without User:")
+            action.add_argument("user", help="name of the user, without the prefix User:")
         if name == "create":
             action.add_argument(
                 "--mechanism",
@@ -64,7 +64,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
                 "--mechanism",
                 type=str.upper,
                 choices=MECHANISMS,
-                help="delete only the credential of this mechanism (default: both)",
+                help="delete only the credential of this mechanism (default: of both)",
             )
 
 
@@ -106,7 +106,7 @@ def _delete(arguments: argparse.Namespace) -> int:
             which = f" with {arguments.mechanism}" if arguments.mechanism else ""
             raise CommandError(f"user {arguments.user!r}{which} does not exist: see `kafkacore users list`")
         for info in found:
-            # A request may change a user only once, so each mechanism needs a request.
+            # A request may change a user only once, so each mechanism needs its own request.
             deletion = UserScramCredentialDeletion(arguments.user, info["mechanism"])
             admin.alter_user_scram_credentials([deletion], raise_errors=True)
     _show([{"user": arguments.user, "mechanism": _name(info["mechanism"])} for info in found], arguments.json)

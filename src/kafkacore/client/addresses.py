@@ -1,6 +1,6 @@
 """Parse ``bootstrap_servers`` and resolve host names. All DNS lookups of a client are in this module.
 
-Source of the behaviour: Kafka's ``ClientUtils``. The accepted formats are those of kafka-python.
+The behaviour is that of Kafka's ``ClientUtils``. The accepted formats are those of kafka-python.
 """
 
 from __future__ import annotations
@@ -149,6 +149,6 @@ def is_same_endpoint(node: Node, bootstrap: Node, connected_to: str | None) -> b
     bootstrap:
         Bootstrap server.
     connected_to:
-        IP address of the connection to the bootstrap server. The node may advertise it as its host.
+        IP address of the connection to the bootstrap server. The node may advertise this address as its host.
     """
     return node.port == bootstrap.port and node.host in (bootstrap.host, connected_to)

@@ -40,7 +40,7 @@ def should_client_throttle(api_key: ApiKey, version: int) -> bool:
 
 
 def api_versions_request(request_version: int) -> ApiVersionsRequest:
-    """Create the first request of a connection. From version 3 it names the client software (KIP-511)."""
+    """Create the first request of a connection. Since version 3, it names the client software (KIP-511)."""
     if request_version < 3:
         return ApiVersionsRequest()
     try:
@@ -101,7 +101,7 @@ class NodeApiVersions:
         Raises
         ------
         UnsupportedVersionError
-            The broker does not support the API, or no version of it is common to both sides.
+            The broker does not support the API, or broker and client have no version of it in common.
         """
         known = self._usable.get((request, max_version))
         if known is not None:

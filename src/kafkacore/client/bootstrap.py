@@ -41,7 +41,7 @@ def bootstrap_client(
         Clock of the client.
     topic_expiry_ms:
         Time, in milliseconds, after which an unused topic is dropped from the metadata; ``None`` for never.
-        Only producers set it.
+        Only producers set a time.
     selector, resolver:
         Replacements for sockets and DNS in tests.
 

@@ -1,4 +1,4 @@
-"""Conclude from the API versions of a broker which release of Apache Kafka it corresponds to."""
+"""Determine the release of Apache Kafka to which the API versions of a broker correspond."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 
 from kafkacore.protocol import ApiKey
 
-#: Releases, newest first, each with an API and a version of it that the release added. To clients, brokers of
-#: 3.4 differ from those of 3.3 only with ZooKeeper, so brokers of 3.4 with KRaft count as 3.3.
+#: Releases, newest first, each with an API and a version of it that the release added. For clients, the
+#: releases 3.3 and 3.4 differ only with ZooKeeper, so a 3.4 broker with KRaft counts as 3.3.
 _ADDED_IN: Final[tuple[tuple[tuple[int, ...], ApiKey, int], ...]] = (
     ((4, 3), ApiKey.DESCRIBE_LOG_DIRS, 5),
     ((4, 2), ApiKey.OFFSET_FETCH, 10),
@@ -39,7 +39,7 @@ _ADDED_IN: Final[tuple[tuple[tuple[int, ...], ApiKey, int], ...]] = (
     ((0, 10, 2), ApiKey.OFFSET_FETCH, 2),
     ((0, 10, 1), ApiKey.FETCH, 3),
 )
-#: The first release with the request ApiVersions.
+#: The first release that supports the ApiVersions request.
 _OLDEST: Final = (0, 10, 0)
 
 
@@ -54,7 +54,7 @@ def broker_version(newest: Mapping[int, int]) -> tuple[int, ...]:
     Returns
     -------
     tuple of int
-        Such as ``(4, 3)``. Brokers other than Apache Kafka correspond to a release only roughly.
+        The release, such as ``(4, 3)``. For brokers that are not Apache Kafka, it is only approximate.
     """
     for release, api_key, version in _ADDED_IN:
         if newest.get(api_key, -1) >= version:

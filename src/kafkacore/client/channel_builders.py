@@ -34,7 +34,7 @@ def channel_builder(config: Mapping[str, Any], clock: Clock) -> ChannelBuilder |
     Raises
     ------
     KafkaConfigurationError
-        Settings contradict each other, or a certificate cannot be read. The message names them.
+        Settings contradict each other, or a certificate cannot be read. The message names the settings.
     """
     protocol = config["security_protocol"]
     context = _context(config, clock) if protocol in ("SSL", "SASL_SSL") else None

@@ -1,6 +1,6 @@
 """Metrics of a network client, for each connection and for all connections together.
 
-The metrics are those of kafka-python. Metrics that kafka-python lacks, such as those whose names end in
+The metrics are those of kafka-python. Metrics that kafka-python lacks, such as metrics whose names end in
 ``-total``, are Apache Kafka's.
 """
 

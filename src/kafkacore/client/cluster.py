@@ -23,7 +23,7 @@ def is_address(node_id: int, host: str, port: int) -> bool:
 
 
 class PartitionMetadata(NamedTuple):
-    """Metadata of a partition. Its node ids may be missing from the nodes of the cluster.
+    """Metadata of a partition. It may contain ids of nodes that are missing from the nodes of the cluster.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Cluster:
         self._partitions: dict[TopicPartition, PartitionMetadata] = {}
         self._by_topic: dict[str, tuple[int, ...]] = {}
         self._available: dict[str, tuple[int, ...]] = {}
-        # A single pass, because there may be tens of thousands of partitions.
+        # Use a single pass, because there may be tens of thousands of partitions.
         for topic, each in (partitions or {}).items():
             known = {partition.topic_partition.partition: partition for partition in each}
             numbers = sorted(known)

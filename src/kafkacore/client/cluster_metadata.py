@@ -9,9 +9,9 @@ from kafkacore.structs import Node, TopicPartition
 
 
 class ClusterMetadata:
-    """The brokers, topics and partitions that a client has metadata of, as passed to a partitioner.
+    """Snapshot of the brokers, topics and partitions of a client's metadata, which a partitioner receives.
 
-    It is read-only and does not change: a later call of the partitioner receives a newer snapshot.
+    The snapshot is read-only and never changes. A later call of the partitioner receives a newer one.
 
     Parameters
     ----------

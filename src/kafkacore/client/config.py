@@ -59,7 +59,7 @@ def without_effect(name: str, value: object) -> object:
 
 
 def warn(name: str, what: str) -> None:
-    """Warn about a setting at the line of the program that calls kafkacore."""
+    """Warn about a setting. The warning names the line of the program that calls kafkacore."""
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("kafkacore."):
@@ -89,8 +89,8 @@ def socket_options(name: str, value: object) -> tuple[tuple[int, int, int | byte
 def api_version(name: str, value: object) -> tuple[int, ...] | None:
     """Accept the version of a broker that supports record batches of format 2.
 
-    The version only means that the constructor does not wait for a broker. The client negotiates API versions
-    with each broker anyway.
+    If a version is given, the constructor does not wait for a broker. The version has no other effect,
+    because the client negotiates API versions with each broker.
     """
     if value is None or value == "auto":
         return None

@@ -22,7 +22,7 @@ CLOSED_EARLY = (
     "the broker closes the connection at the first request after ApiVersions; if the port requires a login, "
     "set security_protocol='SASL_SSL' or 'SASL_PLAINTEXT'"
 )
-#: Maximum number of reasons that are logged for a broker, in case its message differs each time.
+#: Maximum number of reasons that are logged for a broker, in case the reason differs each time.
 MAX_REASONS = 8
 RETRYING = "; retrying (repeated failures are logged at level DEBUG)"
 
@@ -41,12 +41,13 @@ class ConnectionErrors:
     def expects_no_tls(self, endpoint: str, error: Exception | None) -> bool:
         """Count connections that the broker closes at the first bytes of TLS.
 
-        A broker that shuts down does this once. A plaintext port does it each time.
+        A broker that shuts down closes one connection in this way. A plaintext port closes every connection.
 
         Returns
         -------
         bool
-            Whether it has happened often enough in a row to conclude that the port is a plaintext port.
+            Whether the broker has closed enough connections in a row to conclude that its port is a plaintext
+            port.
         """
         if not isinstance(error, SilentTlsPeerError):
             self._silent_closes.pop(endpoint, None)
@@ -57,7 +58,7 @@ class ConnectionErrors:
     def failed(self, endpoint: str, reason: str, *, is_final: bool = False) -> None:
         """Record a connection that could not be established.
 
-        A reason is logged as a warning the first time, and at level DEBUG until a connection succeeds.
+        A reason is logged as a warning the first time, and then at level DEBUG until a connection succeeds.
 
         Parameters
         ----------
@@ -92,7 +93,8 @@ class ConnectionErrors:
     def closed_early(self, endpoint: str) -> None:
         """Record that a bootstrap server closed the connection after ApiVersions, at the next request.
 
-        After several of these, a warning is logged, because a poll would otherwise wait without any message.
+        After several such closes, a warning is logged, because a poll would otherwise wait without any
+        message.
         """
         self._early_closes[endpoint] += 1
         if self._early_closes[endpoint] == MAX_EARLY_CLOSES:
@@ -106,7 +108,7 @@ class ConnectionErrors:
     def answered(self, endpoint: str) -> None:
         """Record that a broker answered a request other than ApiVersions."""
         if self._early_closes.pop(endpoint, 0) >= MAX_EARLY_CLOSES:
-            logger.warning("%s answers now", endpoint)
+            logger.warning("%s answers requests now", endpoint)
 
     def summary(self) -> str:
         """Return each unreachable broker with its last reason, or an empty string."""

@@ -49,7 +49,7 @@ class NodeConnection:
         self.port = port
         self.addresses: list[str] = []
         self.address_index = 0
-        #: IP address of the last attempt.
+        #: IP address of the last attempt to connect.
         self.last_address: str | None = None
         self.last_attempt_ms = -math.inf
         self.failed_attempts = 0
@@ -90,7 +90,7 @@ class ClusterConnectionStates:
         self._setup_timeout = setup_timeout
         self._resolver = resolver
         self._nodes: dict[int, NodeConnection] = {}
-        #: Nodes whose connection is being established, so that their timeouts are cheap to check.
+        #: Nodes whose connections are being established. With this set, it is cheap to check their timeouts.
         self._preparing: set[int] = set()
 
     # ---- Transitions ---------------------------------------------------------------------------------------
@@ -223,7 +223,8 @@ class ClusterConnectionStates:
     def connection_delay_ms(self, node_id: int, now_ms: float) -> float:
         """Return the milliseconds until the client may connect to a node.
 
-        While it is connecting, return its connection setup timeout. Return infinity if it is connected.
+        While the client is connecting to the node, return the connection setup timeout. Return infinity if
+        the node is connected.
         """
         node = self._nodes.get(node_id)
         if node is None:

@@ -24,8 +24,8 @@ class InFlightRequests:
         self._max_in_flight = max_in_flight
         self._by_node: dict[int, deque[ClientRequest]] = {}
         self._count = 0
-        #: Lower bound of all deadlines. Responses do not update it. It is computed again when it is reached,
-        #: which is rare.
+        #: Lower bound of the deadlines of all requests. A response does not update it. When this time is
+        #: reached, which is rare, the bound is computed again.
         self._no_expiry_before_ms = math.inf
         #: Number of requests that expect no response. Each is complete once it is written.
         self.unanswered_count = 0

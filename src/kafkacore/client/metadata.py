@@ -1,6 +1,6 @@
-"""The metadata of a cluster as a client knows it, and when the client must refresh it.
+"""The cluster metadata that a client has received, and the times at which the client must refresh it.
 
-Source of the behaviour: Kafka's ``Metadata``, ``ProducerMetadata`` and ``ConsumerMetadata``.
+The behaviour is that of Kafka's ``Metadata``, ``ProducerMetadata`` and ``ConsumerMetadata``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MetadataRequestAndVersion(NamedTuple):
 class Metadata:
     """The newest metadata of the cluster, and the topics that the client needs.
 
-    Any thread may call the methods unless they say otherwise.
+    Any thread may call the methods unless their documentation forbids it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Metadata:
         Age, in milliseconds, at which the metadata is refreshed without any other reason.
     topic_expiry_ms:
         Time, in milliseconds, after which a topic is dropped if :meth:`add_topic` has not been called for it
-        again. ``None`` keeps topics; only producers set it.
+        again. ``None`` keeps all topics; only producers set a time.
     allow_auto_topic_creation:
         Whether a Metadata request may create missing topics.
     """
@@ -76,7 +76,7 @@ class Metadata:
         self._cluster = Cluster()
         self._bootstrap = self._cluster
         self._seen_epochs: dict[TopicPartition, int] = {}
-        #: Topic → time of the last :meth:`add_topic` for it.
+        #: Topic → time of the last call of :meth:`add_topic` for the topic.
         self._topics: dict[str, float] = {}
         self._new_topics: set[str] = set()
         self._need_all_topics = False
@@ -162,8 +162,9 @@ class Metadata:
 
     def time_to_next_update(self, now_ms: float) -> float:
         """Return the milliseconds until the next request is due; 0 if it is due now."""
-        # No lock, because this is called several times per request. Only the polling thread calls it and
-        # changes the times. Other threads set the flags and then wake up the polling thread.
+        # This method is called several times per request, so it does not acquire the lock. Only the polling
+        # thread calls it and changes the times. Other threads set the flags and then wake up the polling
+        # thread.
         wanted = self._need_full_update or self._need_partial_update
         expires_ms = 0.0 if wanted else self._last_full_update_ms + self._max_age_ms - now_ms
         return max(expires_ms, self.time_to_allow_update(now_ms))
@@ -173,11 +174,12 @@ class Metadata:
         return max(self._last_refresh_ms + self._backoff_ms - now_ms, 0.0)
 
     def new_metadata_request(self, now_ms: float) -> MetadataRequestAndVersion:
-        """Return the request to send now. It names only the new topics if that is sufficient."""
+        """Return the request to send now. It contains only the new topics if that is sufficient."""
         with self._condition:
             is_fresh = self._last_full_update_ms + self._max_age_ms > now_ms
             if not is_fresh:
-                # A response to a regular refresh usually contains nothing new. It must not cause a back-off.
+                # A response to a regular refresh usually contains nothing new. Such a response must not cause
+                # a back-off.
                 self._equivalent_responses = 0
             is_partial = self._need_partial_update and not self._need_full_update and is_fresh
             if is_partial:
@@ -242,7 +244,7 @@ class Metadata:
         with self._condition:
             if self._is_closed:
                 raise IllegalStateError("cannot update the metadata: the client is closed")
-            # The response lacks whatever was requested after its request was sent.
+            # The response does not cover updates that were requested after its request was sent.
             self._need_partial_update = request_version < self._request_version
             if not is_partial:
                 self._need_full_update = request_version < self._full_request_version
@@ -277,14 +279,14 @@ class Metadata:
     def fatal_error(self, error: KafkaError) -> None:
         """Record an error that a retry cannot solve.
 
-        It is raised once, in :meth:`wait_for_update` or :meth:`maybe_raise_any_error`.
+        The error is raised once, in :meth:`wait_for_update` or :meth:`maybe_raise_any_error`.
         """
         with self._condition:
             self._fatal_error = error
             self._condition.notify_all()
 
     def maybe_raise_any_error(self) -> None:
-        """Raise the last error, once: a fatal error, or a topic that is invalid or not authorized.
+        """Raise the last error, once: a fatal error, or the error of an invalid or unauthorized topic.
 
         Raises
         ------
@@ -332,12 +334,12 @@ class Metadata:
             return set(changed)
 
     def update_last_seen_epoch_if_newer(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """Record a leader epoch from a response, and request an update if it is newer than the known one.
+        """Record a leader epoch from a response, and request an update if it is newer than the known epoch.
 
         Returns
         -------
         bool
-            Whether it is newer. It is false for a partition without a known epoch.
+            Whether ``leader_epoch`` is newer; false for a partition without a known epoch.
         """
         with self._condition:
             seen = self._seen_epochs.get(tp)
@@ -428,7 +430,7 @@ class Metadata:
         self._request_version += 1
 
     def _next_backoff(self) -> None:
-        """Compute and keep the pause before the next request. Each computation adds a random jitter."""
+        """Compute and store the pause before the next request. Each computation adds a random jitter."""
         tries = max(self._attempts, self._equivalent_responses)
         self._backoff_ms = self._backoff.backoff_ms(max(tries - 1, 0))
 

@@ -1,7 +1,7 @@
 """Merge a Metadata response into the last snapshot of the cluster.
 
-Source of the behaviour: Kafka's ``Metadata.handleMetadataResponse`` and ``updateLatestMetadata``,
-``MetadataSnapshot``.
+The behaviour is that of Kafka's ``MetadataSnapshot``, and of ``handleMetadataResponse`` and
+``updateLatestMetadata`` of Kafka's ``Metadata``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MetadataMerge:
         self.is_incomplete = False
 
     def merge(self, response: MetadataResponse, response_version: int, is_partial: bool) -> Cluster:
-        """Return the next snapshot."""
+        """Return the snapshot that results from the response."""
         has_epochs = response_version >= RELIABLE_LEADER_EPOCHS_FROM
         for topic in response.topics:
             if topic.name is not None and self._retains(topic.name):
@@ -119,14 +119,15 @@ class MetadataMerge:
         if partition.error_code:
             self.is_incomplete |= issubclass(for_code(partition.error_code), InvalidMetadataError)
         if epoch < 0:
-            # Without an epoch, the newest response wins.
+            # Without an epoch, the age of the metadata cannot be compared, so the newest response is used.
             self._seen_epochs.pop(tp, None)
             return found
         seen = self._seen_epochs.get(tp)
         if is_new_topic or seen is None or epoch >= seen:
             self._seen_epochs[tp] = epoch
             return found
-        # The broker that sent the response does not know the newest leader epoch yet.
+        # Keep the known metadata of the partition, because the broker that responded does not know the newest
+        # leader epoch yet.
         known = self._last.partition(tp)
         self.is_incomplete |= known is None
         return known

@@ -1,6 +1,6 @@
 """Send a Metadata request to the least loaded node whenever an update is due.
 
-Source of the behaviour: ``DefaultMetadataUpdater`` of Kafka's ``NetworkClient``.
+The behaviour is that of ``DefaultMetadataUpdater`` of Kafka's ``NetworkClient``.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class MetadataUpdater:
         self._reconnect_backoff_ms = reconnect_backoff_ms
         self._rebootstrap_trigger_ms = rebootstrap_trigger_ms
         self._in_progress: MetadataRequestAndVersion | None = None
-        #: Topics that had a retriable error in their last response. The first such error is usual for a new
+        #: Topics that had a retriable error in their last response. The first such error is normal for a new
         #: topic.
         self._failing_topics: set[str | None] = set()
-        #: Time of the first attempt since the last successful update.
+        #: Time of the first attempt to update the metadata since the last successful update.
         self._wanted_since_ms: float | None = None
 
     @property
@@ -156,7 +156,8 @@ class MetadataUpdater:
             self._client.rebootstrap(now_ms)
             self._metadata.failed_update(now_ms)
         elif not nodes_in(response):
-            # A broker that has just started does not know any broker yet, not even itself.
+            # The response contains no brokers. A broker that has just started does not know any broker yet,
+            # not even itself.
             self._metadata.failed_update(now_ms)
         else:
             self._wanted_since_ms = None

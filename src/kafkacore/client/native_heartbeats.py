@@ -47,7 +47,7 @@ class _Attached:
 class NativeHeartbeats:
     """The heartbeats that are attached to connections of a client.
 
-    Heartbeat requests are not among the requests in flight of the client.
+    Heartbeat requests do not count as requests in flight of the client.
     """
 
     def __init__(self, client: NetworkClient) -> None:
@@ -95,7 +95,7 @@ class NativeHeartbeats:
     ) -> ClientResponse | None:
         """Decode a received frame if it is the response to a heartbeat.
 
-        Append it to ``responses``, unless the heartbeat has been stopped since the request.
+        The response is appended to ``responses``, unless the heartbeat was stopped after its request.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class NativeHeartbeats:
     def _request(
         self, node_id: int, attached: _Attached, correlation_id: int, now_ms: float
     ) -> ClientRequest:
-        """Return the request of a heartbeat as if the client had sent it."""
+        """Return a heartbeat's request as a :class:`ClientRequest`, as if the client had sent it."""
         request = ClientRequest(
             node_id,
             attached.request,

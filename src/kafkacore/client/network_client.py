@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 def _unresolved(host: str, port: int) -> list[str]:
-    """Return the host name, which the proxy resolves."""
+    """Return the host name unchanged, because the proxy resolves it."""
     return [host]
 
 
@@ -63,7 +63,7 @@ class NetworkClient:
         Timeout of requests without a timeout of their own. The client closes the connection of a request that
         times out.
     connection_setup_timeout_ms, connection_setup_timeout_max_ms:
-        First and longest time that a connection may take to become ready. It grows with each failure.
+        First and longest time that a connection may take to become ready. The time grows with each failure.
     rebootstrap_trigger_ms:
         Time without a successful metadata update, in milliseconds, after which the client starts again from
         the bootstrap servers. Infinity disables this.
@@ -135,8 +135,8 @@ class NetworkClient:
         self._connection_ids: dict[int, str] = {}
         self._node_ids: dict[str, int] = {}
         self._bootstrap_connections = 0
-        #: Results of the last poll that were handled. If the selector has others, Ctrl-C interrupted poll()
-        #: before it could handle them.
+        #: The selector's results that poll() has handled last. If the selector has other results, Ctrl-C
+        #: interrupted poll() before it could handle those.
         self._handled: object = selector.completed_receives
         self._is_handling = False
         self._is_closed = False
@@ -154,7 +154,7 @@ class NetworkClient:
     def is_ready(self, node: Node, now_ms: float) -> bool:
         """Return whether a request can be sent to ``node`` now.
 
-        It is false while a metadata update is due, because that request is sent first.
+        It is false while a metadata update is due, because the Metadata request is sent first.
         """
         return not self.updater.is_update_due(now_ms) and self.can_send_request(node.node_id, now_ms)
 
@@ -210,8 +210,8 @@ class NetworkClient:
     def connection_delay(self, node: Node, now_ms: float) -> float:
         """Return the milliseconds until the client may connect to ``node``.
 
-        While it is connecting, return its connection setup timeout. Return infinity if it is connected,
-        because then an event ends the wait.
+        While the client is connecting to the node, return the connection setup timeout. Return infinity if
+        the node is connected, because then an event ends the wait.
         """
         return self.states.connection_delay_ms(node.node_id, now_ms)
 
@@ -247,7 +247,7 @@ class NetworkClient:
         self.forget_connection(node_id)
 
     def forget_connection(self, node_id: int) -> None:
-        """Forget what is known about a closed connection."""
+        """Remove the state of a closed connection."""
         self.api_versions.remove(node_id)
         self.wanted_api_versions.pop(node_id, None)
         connection_id = self._connection_ids.pop(node_id, None)
@@ -374,7 +374,7 @@ class NetworkClient:
     ) -> bool:
         """Let ``heartbeat`` send its requests on the connection to a node.
 
-        It stops sending on any other connection. Its requests do not count as requests in flight.
+        The heartbeat stops sending on any other connection. Its requests do not count as requests in flight.
 
         Parameters
         ----------
@@ -470,8 +470,8 @@ class NetworkClient:
         if not self._aborted:
             return []
         completed = []
-        # Responses that callbacks add wait for the next poll. A response is removed only after its callback
-        # has returned, so that Ctrl-C loses none.
+        # Handle only the responses that are queued now. The next poll handles those that the callbacks add. A
+        # response is removed only after its callback has returned, so that Ctrl-C loses no response.
         for _ in range(len(self._aborted)):
             response_handling.complete(self._aborted[0])
             completed.append(self._aborted.popleft())
@@ -519,7 +519,7 @@ class NetworkClient:
             self.native_heartbeats.disconnected(node_id, now_ms, responses)
 
     def send_api_versions(self, now_ms: float) -> None:
-        """Send ApiVersions, the first request on every connection, where the channel is ready."""
+        """Send ApiVersions, the first request of a connection, on new connections with a ready channel."""
         for node_id, version in list(self.wanted_api_versions.items()):
             is_ready = self.selector.is_channel_ready(self.connection_id(node_id))
             if is_ready and self.in_flight.can_send_more(node_id):
@@ -566,8 +566,8 @@ class NetworkClient:
     def _name_connection(self, node_id: int) -> None:
         """Choose the selector's id of a new connection.
 
-        Each connection to a bootstrap server gets a new id, because an earlier one may still be in use under
-        the id of a node.
+        Each connection to a bootstrap server gets a new id, because an earlier connection may still be in use
+        under the id of a node.
         """
         if node_id < 0:
             self._bootstrap_connections += 1

@@ -37,7 +37,7 @@ class Proxy:
     Parameters
     ----------
     url:
-        Its address and credentials.
+        Address and credentials of the proxy.
     resolver:
         Function that resolves the proxy's host name.
     clock:
@@ -81,7 +81,7 @@ class Proxy:
 
     @property
     def endpoint(self) -> str:
-        """Host and port, for messages."""
+        """Host and port of the proxy, for messages."""
         return self._url.endpoint
 
     @property
@@ -124,7 +124,7 @@ class ProxyTunnel:
         self._errors = errors
 
     def proceed(self, sock: socket.socket) -> int:
-        """Continue the handshake: return 0 after its end, else the events to wait for."""
+        """Continue the handshake: return 0 if it is complete, else the events to wait for."""
         self._stand_in.rewind(sock)
         try:
             self._handshake.connect(self._host, self._port)
@@ -152,12 +152,12 @@ class _Blocked(Exception):
 
 
 class _StandIn:
-    """Takes the place of the proxy's blocking socket; see the module.
+    """Takes the place of the proxy's blocking socket; see the docstring of the module.
 
     Parameters
     ----------
     end:
-        The bytes with which a response ends; ``None`` if the handshake knows its size.
+        The bytes with which a response ends; ``None`` if the handshake knows the size of the response.
     """
 
     def __init__(self, end: bytes | None) -> None:
@@ -169,7 +169,7 @@ class _StandIn:
         self._written_at = 0
 
     def rewind(self, sock: socket.socket) -> None:
-        """Start the handshake again."""
+        """Prepare for another start of the handshake on ``sock``."""
         self._sock = sock
         self._read_at = self._written_at = 0
 

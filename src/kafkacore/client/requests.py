@@ -9,9 +9,10 @@ from kafkacore.errors import KafkaError, UnsupportedVersionError
 from kafkacore.network import NetworkSend
 from kafkacore.protocol import ApiKey, Request, RequestMessage, request_class_of
 
-#: Correlation ids of authentication. As in Kafka's ``SaslClientAuthenticator``, they are the last eight.
+#: Correlation ids of authentication. As in Kafka's ``SaslClientAuthenticator``, they are the eight largest
+#: ids.
 _SASL_CORRELATION_IDS: Final = range(2**31 - 8, 2**31)
-#: Correlation ids of native heartbeats, so that their responses can be recognized.
+#: Correlation ids of native heartbeats, by which the responses to heartbeats are recognized.
 HEARTBEAT_CORRELATION_IDS: Final = range(_SASL_CORRELATION_IDS.start - 2**16, _SASL_CORRELATION_IDS.start)
 MAX_CORRELATION_ID: Final = HEARTBEAT_CORRELATION_IDS.start - 1
 
@@ -84,7 +85,7 @@ class ClientRequest:
 
     @property
     def deadline_ms(self) -> float:
-        """When the request times out. It is only valid after the request was sent."""
+        """Time at which the request times out, in milliseconds. It is valid after the request was sent."""
         return self.sent_ms + self.request_timeout_ms
 
     def __repr__(self) -> str:

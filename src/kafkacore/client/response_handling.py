@@ -1,7 +1,7 @@
 """Handle the results of a selector poll for a network client.
 
-The order matters: completed sends, responses, closed connections, new connections and timeouts. Source of the
-behaviour: the ``handle…`` methods of Kafka's ``NetworkClient``.
+The order matters: completed sends, responses, closed connections, new connections and timeouts. The behaviour
+is that of the ``handle…`` methods of Kafka's ``NetworkClient``.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def _completed_receives(
             continue
         assert request is not None
         if not request.is_internal:
-            # Append before removing the request from those in flight. If Ctrl-C comes in between, the request
-            # is completed twice, which is harmless, instead of never.
+            # Append the response before removing the request from those in flight. If Ctrl-C comes in
+            # between, the request is completed twice, which is harmless, instead of never.
             responses.append(ClientResponse(request, now_ms, message=message))
         client.in_flight.complete_next(node_id)
         throttle_ms = _apply_throttle_time(client, node_id, request, message, now_ms)
@@ -133,7 +133,7 @@ def _handle_heartbeat(
     now_ms: float,
     responses: MutableSequence[ClientResponse],
 ) -> bool:
-    """Handle a response to a native heartbeat, and return whether it was one."""
+    """Handle a received frame if it is the response to a native heartbeat; return whether it is one."""
     response = client.native_heartbeats.take(node_id, receive, now_ms, responses)
     if response is None:
         return False

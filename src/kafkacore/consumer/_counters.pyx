@@ -1,7 +1,7 @@
 # cython: auto_pickle=False, autotestdict=False
 """Counters of fetch responses, positions and polls.
 
-They record a few sensors per event, and none per record.
+The counters update a few sensors per event, and none per record.
 """
 
 cimport cython
@@ -39,11 +39,13 @@ cdef class FetchCounter:
     Parameters
     ----------
     register_topic, register_partition
-        Called with a topic name, or with a partition, when it is first counted; returns its sensors.
+        Functions that return the sensors of a topic name or of a partition. They are called when the topic or
+        partition is first counted.
     clock
         Source of time, read once per response.
     size, records
-        Sensors for the bytes and records consumed from a response, recorded when all of it has been consumed.
+        Sensors for the bytes and records consumed from a response, recorded when the whole response has been
+        consumed.
     latency
         Sensor for the milliseconds until a response arrived.
     throttle
@@ -69,7 +71,7 @@ cdef class FetchCounter:
         self._partitions = {}
 
     def response(self, double latency_ms, double throttle_ms, Py_ssize_t part_count):
-        """Record a response with ``part_count`` partitions; return a tally for what is consumed of it."""
+        """Record a response with ``part_count`` partitions; return the tally of its consumed records."""
         cdef double now_ms = self._monotonic_ms()
         self.latency.record(latency_ms, now_ms)
         self.throttle.record(throttle_ms, now_ms)
@@ -116,12 +118,12 @@ cdef class FetchCounter:
 
 @cython.final
 cdef class ResponseTally:
-    """Sums up what is consumed of one response, and records it when all its partitions are done."""
+    """Sums up consumed bytes and records of one response; records the sums when all partitions are done."""
 
     cdef FetchCounter _counter
     cdef Py_ssize_t _parts_left
     cdef double _size, _records
-    # The topic of the previous partition and its sums. Usually a response has only one topic.
+    # The topic of the previous partition, and the sums of that topic. Usually a response has only one topic.
     cdef str _topic
     cdef double _topic_size, _topic_records
     cdef dict _other_topics
@@ -131,7 +133,7 @@ cdef class ResponseTally:
         self._parts_left = part_count
 
     def part_is_done(self, str topic, double size, double records):
-        """Add the bytes and records that were consumed of one partition."""
+        """Add the bytes and records that were consumed from one partition."""
         if topic != self._topic:
             self._change_topic(topic)
         self._topic_size += size

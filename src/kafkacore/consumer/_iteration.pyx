@@ -9,7 +9,7 @@ cdef class RecordIteration:
     """Records that a poll returned and that the loop has not read yet.
 
     The positions of the consumer are ahead of the loop, so that fetching can continue. :meth:`untaken`
-    returns the records at which the loop is.
+    returns the next unread record of each partition.
     """
     cdef list _waiting
     cdef object _partition
@@ -21,7 +21,7 @@ cdef class RecordIteration:
         self._records = []
 
     def start(self, records):
-        """Iterate over ``records``, a dict of partition → list. Each entry is cleared when it is taken."""
+        """Iterate over ``records``, a dict of partition → list. A list element is cleared when it is read."""
         self._waiting = list(records.items())[::-1]
         self._records = []
         self._taken = 0

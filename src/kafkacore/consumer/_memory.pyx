@@ -2,8 +2,8 @@
 """Memory of fetch responses, and the rule by which records release it.
 
 A response stays in memory as long as one of its records refers to it. The remaining records of a response may
-keep up to four times their own bytes in memory. If they keep more, a poll detaches those of earlier polls: it
-copies their bytes. Records of the last poll are not detached.
+keep up to four times their own size in memory. If they keep more, a poll detaches the records of earlier
+polls, that is, it copies their bytes. Records of the last poll are not detached.
 """
 
 cimport cython
@@ -13,9 +13,10 @@ from kafkacore.record._batch cimport RecordBatch
 from kafkacore.wire.memory cimport free, malloc
 
 cdef enum:
-    # Maximum ratio of the memory that records keep alive to their own bytes.
+    # Maximum ratio of the memory that records keep alive to the size of the records.
     PIN_RATIO = 4
-    # Assumed minimum size of a response: small ones share a read buffer, and each may keep all of it alive.
+    # Assumed minimum size of a response. Small responses share a read buffer, and each may keep the whole
+    # buffer alive.
     SMALLEST_MEMORY = 64 * 1024
     # Number of polls that check a response before it counts as old.
     LOOKS_WHILE_YOUNG = 3
@@ -23,11 +24,12 @@ cdef enum:
     ORIGINS_PER_POLL = 16
 
 
-# Not tracked by the garbage collector: it refers only to a batch and its bytes, so it is in no cycle.
+# The garbage collector does not track this class: an origin refers only to a batch and its bytes, so it
+# cannot be part of a reference cycle.
 @cython.final
 @cython.no_gc
 cdef class RecordOrigin:
-    """The common part of all records of one batch that one poll returned; it keeps the batch alive."""
+    """The common fields of all records of a batch that one poll returned. An origin keeps its batch alive."""
 
     def __dealloc__(self):
         free(self.records)
@@ -75,19 +77,19 @@ cdef class FetchMemory:
     Parameters
     ----------
     ledger
-        Ledger of the consumer.
+        Ledger of all responses of the consumer.
     """
 
     def __init__(self, PinLedger ledger not None):
         self.ledger = ledger
 
     def add_part(self, Py_ssize_t size_in_bytes):
-        """Add the records of one partition, which have not been returned yet."""
+        """Add the size of the records of one partition, which have not been returned yet."""
         self.size_in_bytes += size_in_bytes
         self.waiting_parts += 1
 
     def part_is_done(self):
-        """Note that one partition is done: only returned records keep its bytes alive now."""
+        """Record that one partition is done: from now on, only returned records keep its bytes alive."""
         self.waiting_parts -= 1
 
     @property
@@ -139,7 +141,7 @@ cdef class FetchMemory:
 
 @cython.final
 cdef class PinLedger:
-    """The responses that records keep alive. Each poll releases those with few records left."""
+    """The responses that records keep alive. Each poll releases the responses with few remaining records."""
 
     def __cinit__(self):
         self._young = []
@@ -155,8 +157,8 @@ cdef class PinLedger:
         self.poll += 1
         self._polls_since_old += 1
         if self._old and self._polls_since_old * ORIGINS_PER_POLL >= self._old_origins:
-            # Old responses are checked so seldom that a poll has little work, however many records the
-            # application keeps.
+            # Old responses are checked so rarely that each poll has little work, no matter how many records
+            # the application keeps.
             self._young += self._old
             self._old = []
             self._polls_since_old = self._old_origins = 0

@@ -1,8 +1,9 @@
 # cython: auto_pickle=False, autotestdict=False
 """Reads the records of one partition from a fetch response, as ``ConsumerRecord`` objects, a few at a time.
 
-Keys, values and headers remain bytes of the response until they are accessed. With a deserializer they are
-created at once, so that ``poll`` raises its error. The reader always knows the offset to fetch next.
+Keys, values and headers remain bytes of the response until they are accessed. With a deserializer, the
+objects are created at once, so that ``poll`` raises the deserializer's error.
+:attr:`RecordReader.next_offset` is always the offset to fetch next.
 """
 
 cimport cython
@@ -73,14 +74,14 @@ cdef class RecordReader:
         self._has_deserializer = not (key_deserializer is None and value_deserializer is None)
 
     def drain(self):
-        """Release the memory; the remaining records are not wanted."""
+        """Release the memory and drop the remaining records."""
         self.is_consumed = True
         self.batches = read_batches(b"")
         self._data = self.batch = None
 
     @property
     def has_batch(self):
-        """Whether a batch has been started. Otherwise :attr:`batches` is at the next batch to read."""
+        """Whether a batch is being read. Otherwise :attr:`batches` is at the next batch to read."""
         return self.batch is not None
 
     @property
@@ -101,7 +102,7 @@ cdef class RecordReader:
 
     # ---- Batches -------------------------------------------------------------------------------------------
     cpdef RecordBatch current_batch(self):
-        """Return the batch to read from, skipping those without records for the user; ``None`` at the end.
+        """Return the batch to read from, or ``None`` at the end. Skip batches without records for the user.
 
         Raises
         ------
@@ -132,8 +133,8 @@ cdef class RecordReader:
         cdef RecordBatch batch = self.batch
         if batch is None:
             return
-        # Compaction keeps the last offset of a batch even if it removes its last record, so this skips the
-        # gap.
+        # Compaction keeps the last offset of a batch even if it removes the last record of the batch.
+        # Continuing after that offset therefore also skips the removed offsets.
         self.next_offset = max(self.next_offset, <int64_t> (batch.base_offset + batch.last_offset_delta + 1))
         self.batch = None
 
@@ -142,7 +143,7 @@ cdef class RecordReader:
         """Append up to ``limit`` records to ``out``; fewer only at the end.
 
         If this raises, ``out`` has the records before the error, and :attr:`next_offset` is after them. If a
-        deserializer raised, the next call deserializes its record again.
+        deserializer raised, the next call deserializes the same record again.
         """
         cdef Py_ssize_t left = limit
         if self._is_reading:

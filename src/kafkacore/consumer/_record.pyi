@@ -82,7 +82,7 @@ class ConsumerRecord:
         """
     def _asdict(self) -> dict[str, Any]: ...
     def _replace(self, **changes: Any) -> ConsumerRecord:
-        """Return a copy with other values for the named fields, as of a named tuple."""
+        """Return a copy with other values for the named fields, like ``_replace`` of a named tuple."""
     @classmethod
     def _make(cls, fields: Iterable[Any]) -> ConsumerRecord:
         """Return a record with these 13 values, in the order of ``_fields``."""

@@ -2,7 +2,7 @@
 """The records that a consumer returns. Key, value and headers are created when they are accessed.
 
 A record keeps the fetch response in memory until :meth:`ConsumerRecord.detach` is called. A later poll also
-detaches it if only few records of the response are left (see ``_memory``).
+detaches the record if only few records of the response are left (see ``_memory``).
 """
 
 cimport cython
@@ -50,8 +50,8 @@ cdef class ConsumerRecord:
     timestamp_type
         0 if the producer set the timestamp, 1 if the broker did.
     key, value
-        Objects that the deserializers returned. Without a deserializer ``bytes`` or ``None``, created by each
-        access.
+        Objects that the deserializers returned. Without a deserializer, each access creates a ``bytes``
+        object or returns ``None``.
     headers
         List of ``(str, bytes or None)``.
     checksum
@@ -166,7 +166,7 @@ cdef class ConsumerRecord:
         return {name: getattr(self, name) for name in _FIELDS}
 
     def _replace(self, **changes):
-        """Return a copy with other values for the named fields, as of a named tuple."""
+        """Return a copy with other values for the named fields, like ``_replace`` of a named tuple."""
         fields = self._asdict()
         unknown = [name for name in changes if name not in fields]
         if unknown:
@@ -195,7 +195,7 @@ cdef class ConsumerRecord:
             return tuple(self) == tuple(other)
         return NotImplemented
 
-    # Not hashable, like the named tuple: headers are a list, and values can have any type.
+    # Like the named tuple, a record is not hashable: headers are a list, and values can have any type.
     __hash__ = None
 
     def __repr__(self):
@@ -208,9 +208,9 @@ cdef class ConsumerRecord:
 # ---- Allocation
 # ----------------------------------------------------------------------------------------------
 cdef enum:
-    # Number of records kept for reuse (2 MiB). Without this, each poll's records return their pages to the
-    # operating system and the next poll requests them again, which costs as much as all other work on a
-    # record.
+    # Number of records kept for reuse (2 MiB). Without reuse, the records of each poll return their memory
+    # pages to the operating system, and the next poll requests them again, which costs as much as all other
+    # work on a record.
     MAX_FREE = 16 * 1024
 
 cdef PyObject *_free_records[MAX_FREE]
@@ -218,7 +218,7 @@ cdef Py_ssize_t _free_count = 0
 
 
 cdef object _allocate(PyTypeObject *kind, Py_ssize_t count):
-    """Allocate a record that the garbage collector does not track: with only bytes, it can be in no cycle."""
+    """Allocate a record that the garbage collector does not track, because bytes cannot form a cycle."""
     global _free_count
     if _free_count > 0:
         _free_count -= 1

@@ -14,7 +14,7 @@ from kafkacore.errors import RetriableError
 
 
 cdef extern from "Python.h":
-    # Compiled calls do not count towards Python's recursion limit on their own.
+    # Compiled calls do not count towards Python's recursion limit without this function.
     int Py_EnterRecursiveCall(const char *where) except -1
     void Py_LeaveRecursiveCall()
 
@@ -92,7 +92,7 @@ cdef class RequestFuture:
         Raises
         ------
         TypeError
-            If the value is an exception. Use :meth:`fail` for those.
+            If the value is an exception. Use :meth:`fail` for exceptions.
         RuntimeError
             If the future is already completed.
         """
@@ -131,8 +131,8 @@ cdef class RequestFuture:
     def fire_rest(self):
         """Call the listeners that have not been called yet.
 
-        If a listener raises an error, the others wait for the next call. If a Ctrl-C interrupts a listener,
-        the others are still called.
+        If a listener raises an error, the remaining listeners wait for the next call. If a Ctrl-C interrupts
+        a listener, the remaining listeners are still called.
         """
         while self._listeners:
             listener = self._listeners.pop(0)

@@ -98,4 +98,4 @@ def _call(function: Callable[[object], object], outcome: object) -> None:
 
 
 def _ignore(outcome: object) -> None:
-    """Accept an outcome for which a callback was not added."""
+    """Do nothing, because no callback was added for this outcome."""

@@ -1,7 +1,8 @@
-"""The records that a fetch response returned for one partition, read piece by piece.
+"""The records that a fetch response returned for one partition, read a few at a time.
 
-The reader skips control records and, with ``read_committed``, aborted transactions. It always knows the
-offset to fetch next. This is Kafka's ``CompletedFetch``.
+The reader skips control records and, with ``read_committed``, aborted transactions.
+:attr:`CompletedFetch.next_fetch_offset` is always the offset to fetch next. This is Kafka's
+``CompletedFetch``.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ class CompletedFetch:
     options:
         How to read the records.
     memory:
-        Memory of the response, which the records keep alive; a separate one by default.
+        Memory of the response, which the records keep alive; by default a separate :class:`FetchMemory`.
     tally:
-        Receives the bytes and records that were read, once, when the fetch is drained.
+        Object that receives the number of bytes and records read. It is called once, when the fetch is
+        drained.
     """
 
     __slots__ = (
@@ -121,7 +123,7 @@ class CompletedFetch:
 
     @property
     def next_fetch_offset(self) -> int:
-        """The offset to fetch next. If the batch ends with removed offsets, it is after those."""
+        """The offset to fetch next. If a batch lacks its last offsets, this is the offset after the batch."""
         return self._reader.next_offset
 
     @property
@@ -143,7 +145,7 @@ class CompletedFetch:
         return self._reader.extent()
 
     def drain(self) -> None:
-        """Release the buffers; the remaining records are not wanted."""
+        """Release the buffers and drop the remaining records."""
         if self.data.records is not None:
             self._memory.part_is_done()
         tally, self._tally = self._tally, None
@@ -170,12 +172,12 @@ class CompletedFetch:
 
     # ---- Batches -----------------------------------------------------------------------------------------
     def _is_for_user(self, batch: RecordBatch) -> bool:
-        """Return whether the user gets the records of ``batch``: not control records or aborted records.
+        """Return whether the user gets the records of ``batch``; false for control and aborted records.
 
         The reader calls this only for batches that may have such records.
         """
         if self._options.isolation_level is IsolationLevel.READ_COMMITTED and batch.producer_id >= 0:
-            # Add the aborted transactions that start in this batch or before it.
+            # Add the producer ids of aborted transactions that start in this batch or before it.
             while self._aborted and self._aborted[0][0] <= batch.last_offset:
                 self._aborted_producer_ids.add(self._aborted.pop(0)[1])
             if batch.is_control:
@@ -186,7 +188,7 @@ class CompletedFetch:
         return not batch.is_control
 
     def _corrupt(self, error: CorruptRecordError) -> CorruptRecordError:
-        """Record that the fetch is corrupt, and return the error to raise now and until a seek."""
+        """Record that the fetch is corrupt, and return the error that every fetch raises until a seek."""
         # The error has the offset of its batch, but records of that batch may have been returned already.
         offset = max(self.next_fetch_offset, -1 if error.offset is None else error.offset)
         self._broken = (error.reason, offset)
@@ -213,7 +215,7 @@ class CompletedFetch:
         CorruptRecordError
             If the next record or batch is corrupt. Records before it are returned first.
         RecordDeserializationError
-            If a deserializer raised for the next record. The next call deserializes it again.
+            If a deserializer raised for the next record. The next call deserializes the same record again.
         """
         self._raise_again()
         records: list[ConsumerRecord] = []
@@ -269,7 +271,7 @@ class CompletedFetch:
         return count
 
     def _append_some(self, builder: ColumnBuilder, limit: int | None, end_offset: int | None) -> int | None:
-        """Append from one batch, or several whole ones; return ``None`` if no more can be appended now."""
+        """Append from one batch or several whole batches; return ``None`` if no more can be appended now."""
         reader = self._reader
         if end_offset is not None and reader.next_offset >= end_offset:
             return None
@@ -288,7 +290,8 @@ class CompletedFetch:
             return None
         appended, next_offset = builder.append(batch, reader.next_offset, limit, end_offset)
         if end_offset is not None and next_offset >= end_offset and batch.next_offset > end_offset:
-            # All records before the end offset are appended. The batch has more, so stay in it.
+            # All records before the end offset are appended. The batch has further records, so do not leave
+            # it.
             reader.next_offset = end_offset
         elif next_offset >= batch.next_offset:
             reader.finish_batch()

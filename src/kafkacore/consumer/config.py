@@ -1,7 +1,7 @@
 """The settings of a consumer, with their defaults and checks.
 
 Names and defaults are kafka-python's. ``client.config`` has the settings that all clients share; this module
-adds those of a consumer.
+adds the settings of a consumer.
 """
 
 from __future__ import annotations
@@ -244,23 +244,23 @@ DEFAULTS: Final = defaults(CONSUMER_SETTINGS)
 
 
 def resolve(given: Mapping[str, object]) -> Config:
-    """Check the settings in ``given``, add the defaults, and adjust those that depend on others.
+    """Check the settings in ``given``, add the defaults, and adjust settings that depend on others.
 
     Raises
     ------
     KafkaConfigurationError
-        If a setting is invalid. The message has its name, its value and the valid values.
+        If a setting is invalid. The message contains the name and value of the setting, and the valid values.
     """
     config = resolve_settings(CONSUMER_SETTINGS, given)
     if not config["fetch_max_wait_ms"] < config["request_timeout_ms"]:
         raise KafkaConfigurationError(
             f"request_timeout_ms={config['request_timeout_ms']} must be larger than "
-            f"fetch_max_wait_ms={config['fetch_max_wait_ms']}: a broker may hold a fetch that long"
+            f"fetch_max_wait_ms={config['fetch_max_wait_ms']}: a broker may delay a fetch response that long"
         )
     if not config["request_timeout_ms"] < config["connections_max_idle_ms"]:
         raise KafkaConfigurationError(
             f"connections_max_idle_ms={config['connections_max_idle_ms']} must be larger than "
-            f"request_timeout_ms={config['request_timeout_ms']}: a connection is idle while it waits"
+            f"request_timeout_ms={config['request_timeout_ms']}: a connection waiting for a response is idle"
         )
     if config["group_id"] is None:
         if config["group_instance_id"] is not None:
@@ -273,7 +273,8 @@ def resolve(given: Mapping[str, object]) -> Config:
             f"heartbeat_interval_ms={config['heartbeat_interval_ms']}, preferably three times as large: the "
             "session expires if no heartbeat arrives in that time"
         )
-    # A response has more than records, and its first batch may exceed the limits.
+    # Raise this limit if necessary: a response contains more than records, and its first batch may exceed the
+    # fetch limits.
     config["receive_message_max_bytes"] = max(
         config["receive_message_max_bytes"], config["fetch_max_bytes"] + config["max_partition_fetch_bytes"]
     )

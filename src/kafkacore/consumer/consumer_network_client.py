@@ -27,8 +27,8 @@ from kafkacore.structs import Node, TopicPartition, printable
 
 T = TypeVar("T")
 
-#: Longest wait, in milliseconds. The handler of a signal that arrives just before the wait starts runs after
-#: it.
+#: Longest wait, in milliseconds. If a signal arrives just before the wait begins, its handler runs only after
+#: the wait.
 MAX_POLL_TIMEOUT_MS = SIGNAL_SLICE_S * 1000.0
 
 
@@ -68,7 +68,7 @@ class ConsumerNetworkClient:
     Parameters
     ----------
     client, metadata:
-        Network client and metadata of the layer below.
+        The network client that the consumer uses, and its metadata.
     clock:
         Source of time for deadlines.
     retry_backoff_ms, request_timeout_ms:
@@ -124,9 +124,9 @@ class ConsumerNetworkClient:
         Returns
         -------
         RequestFuture
-            Succeeds with the response, even if it contains error codes. Fails with
-            :class:`KafkaConnectionError`, :class:`UnsupportedVersionError`, or, if the request could not be
-            sent in time, :class:`KafkaTimeoutError`.
+            A future that succeeds with the response, even if the response contains error codes. The future
+            fails with :class:`KafkaConnectionError`, :class:`UnsupportedVersionError`, or, if the request
+            could not be sent in time, :class:`KafkaTimeoutError`.
         """
         now_ms = self.clock.monotonic_ms()
         timeout = self.request_timeout_ms if timeout_ms is None else timeout_ms
@@ -184,7 +184,7 @@ class ConsumerNetworkClient:
     def by_reachable_leader(
         self, wanted: Mapping[TopicPartition, T]
     ) -> tuple[dict[Node, dict[TopicPartition, T]], set[TopicPartition]]:
-        """Group ``wanted`` by leader, and return the partitions whose leader is unknown or unavailable.
+        """Return ``wanted`` grouped by leader, and the partitions whose leader is unknown or unavailable.
 
         Raises
         ------
@@ -233,7 +233,7 @@ class ConsumerNetworkClient:
         session_timeout_ms: float,
         on_answer: Callable[[HeartbeatResponse | BaseException], None],
     ) -> bool:
-        """Start ``NetworkClient.begin_heartbeats``, and call ``on_answer`` from polls, like other callbacks.
+        """Call ``NetworkClient.begin_heartbeats``; polls call ``on_answer`` as they call other callbacks.
 
         ``on_answer`` receives each response, and the error after which no more heartbeats are sent.
         """
@@ -264,7 +264,7 @@ class ConsumerNetworkClient:
         should_block:
             Called just before waiting. If it returns ``False``, the poll does not wait.
         disable_wakeup:
-            Whether to leave a :meth:`wakeup` for the next poll.
+            Whether to ignore a :meth:`wakeup` in this poll, so that the next poll raises its error.
 
         Raises
         ------
@@ -296,7 +296,7 @@ class ConsumerNetworkClient:
                 timeout_ms = min(timeout_ms, self.retry_backoff_ms)
             if self._wakeup and self._wakeup_enabled and not disable_wakeup:
                 timeout_ms = 0.0
-        # The callbacks of the responses add to the pending completions.
+        # The callbacks of the responses add futures to the pending completions.
         self.client.poll(timeout_ms, now_ms)
         now_ms = self.clock.monotonic_ms()
         self._check_disconnects(now_ms)
@@ -385,7 +385,7 @@ class ConsumerNetworkClient:
             self._pending_completion.append(_Pending(future, None, error))
 
     def _mark_interrupted(self) -> None:
-        """After a Ctrl-C during network I/O, note all open requests: any response may have been discarded."""
+        """After a Ctrl-C during network I/O, mark all open requests, because any response may be lost."""
         self._open = self._still_open()
         self._interrupted = dict(self._open)
 
@@ -395,8 +395,8 @@ class ConsumerNetworkClient:
     # ---- Steps of a poll ---------------------------------------------------------------------------------
     def _fire_pending_completions(self) -> None:
         while self._pending_completion:
-            # Remove it only after its callbacks have run, so that a Ctrl-C in between does not lose it. A
-            # callback that polls may have removed it already.
+            # Remove the completion only after its callbacks have run, so that a Ctrl-C in between does not
+            # lose it. A callback that polls may have removed it already.
             pending = self._pending_completion[0]
             pending.fire()
             if self._pending_completion and self._pending_completion[0] is pending:
@@ -410,7 +410,7 @@ class ConsumerNetworkClient:
             self.client.disconnect(node.node_id)
 
     def _try_send(self, now_ms: float) -> float:
-        """Send queued requests to ready nodes; return the milliseconds until the others may be sent."""
+        """Send queued requests to ready nodes; return the milliseconds until other requests may be sent."""
         delay_ms = MAX_POLL_TIMEOUT_MS
         self._leave_bootstrap(now_ms)
         for node, queue in self._unsent.items():
@@ -423,8 +423,8 @@ class ConsumerNetworkClient:
     def _leave_bootstrap(self, now_ms: float) -> None:
         """Move requests queued for a bootstrap server to a node, once the nodes are known.
 
-        The connection to the bootstrap server has become that of a node. A request to the bootstrap server
-        would open a second connection.
+        The connection to the bootstrap server has become the connection to a node. A request to the bootstrap
+        server would open a second connection.
         """
         for node in [each for each, queue in self._unsent.items() if each.node_id < 0 and queue]:
             if self.metadata.fetch().is_bootstrap:

@@ -1,4 +1,4 @@
-"""Deserializers: convert what the user configured to one function per key and value."""
+"""Convert the deserializers that the user configured to functions for keys and values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Deserialize = Callable[[str, list[tuple[str, bytes | None]], bytes | None], Any]
 
 
 class RecordDeserializationError(SerializationError):
-    """A deserializer raised for a record; its exception is the cause. The position stays at the record.
+    """A deserializer raised an exception, which is the cause of this error. The position stays at the record.
 
     To skip the record, call ``consumer.seek(error.topic_partition, error.offset + 1)``.
     """

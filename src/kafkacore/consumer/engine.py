@@ -53,7 +53,7 @@ class ConsumerEngine:
     config:
         All settings, already checked.
     client, metadata:
-        Network client and metadata of the layer below, not connected yet.
+        The network client that the consumer uses, not connected yet, and its metadata.
     clock:
         Source of time for every deadline.
     bootstrap_servers:
@@ -118,7 +118,8 @@ class ConsumerEngine:
         )
         self.holds = Holds(self.subscriptions, self.membership, self._end_iteration, clock.monotonic_ms)
         self.interceptors = ConsumerInterceptors(config["interceptors"])
-        #: Commits and committed offsets; both are ``None`` without a ``group_id``.
+        #: Objects that commit offsets and that fetch committed offsets; both are ``None`` without a
+        #: ``group_id``.
         self.commits: OffsetCommits | None = None
         self.committed: CommittedOffsets | None = None
         if self.membership is not None:
@@ -130,7 +131,7 @@ class ConsumerEngine:
             self.membership.commits = self.commits
 
     def _new_heartbeats(self, client: NetworkClient) -> HeartbeatSender:
-        """Return a native sender for a group member on a real network, otherwise an in-band one."""
+        """Return a native sender for a group member on a real network, else an in-band sender."""
         is_line = self.config["group_id"] is not None and isinstance(client.selector, Selector)
         backoff_ms = self.config["retry_backoff_ms"]
         kind = NativeHeartbeatSender if is_line else InBandHeartbeatSender
@@ -163,7 +164,7 @@ class ConsumerEngine:
     def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets to commit for all records that the program has received.
 
-        In a loop over the consumer, the record that the loop has now is the last one received.
+        In a loop over the consumer, the current record of the loop is the last record received.
         """
         offsets = self.subscriptions.all_consumed()
         for tp, record in self.iteration.untaken().items():
@@ -247,8 +248,8 @@ class ConsumerEngine:
     ) -> F:
         """Run the poll loop until ``collect`` returns enough or the time is up.
 
-        ``max_records`` is the maximum number of records that ``collect`` takes: ``None`` for no limit, 0 if
-        ``collect`` does not move the positions. It decides whether the next fetch may be sent before
+        ``max_records`` is the maximum number of records that ``collect`` reads: ``None`` for no limit, 0 if
+        ``collect`` does not move the positions. The value decides whether the next fetch may be sent before
         ``collect`` is called.
 
         If an exception interrupts the poll, such as a Ctrl-C or an error while sending the next fetch, the
@@ -284,7 +285,7 @@ class ConsumerEngine:
             else:
                 self.membership.poll()
                 if self.closed:
-                    raise IllegalStateError("this KafkaConsumer is closed: a callback of its own did so")
+                    raise IllegalStateError("this KafkaConsumer is closed: one of its callbacks closed it")
             self._find_positions()
             is_ahead = self._fetch_ahead(max_records, end_offsets)
             found = collect()
@@ -304,7 +305,7 @@ class ConsumerEngine:
                 return found
 
     def _fetch_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> bool:
-        """Send the next fetch before the last buffered records are decoded, so that the broker can start."""
+        """Send the next fetch before decoding the last buffered records, to let the broker work meanwhile."""
         if max_records == 0 or not self.fetcher.send_ahead(max_records, end_offsets):
             return False
         self.client.transmit_sends()
@@ -321,7 +322,7 @@ class ConsumerEngine:
         )
 
     def _find_positions(self) -> bool:
-        """Start the lookups that give every partition a position; return whether all have one."""
+        """Start the lookups that give every partition a position; return whether all have a position."""
         self.validator.validate_if_needed()
         if self.subscriptions.has_all_fetch_positions():
             return True
@@ -439,7 +440,7 @@ class ConsumerEngine:
         self._end_iteration()
         self.client.disable_wakeups()
         with ExitStack() as closing:
-            # Callbacks run in reverse order: the last one registered runs first.
+            # These callbacks run in reverse order: the last registered callback runs first.
             closing.callback(self.interceptors.close)
             closing.callback(self.metrics.close)
             closing.callback(self.client.close)
@@ -454,7 +455,8 @@ class ConsumerEngine:
                     closing.callback(self.commits.auto_commit_sync, timer)
 
     def _refuse_calls(self) -> None:
-        # Set only now: a rebalance listener that is called while leaving the group may commit.
+        # Refuse calls only from now on, because a rebalance listener that is called while leaving the group
+        # may commit.
         self.closed = True
 
 

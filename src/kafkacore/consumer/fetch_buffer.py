@@ -1,7 +1,8 @@
 """Fetched records that ``poll`` has not returned yet, in order of arrival.
 
 Positions are updated together at the end of :meth:`FetchBuffer.collect`. If a Ctrl-C or an error interrupts
-it, the records are fetched again and none are lost. This is Kafka's ``FetchBuffer`` and ``FetchCollector``.
+this method, the records are fetched again, and no record is lost. This is Kafka's ``FetchBuffer`` and
+``FetchCollector``.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class FetchBuffer:
             if position is None or position.offset != completed.next_fetch_offset or taken is None:
                 return {}
             if tp in offsets:
-                # The buffer has two fetches of the partition: one that was sent ahead, and the one before it.
+                # The buffer has two fetches of the partition: a fetch that was sent ahead, and the fetch
+                # before it.
                 return {}
             count, offsets[tp] = taken
             if left is not None:
@@ -104,8 +106,8 @@ class FetchBuffer:
         Raises
         ------
         KafkaError
-            The error of the first partition that has one, if no position changed before it. Otherwise the
-            next call raises it.
+            The error of the first partition that has an error, if no position changed before it. Otherwise
+            the next call raises it.
         """
         moved: dict[TopicPartition, FetchPosition] = {}
         kept: deque[CompletedFetch] = deque()
@@ -123,7 +125,8 @@ class FetchBuffer:
                 if completed.is_consumed:
                     self._queue.popleft()
                 elif more:
-                    # It has more records, but not for this call: a deserializer failed, or a column is full.
+                    # The fetch has more records that this call cannot return: a deserializer failed, or a
+                    # column is full.
                     kept.append(self._queue.popleft())
         except KafkaError:
             if not moved:

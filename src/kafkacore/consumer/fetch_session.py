@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 INVALID_SESSION_ID = 0
 #: Epoch that requests a new session.
 INITIAL_EPOCH = 0
-#: Epoch that closes the session, or requests none.
+#: Epoch that closes the session, or that sends a request without a session.
 FINAL_EPOCH = -1
 #: First version of Fetch that identifies topics by id (KIP-516).
 FIRST_VERSION_BY_ID = 13
@@ -66,7 +66,7 @@ class FetchRequestData(NamedTuple):
     """Contents of one fetch request.
 
     ``to_forget`` and ``to_replace`` have the topic ids that the session used. A partition to replace is
-    forgotten under its old topic id and sent under the new one.
+    forgotten under its old topic id and sent under its new topic id.
     """
 
     to_send: dict[TopicPartition, FetchPartition]
@@ -159,7 +159,7 @@ class FetchSessionHandler:
                 self._close_existing()
             return False
         if response.session_id == INVALID_SESSION_ID:
-            # The broker created no session: it has too many, or is too old.
+            # The broker created no session: it has too many sessions, or is too old.
             self._next = self._start
         elif self._next.is_full:
             self._next = FetchMetadata(response.session_id, INITIAL_EPOCH).next_incremental()
@@ -178,7 +178,8 @@ class FetchSessionHandler:
         extra = answered - self._partitions.keys()
         if extra:
             return f"partitions that were not requested: {sorted(extra)}"
-        # A full request needs a full response, except that a broker throttles with an empty one (KIP-219).
+        # A full request needs a full response. However, a broker that throttles returns an empty response
+        # (KIP-219).
         missing = self._partitions.keys() - answered
         return f"missing partitions: {sorted(missing)}" if missing and self._next.is_full else ""
 

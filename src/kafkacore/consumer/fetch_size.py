@@ -12,8 +12,8 @@ from kafkacore.consumer.completed_fetch import CompletedFetch
 
 #: Safety factor, because the next records may be larger than the previous ones.
 MARGIN = 1.1
-#: Number of batches to add, one at each end: the first batch may start before the position, and the last one
-#: may end after the end offset.
+#: Number of batches to add to the estimate, one at each end: the first batch may start before the position,
+#: and the last one may end after the end offset.
 CUT_BATCHES = 2
 
 
@@ -31,7 +31,7 @@ class FetchSizes:
     Parameters
     ----------
     most:
-        ``max_partition_fetch_bytes``: the maximum size, which is also requested while nothing is known.
+        ``max_partition_fetch_bytes``: the maximum size, which is also requested while no average is known.
     least:
         ``fetch_min_bytes``: the minimum size. With a smaller size a broker could never collect
         ``fetch_min_bytes`` and would wait for ``fetch_max_wait_ms``.
@@ -62,7 +62,8 @@ class FetchSizes:
             return
         found, known = _Density(size / offsets, size / batches), self._known[topic]
         if known is not None:
-            # Increase at once but decrease slowly: a size that is too large costs less than another request.
+            # Increase the averages at once but decrease them slowly: a size that is too large costs less than
+            # another request.
             found = _Density(
                 max(found.of_offset, (found.of_offset + known.of_offset) / 2),
                 max(found.of_batch, (found.of_batch + known.of_batch) / 2),

@@ -54,7 +54,7 @@ _NO_REPLICA = -1
 
 @dataclass(frozen=True, slots=True)
 class FetchConfig:
-    """Consumer settings for fetch requests, under the names of the settings; in bytes and milliseconds."""
+    """Consumer settings for fetch requests, in bytes and milliseconds. Attributes are named like settings."""
 
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 * 1024 * 1024
@@ -72,7 +72,7 @@ class Fetcher:
     Parameters
     ----------
     client, metadata, subscriptions, clock:
-        Shared with the other parts of the consumer.
+        Objects that are shared with the other parts of the consumer.
     config:
         Settings of the fetch requests.
     metrics:
@@ -113,7 +113,7 @@ class Fetcher:
         """Queue a fetch for each node that has no fetch in flight and no buffered records.
 
         Partitions whose position has reached their offset in ``end_offsets`` are left out. For other
-        partitions with an end offset, the size of the fetch is about that of the records before the end.
+        partitions with an end offset, the requested size is about the size of the records before the end.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class Fetcher:
         return self._send(end_offsets or {}, {})
 
     def send_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> int:
-        """Queue fetches that continue after all buffered records, just before those are collected.
+        """Queue fetches that continue after all buffered records, just before the records are collected.
 
         Otherwise this is like :meth:`send_fetches`. Nothing is sent if ``max_records`` may leave some of the
         records. If collecting them ends at another position (after a corrupt record or a seek), the responses
@@ -144,7 +144,8 @@ class Fetcher:
             future.add_callbacks(
                 partial(self._on_response, node, session, data), partial(self._on_error, node, session, data)
             )
-            # Mark the node last: a Ctrl-C before this must not leave a node marked without a fetch in flight.
+            # Add the node to the pending nodes last, so that a Ctrl-C before this leaves no pending node
+            # without a fetch in flight.
             self._pending_nodes.add(node.node_id)
         return len(requests)
 
@@ -287,7 +288,7 @@ class Fetcher:
                 completed.has_new_leader = completed.partition in moved
 
     def _count_failure(self, tp: TopicPartition, answer: FetchResponse.PartitionData) -> bool:
-        """Record whether the fetch failed, and return whether the previous one of the partition failed too.
+        """Record whether the fetch failed, and return whether the partition's previous fetch failed too.
 
         Of several failures in a row, only the first is retried without a backoff. A redirection to a
         preferred replica counts as neither success nor failure.
@@ -322,7 +323,7 @@ class Fetcher:
             self._subscriptions.clear_preferred_read_replica(tp)
 
     def _request_failed(self, node: Node, data: FetchRequestData) -> None:
-        """Back off, except after a first failure, because a broker may drop a fetch session at any time."""
+        """Back off unless this is the node's first failure: a broker may drop a fetch session at any time."""
         if node.node_id in self._failed_nodes:
             for tp in data.session_partitions:
                 if self._subscriptions.is_fetchable(tp):

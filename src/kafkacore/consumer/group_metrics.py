@@ -16,7 +16,7 @@ _SECONDS_PER_HOUR = 3600.0
 
 
 class GroupMetrics(Protocol):
-    """Events that membership and commits report, under the consumer's lock. Times are in milliseconds."""
+    """Events that memberships and commits report under the consumer's lock. Times are in milliseconds."""
 
     def heartbeat_sent(self, now_ms: float) -> None:
         """Record that a heartbeat was sent."""
@@ -82,7 +82,7 @@ class CountedGroupMetrics:
     assigned:
         Function that returns the currently assigned partitions.
     prefix:
-        First word of the names of the metric groups.
+        Start of the name of each metric group, such as ``consumer``.
     """
 
     def __init__(self, metrics: Metrics, assigned: Callable[[], Sized], prefix: str = "consumer") -> None:

@@ -1,6 +1,6 @@
-"""The lock of a consumer. It admits one thread at a time, in the process that created the consumer.
+"""The lock of a consumer, which admits one thread at a time, in the process that created the consumer.
 
-The heartbeat thread has separate ways to enter, which it uses while no application thread is in the consumer.
+The heartbeat thread enters through separate methods, and only while no application thread is in the consumer.
 """
 
 from __future__ import annotations
@@ -13,30 +13,31 @@ from typing import Any
 
 from kafkacore.errors import IllegalStateError
 
-#: How often a thread that waits for the heartbeat thread checks again which thread owns the lock, in seconds.
+#: Interval, in seconds, at which a thread that waits for the heartbeat thread checks which thread owns the
+#: lock.
 RECHECK_INTERVAL_S = 0.1
 
 
 class ConsumerInUseError(IllegalStateError):
-    """Another thread is in a call of the consumer."""
+    """Another thread is using the consumer."""
 
 
 class SingleOwnerGuard:
     """A lock that raises an error instead of waiting if another thread holds it.
 
-    The owner may enter again, so its callbacks may use the consumer. This is ``acquire`` of Kafka's
-    ``KafkaConsumer``.
+    The owner may enter again, so its callbacks may use the consumer. Kafka's ``KafkaConsumer.acquire`` does
+    the same.
 
-    The heartbeat thread also takes a second, inner lock (:meth:`background`). It holds that lock only
-    briefly, so an owner that enters meanwhile waits for it. The owner releases the inner lock while a user's
-    callback runs (:meth:`released`).
+    The heartbeat thread also takes a second, inner lock (:meth:`background`). The heartbeat thread holds the
+    inner lock only briefly, so an application thread that enters meanwhile waits. The owner releases the
+    inner lock while a user's callback runs (:meth:`released`).
     """
 
     __slots__ = ("_depth", "_deputy", "_inner", "_lock", "_owner", "_pid", "is_closing")
 
     def __init__(self) -> None:
-        # The owner takes this lock only once. It is an RLock, which knows its owner even if a Ctrl-C arrives
-        # before ``_owner`` is set.
+        # The owner takes this lock only once. It is nevertheless an RLock, because an RLock records its owner
+        # even if a Ctrl-C arrives before ``_owner`` is set.
         self._lock = RLock()
         self._inner = RLock()
         self._owner = 0
@@ -72,7 +73,7 @@ class SingleOwnerGuard:
             raise
 
     def _wait_for_deputy(self, thread: int) -> None:
-        """Take the lock after the heartbeat thread has released it; raise if another thread owns it."""
+        """Take the lock when the heartbeat thread releases it; raise an error if another thread owns it."""
         while True:
             owner = self._owner
             # The owner is 0 if a thread has just taken or just released the lock.
@@ -92,7 +93,7 @@ class SingleOwnerGuard:
 
     @contextmanager
     def when_left(self, timeout_ms: float) -> Iterator[None]:
-        """Enter after the thread that owns the lock has left; raise if it has not within ``timeout_ms``.
+        """Enter after the owner of the lock has left; raise an error if this takes over ``timeout_ms``.
 
         Raises
         ------
@@ -112,7 +113,7 @@ class SingleOwnerGuard:
             yield
 
     def __exit__(self, *exception: object) -> None:
-        # A Ctrl-C while the lock was being released or taken may have left it unlocked.
+        # A Ctrl-C while the inner lock was being released or taken may have left it unlocked.
         if self._inner._is_owned():  # type: ignore[attr-defined]
             self._inner.release()
         self._leave()
@@ -123,7 +124,8 @@ class SingleOwnerGuard:
             self._owner = 0
             self._lock.release()
             if self._lock._is_owned() or self._inner._is_owned():  # type: ignore[attr-defined]
-                # A Ctrl-C while the locks were being taken has left them locked.
+                # Release the locks, which are still taken because a Ctrl-C arrived while they were being
+                # taken.
                 _release_all(self._inner)
                 _release_all(self._lock)
 
@@ -131,7 +133,7 @@ class SingleOwnerGuard:
     def background(self) -> Iterator[bool]:
         """Enter as the heartbeat thread, without waiting.
 
-        The context value is whether the thread has entered.
+        The context value is true if the thread has entered.
         """
         entered = self._inner.acquire(blocking=False)
         try:
@@ -144,8 +146,8 @@ class SingleOwnerGuard:
     def deputy(self) -> Iterator[bool]:
         """Enter as the owner on behalf of the application, without waiting.
 
-        The heartbeat thread uses this. The context value is whether the thread has entered. An application
-        thread that calls the consumer meanwhile waits.
+        The heartbeat thread calls this method. The context value is true if the thread has entered. An
+        application thread that calls the consumer meanwhile waits.
         """
         entered = self._lock.acquire(blocking=False)
         if not entered:

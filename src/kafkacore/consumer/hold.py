@@ -1,7 +1,7 @@
-"""``with consumer.hold():`` keeps a member in its group while records are processed for a long time.
+"""``with consumer.hold():`` keeps a consumer in its group while the application processes records for long.
 
 A hold pauses the assigned partitions and records which of them are revoked or lost meanwhile. Users of other
-clients implement this themselves with ``pause`` and ``resume``.
+clients call ``pause`` and ``resume`` themselves for this purpose.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ class Hold:
     def revoked(self) -> frozenset[TopicPartition]:
         """Partitions that were revoked in a rebalance. Another member may own them now.
 
-        A partition that came back is included if it continues at its committed offset.
+        A partition that was assigned to this consumer again is included if it continues at its committed
+        offset.
         """
         return self._revoked
 
     @property
     def lost(self) -> frozenset[TopicPartition]:
-        """Partitions that were lost because the group had already rebalanced without this consumer."""
+        """Partitions that this consumer lost because the group rebalanced without it."""
         return self._lost
 
     def check(self, partition: TopicPartition) -> bool:
@@ -86,14 +87,14 @@ class Holds:
     Parameters
     ----------
     subscriptions:
-        Partitions to pause and resume.
+        State of the partitions to pause and resume.
     membership:
         Membership to keep alive during a hold; ``None`` without a group.
     end_iteration:
-        Function that moves the positions back to the first records that the loop over the consumer has not
-        read, and ends the iteration.
+        Function that ends a ``for`` loop over the consumer, and moves the positions back to the first records
+        that the loop has not read.
     now_ms:
-        Clock, in monotonic milliseconds.
+        Function that returns the time in monotonic milliseconds.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Holds:
         self._generation_id = -1
 
     def begin(self, hold: Hold) -> frozenset[TopicPartition]:
-        """Pause the assigned partitions that are not paused; return all assigned partitions."""
+        """Pause the assigned partitions that are not paused yet; return all assigned partitions."""
         self._open.append(hold)
         assigned = self._subscriptions.assigned_partitions()
         self._pause(hold, assigned)
@@ -150,7 +151,8 @@ class Holds:
             hold.partitions_removed(removed, is_lost=is_lost)
         # Records that the loop has not read yet do not belong to this consumer any more.
         self._end_iteration()
-        # A listener has seen the revocation, so it expects the committed offset if a partition comes back.
+        # A rebalance listener has seen the revocation. If the partition is assigned again, the listener
+        # expects it to start at the committed offset.
         if is_lost or self._subscriptions.listener is not None or self._membership is None:
             return
         self._generation_id = self._membership.generation().generation_id

@@ -29,8 +29,8 @@ class ConsumerInterceptor:
         """Return the records that ``poll()`` or an iteration returns instead of ``records``.
 
         ``poll_arrow()`` creates no records and does not call this method. The positions advance past the
-        fetched records, whatever this method returns. If it raises, the next interceptor gets the records
-        that this one got.
+        fetched records, whatever this method returns. If the method raises an exception, the next interceptor
+        gets the same records that this interceptor got.
         """
         return records
 
@@ -38,7 +38,7 @@ class ConsumerInterceptor:
         """Handle offsets that have been committed, by any kind of commit."""
 
     def close(self) -> None:
-        """Release resources; called when the consumer has been closed."""
+        """Release the interceptor's resources; called when the consumer has been closed."""
 
 
 class ConsumerInterceptors(Interceptors):
@@ -54,7 +54,7 @@ class ConsumerInterceptors(Interceptors):
         super().__init__(interceptors, logger)
 
     def on_consume(self, records: Records) -> Records:
-        """Return the result of the interceptors without the partitions that have no records."""
+        """Return the records that the interceptors return, without partitions that have no records."""
         if not self._interceptors or not records:
             return records
         for interceptor in self._interceptors:
@@ -66,7 +66,10 @@ class ConsumerInterceptors(Interceptors):
                     )
                 records = made
             except Exception:
-                logger.exception("interceptor %r failed before records were returned", interceptor)
+                logger.exception(
+                    "on_consume() of interceptor %r failed; ignoring the interceptor for these records",
+                    interceptor,
+                )
         return {tp: of_partition for tp, of_partition in records.items() if of_partition}
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -75,4 +78,7 @@ class ConsumerInterceptors(Interceptors):
             try:
                 interceptor.on_commit(offsets)
             except Exception:
-                logger.exception("interceptor %r failed after a commit", interceptor)
+                logger.exception(
+                    "on_commit() of interceptor %r failed; the offsets are committed nevertheless",
+                    interceptor,
+                )

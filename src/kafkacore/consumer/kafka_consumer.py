@@ -1,7 +1,7 @@
 """The consumer that applications use.
 
-:class:`KafkaConsumer` checks arguments and allows one thread at a time. Its :class:`ConsumerEngine` does the
-work.
+:class:`KafkaConsumer` checks arguments and allows only one thread at a time. It calls its
+:class:`ConsumerEngine` for all other work.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ from kafkacore.wire.copying import refuse_copy
 
 T = TypeVar("T")
 
-#: Maximum milliseconds to wait for the heartbeat thread. It never blocks on the network, so it stops quickly.
+#: Maximum milliseconds to wait until the heartbeat thread stops. The thread never blocks on the network, so
+#: it stops quickly.
 _HEARTBEAT_THREAD_TIMEOUT_MS = 1000.0
 _client_numbers = count(1)
 _COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
@@ -62,15 +63,15 @@ class KafkaConsumer:
     in a call, another thread may call :meth:`wakeup` and :meth:`close`, and the methods that read the
     consumer's state: :meth:`assignment`, :meth:`subscription`, :meth:`paused`, :meth:`position`,
     :meth:`committed`, :meth:`highwater`, :meth:`group_metadata`, :meth:`topics` and :meth:`metrics`. These
-    return the state at that moment. Any other method raises ``IllegalStateError``.
+    methods return the state at that moment. Any other method raises ``IllegalStateError``.
 
     Parameters
     ----------
     *topics:
-        Topics to subscribe to. Without a ``group_id`` the consumer reads all their partitions, including
-        partitions that are added later.
+        Topics to subscribe to. Without a ``group_id`` the consumer reads all partitions of these topics,
+        including partitions that are added later.
     clock:
-        Source of time, for tests. With any clock but the default, no heartbeat thread is started.
+        Source of time, for tests. If it is not the default clock, no heartbeat thread is started.
     **configs:
         Consumer settings, such as ``bootstrap_servers`` and ``group_id``. docs/SETTINGS.md describes them
         all; :data:`DEFAULT_CONFIG` holds the defaults.
@@ -89,15 +90,16 @@ class KafkaConsumer:
     Notes
     -----
     The constructor waits for a broker, up to ``bootstrap_timeout_ms``. With ``api_version`` or
-    ``bootstrap_timeout_ms=0`` it does not connect; the first method that needs a broker does. A method that
-    needs a broker waits up to its ``timeout_ms``, or up to the setting ``request_timeout_ms`` without one.
+    ``bootstrap_timeout_ms=0`` the constructor does not connect. The first method that needs a broker then
+    connects. A method that needs a broker waits up to its ``timeout_ms``, or up to the setting
+    ``request_timeout_ms`` without one.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
 
     def __init__(self, *topics: str, clock: Clock = SYSTEM_CLOCK, **configs: Unpack[ConsumerConfig]) -> None:
-        # This becomes False after everything has been created, so that __del__ does not warn if the
-        # constructor raises.
+        # The attribute becomes False at the end of the constructor, so that __del__ does not warn if the
+        # constructor raises an exception.
         self._closed = True
         refuse_positional(type(self).__name__, (topic for topic in topics if isinstance(topic, Mapping)))
         self.config = resolve(configs)
@@ -181,9 +183,10 @@ class KafkaConsumer:
         ----------
         topics, pattern:
             Topic names, or a regular expression that is matched from the start of a topic name. Give one of
-            the two. It replaces the previous subscription.
+            the two. The new subscription replaces the previous one.
         listener:
-            Object that is called during :meth:`poll` when partitions are assigned, revoked or lost.
+            Rebalance listener, whose methods :meth:`poll` calls when partitions are assigned, revoked or
+            lost.
 
         Raises
         ------
@@ -237,7 +240,7 @@ class KafkaConsumer:
         CorruptRecordError
             If the next record or batch is corrupt. Every call raises it until :meth:`seek` skips the record.
         RecordDeserializationError
-            If a deserializer raised. The position stays at that record.
+            If a deserializer raised an exception. The position stays at that record.
         GroupAuthorizationFailedError, FencedInstanceIdError, GroupMaxSizeReachedError
             If the group rejects this consumer, or another consumer has taken over its
             ``group_instance_id``.
@@ -266,7 +269,7 @@ class KafkaConsumer:
         timezone: str | None = None,
         max_column_bytes: int | None = None,
     ) -> dict[TopicPartition, RecordColumns]:
-        """Return fetched records as Arrow columns; otherwise like :meth:`poll`.
+        """Return fetched records as Arrow columns instead of objects, but otherwise behave like :meth:`poll`.
 
         No Python code runs per record, and deserializers are not called.
 
@@ -282,14 +285,15 @@ class KafkaConsumer:
         timestamp_unit:
             Unit of the timestamp column: ``"ms"`` or ``"us"``.
         end_offsets:
-            Partition → offset at which to stop, exclusive. :meth:`position` never exceeds it. The position
-            also reaches it if the last offsets before it hold no record (after compaction, or at transaction
-            markers). The call returns at once when all partitions have reached their end offsets.
+            Partition → offset at which to stop, exclusive. The position never exceeds this offset. The
+            position reaches the offset even if the last offsets before it have no record (after compaction,
+            or at transaction markers). The call returns at once when all partitions have reached their end
+            offsets.
         timezone:
             Time zone name of the timestamp column; none by default.
         max_column_bytes:
             Maximum bytes of keys, of values or of headers per partition; 2 GiB by default. A single record
-            that is larger is returned nevertheless. The next call returns the remaining records.
+            that exceeds the limit is returned nevertheless. The next call returns the remaining records.
 
         Returns
         -------
@@ -331,8 +335,7 @@ class KafkaConsumer:
     def __iter__(self) -> KafkaConsumer:
         return self
 
-    # The method is compiled, because it runs once per record. Only one call per poll does more than return a
-    # record.
+    # next_record is compiled, because it runs once per record. It calls Python code only once per poll.
     __next__ = next_record
 
     def _poll_for_next(self) -> ConsumerRecord | None:
@@ -346,7 +349,7 @@ class KafkaConsumer:
                 return None
 
     def wakeup(self) -> None:
-        """Make the call that is waiting, or else the next one that would wait, raise :class:`WakeupError`.
+        """Make the waiting call, or else the next call that would wait, raise :class:`WakeupError`.
 
         This method may be called from any thread.
         """
@@ -359,15 +362,15 @@ class KafkaConsumer:
 
         - All assigned partitions are paused. The end of the block resumes those that the block paused.
         - Heartbeats continue, and ``max_poll_interval_ms`` does not apply.
-        - If the group rebalances, the heartbeat thread rejoins it, as :meth:`poll` would. It then also runs
-          the callbacks of the rebalance listener. For this the thread needs the GIL once within
+        - If the group rebalances, the heartbeat thread rejoins it, as :meth:`poll` would, and also runs the
+          callbacks of the rebalance listener. To rejoin, the thread needs the GIL once within
           ``max_poll_interval_ms``; heartbeats do not need the GIL.
         - Newly assigned partitions are not read before the block ends.
         - Nothing is committed automatically, not even when partitions are revoked, because the records are
           still being processed. Call :meth:`commit` to commit.
         - ``held.check(partition)`` returns whether this consumer has owned a partition since the block began.
-          ``held.revoked`` and ``held.lost`` contain the partitions that it has not.
-        - An eager rebalance may revoke a partition and assign it back at once. The partition then keeps its
+          ``held.revoked`` and ``held.lost`` contain the partitions that were revoked or lost since then.
+        - An eager rebalance may revoke a partition and assign it again at once. Such a partition keeps its
           position and does not count as revoked, unless a rebalance listener saw the revocation.
         - :meth:`poll` returns no records. All other methods work.
 
@@ -387,8 +390,8 @@ class KafkaConsumer:
     def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
         """Return the offset of the next record to read.
 
-        If the partition has no position yet, use the committed offset or ``auto_offset_reset``. While
-        another thread polls, the position may be after records that its call has not returned yet.
+        If the partition has no position yet, use the committed offset or ``auto_offset_reset``. While another
+        thread polls, the position may already be after records that ``poll()`` has not returned yet.
 
         Parameters
         ----------
@@ -415,7 +418,7 @@ class KafkaConsumer:
             return self._engine.position(partition, self._timer(timeout_ms))
 
     def highwater(self, partition: TopicPartition) -> int | None:
-        """Return the high watermark of the last fetch, or ``None`` before the first fetch.
+        """Return a partition's high watermark as of the last fetch, or ``None`` before the first fetch.
 
         Raises
         ------
@@ -434,8 +437,8 @@ class KafkaConsumer:
             An assigned partition.
         offset:
             Offset of the next record to read, or an :class:`OffsetAndMetadata` as :meth:`committed` and
-            ``LogTruncationError`` provide it. If that has a leader epoch, the consumer first checks with the
-            leader that the log has not been truncated before this offset (KIP-320).
+            ``LogTruncationError`` provide it. If the :class:`OffsetAndMetadata` has a leader epoch, the
+            consumer first asks the leader whether the log has been truncated before this offset (KIP-320).
 
         Raises
         ------
@@ -495,7 +498,7 @@ class KafkaConsumer:
                 raise ValueError(f"{partition} is not assigned to this consumer")
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Return no records of ``partitions`` until :meth:`resume`. Records already fetched are kept.
+        """Return no records of ``partitions`` until :meth:`resume`. Fetched records stay in the buffer.
 
         Raises
         ------
@@ -618,8 +621,8 @@ class KafkaConsumer:
     def topics(self, timeout_ms: float | None = None) -> set[str]:
         """Return all topics that this client is authorized to see. Each call asks a broker.
 
-        While another thread is in a call, return the topics in the consumer's metadata instead: those of its
-        subscription or assignment, or all topics if it subscribes to a pattern.
+        While another thread is in a call, return the topics in the consumer's metadata instead. These are the
+        topics of its subscription or assignment, or all topics if it subscribes to a pattern.
         """
         try:
             with self._guard:
@@ -633,7 +636,7 @@ class KafkaConsumer:
     ) -> dict[str, set[int]]:
         """Return the partition numbers of ``topics`` (default: of all topics). Each call asks a broker.
 
-        The result leaves out topics that do not exist, and the call creates none.
+        The result leaves out topics that do not exist. The call does not create topics.
 
         Parameters
         ----------
@@ -645,7 +648,7 @@ class KafkaConsumer:
         Raises
         ------
         TopicAuthorizationFailedError, InvalidTopicError
-            For a topic in ``topics``.
+            If ``topics`` contains a topic that is not authorized or has an invalid name.
         KafkaTimeoutError
             If no broker responded in time.
         """
@@ -677,8 +680,8 @@ class KafkaConsumer:
         ----------
         offsets:
             Partition → offset of the next record to read, with optional metadata text:
-            ``OffsetAndMetadata(last + 1)``. The default is the positions after all returned records; in a
-            loop over the consumer, the current record counts as returned.
+            ``OffsetAndMetadata(last + 1)``. By default, the positions after all returned records are
+            committed. In a loop over the consumer, the current record counts as returned.
         timeout_ms:
             Maximum time to wait, in milliseconds; ``request_timeout_ms`` by default.
 
@@ -689,7 +692,8 @@ class KafkaConsumer:
         TypeError, ValueError
             If ``offsets`` is invalid.
         CommitFailedError
-            If the group has rebalanced without this consumer. Its partitions may belong to another member.
+            If the group has rebalanced without this consumer, whose partitions may now belong to another
+            member.
         RebalanceInProgressError
             If the group is rebalancing. Call :meth:`poll`, then commit the partitions still assigned.
         FencedInstanceIdError
@@ -721,14 +725,14 @@ class KafkaConsumer:
             As in :meth:`commit`.
         callback:
             ``callback(offsets, error)``. A later :meth:`poll`, :meth:`commit` or :meth:`close` calls it, in
-            the order of the commits. ``error`` is ``None`` on success, and a
-            :class:`RetriableCommitFailedError` with its cause if a retry may succeed. Without a callback,
-            ``default_offset_commit_callback`` is called; without that, failures are logged.
+            the order of the commits. ``error`` is ``None`` on success. If a retry may succeed, ``error`` is a
+            :class:`RetriableCommitFailedError` with its cause. Without a callback,
+            ``default_offset_commit_callback`` is called. Without that setting, failures are logged.
 
         Returns
         -------
         CommitFuture
-            Done when the result is known. Later calls of :meth:`poll` process the response.
+            A future that is done when the result is known. Later calls of :meth:`poll` process the response.
 
         Raises
         ------
@@ -760,7 +764,7 @@ class KafkaConsumer:
         """Return the offset that the group has committed for a partition.
 
         While another thread is in a call, return the last offset that this consumer has committed or looked
-        up, if it knows one for each partition.
+        up, if there is one for each partition.
 
         Parameters
         ----------
@@ -774,7 +778,8 @@ class KafkaConsumer:
         Returns
         -------
         int, OffsetAndMetadata, None or dict
-            ``None`` if nothing is committed. For a collection, a dictionary with an entry per partition.
+            The committed offset, or ``None`` if nothing is committed. For a collection of partitions, a
+            dictionary with an entry per partition.
 
         Raises
         ------
@@ -807,11 +812,11 @@ class KafkaConsumer:
         return chosen[wanted[0]] if one else chosen
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Return the number of records between the position and the end of the log (KIP-695).
+        """Return the number of records between a partition's position and the end of its log (KIP-695).
 
-        The end is the high watermark, or with ``read_committed`` the last stable offset, as of the last
-        response of a broker. The call does not wait. If the end is unknown, the call requests it, and later
-        polls process the response.
+        The end is the high watermark, or with ``read_committed`` the last stable offset, as of a broker's
+        last response. The call does not wait. If the end of the log is unknown, the call sends a request for
+        it, and later polls process the response.
 
         Returns
         -------
@@ -841,7 +846,7 @@ class KafkaConsumer:
     def enforce_rebalance(self, reason: str | None = None) -> None:
         """Make the next :meth:`poll` start a rebalance (KIP-568).
 
-        Use it after a change that the assignor should consider.
+        Use this method after a change that the assignor should consider.
 
         Parameters
         ----------
@@ -902,13 +907,14 @@ class KafkaConsumer:
         Parameters
         ----------
         raw:
-            Whether to return the metric objects instead of their values. Any thread may read them later.
+            Whether to return the metric objects instead of their values. Any thread may read these objects
+            later.
 
         Returns
         -------
         dict or None
             ``{group: {name: float}}``, or with ``raw`` ``{MetricName: KafkaMetric}``. ``None`` with
-            ``metrics_enabled=False``; empty after the consumer has been closed.
+            ``metrics_enabled=False``. The dictionary is empty after the consumer has been closed.
         """
         registry = self._engine.metrics.registry
         if registry is None:
@@ -934,13 +940,13 @@ class KafkaConsumer:
         Raises
         ------
         IllegalStateError
-            If the call of another thread has not ended within ``timeout_ms``, because it runs a listener or
-            a callback. The consumer is not closed.
+            If another thread's call has not ended within ``timeout_ms``, for example because it runs a
+            listener or callback. The consumer then stays open.
         """
         if self._closed:
             return
         if self._guard.in_other_process():
-            self._closed = True  # The sockets belong to the parent process: send nothing on them.
+            self._closed = True  # Send nothing, because the sockets belong to the parent process.
             return
         timer = self._timer(timeout_ms)
         self._closed = self._guard.is_closing = True
@@ -976,7 +982,8 @@ class KafkaConsumer:
             return
         self._closed = True
         warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-        # Send nothing to the brokers: the garbage collector may run on any thread and must not block.
+        # Send nothing to the brokers, because the garbage collector may run this on any thread and must not
+        # block.
         if self._heartbeat_thread is None:
             self._engine.client.close()
         else:
@@ -1028,7 +1035,7 @@ def _check_partitions(partitions: Iterable[object]) -> None:
 
 
 def _checked(offsets: Mapping[TopicPartition, object]) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Check and convert offsets: named tuples of three fields, or of two as in kafka-python before 3.0."""
+    """Check and convert offsets: named tuples of three fields, or of two fields as in older kafka-python."""
     if not isinstance(offsets, Mapping):
         raise TypeError(f"offsets must be a dict of TopicPartition and OffsetAndMetadata, not {offsets!r}")
     _check_partitions(offsets)
@@ -1053,7 +1060,7 @@ def _check_poll(timeout_ms: float, max_records: int | None) -> None:
     if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int | float):
         raise TypeError(f"timeout_ms must be a number of milliseconds, not {timeout_ms!r}")
     if not timeout_ms >= 0:
-        raise ValueError("timeout_ms must not be negative")
+        raise ValueError("timeout_ms must be 0 or more")
     if max_records is not None and (isinstance(max_records, bool) or not isinstance(max_records, int)):
         raise TypeError("max_records must be an int")
     if max_records is not None and max_records <= 0:

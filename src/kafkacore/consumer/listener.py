@@ -1,4 +1,4 @@
-"""Rebalance listeners: callbacks of the application for changes of the assignment."""
+"""Rebalance listeners, which the application implements to handle changes of the assignment."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kafkacore.structs import TopicPartition
 class ConsumerRebalanceListener(ABC):
     """Base class of a listener that is called while ``poll()`` runs, on the same thread.
 
-    The methods may use the consumer, except for ``poll()``. Heartbeats continue while they run, for up to
-    ``max_poll_interval_ms``. If a method raises an exception, ``poll()`` raises it after the rebalance step
-    is complete. A method that raised :class:`~kafkacore.errors.WakeupError` is called again. This is
+    The methods may call the consumer, except for ``poll()``. While a method runs, heartbeats continue for up
+    to ``max_poll_interval_ms``. If a method raises an exception, ``poll()`` raises it after the rebalance
+    step is complete. A method that raised :class:`~kafkacore.errors.WakeupError` is called again. This is
     kafka-python's class of the same name.
     """
 
@@ -38,8 +38,9 @@ class ConsumerRebalanceListener(ABC):
 class AsyncConsumerRebalanceListener(ABC):
     """Base class of a listener whose methods are coroutines.
 
-    Each coroutine runs to completion, in its own event loop, before the consumer continues. Otherwise it is
-    like :class:`ConsumerRebalanceListener`. This is kafka-python's class of the same name.
+    Each coroutine runs to completion, in its own event loop, before the consumer continues. In all other
+    respects the class is like :class:`ConsumerRebalanceListener`. This is kafka-python's class of the same
+    name.
     """
 
     @abstractmethod
@@ -62,7 +63,7 @@ RebalanceListener = ConsumerRebalanceListener | AsyncConsumerRebalanceListener
 
 
 def call_listener(listener: RebalanceListener, method: str, partitions: Collection[TopicPartition]) -> None:
-    """Call ``method`` of the listener. If it returns a coroutine, run that to completion."""
+    """Call ``method`` of the listener. If the method returns a coroutine, run the coroutine."""
     outcome = getattr(listener, method)(partitions)
     if inspect.iscoroutine(outcome):
         asyncio.run(outcome)

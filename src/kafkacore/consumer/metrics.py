@@ -1,7 +1,7 @@
 """The metrics of a consumer's fetches, partitions and polls.
 
-Names and meanings are those of kafka-python. Metrics that end in ``-total``, and those of leads, throttling,
-partitions and polls, are those of Apache Kafka.
+Names and meanings are those of kafka-python. The metrics that end in ``-total``, and those of leads,
+throttling, partitions and polls, follow Apache Kafka instead.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class FetchMetrics:
     subscriptions:
         Source of the preferred replica of a partition.
     prefix:
-        First word of the name of the metric group.
+        Start of the name of each metric group, such as ``consumer``.
 
     Attributes
     ----------
     fetches:
-        Counter of responses and positions.
+        The sensors that record fetch responses and positions.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class FetchMetrics:
 
 
 class ConsumerMetrics:
-    """All metrics of one consumer; with ``metrics_enabled=False`` it records nothing.
+    """All metrics of one consumer. With ``metrics_enabled=False`` nothing is recorded.
 
     Attributes
     ----------

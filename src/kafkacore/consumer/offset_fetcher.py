@@ -1,4 +1,4 @@
-"""Looks up offsets with ListOffsets requests to the leaders, and resets positions with them.
+"""Looks up offsets with ListOffsets requests to the leaders, and resets positions to these offsets.
 
 This is Kafka's ``OffsetFetcher``.
 """
@@ -33,7 +33,7 @@ _CONSUMER_REPLICA_ID = -1
 
 
 class FoundOffset(NamedTuple):
-    """An offset; the timestamp is -1 if the request was for the start or the end of the log."""
+    """An offset that a leader returned. The timestamp is -1 for the start or the end of the log."""
 
     offset: int
     timestamp: int
@@ -43,7 +43,7 @@ class FoundOffset(NamedTuple):
 class _Answer(NamedTuple):
     found: dict[TopicPartition, FoundOffset]
     retry: set[TopicPartition]
-    #: An error of one of the partitions to retry.
+    #: The last error of a partition in ``retry``, or ``None``.
     error: KafkaError | None
 
 
@@ -53,11 +53,11 @@ class OffsetFetcher:
     Parameters
     ----------
     client, metadata, subscriptions, clock:
-        Shared with the other parts of the consumer.
+        Objects that all parts of the consumer share.
     isolation_level:
         With ``READ_COMMITTED``, the end offset is the last stable offset.
     bootstrap_servers:
-        The configured servers as text, for the messages of timeouts.
+        The configured servers as text, for timeout messages.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class OffsetFetcher:
         Raises
         ------
         KafkaError
-            The error of an earlier lookup, if it is not retriable.
+            If an earlier lookup failed with an error that is not retriable.
         """
         error, self._error = self._error, None
         if error is not None:
@@ -107,11 +107,11 @@ class OffsetFetcher:
             self._subscriptions.set_next_retry(unreachable, now_ms + self._client.retry_backoff_ms)
         for node, timestamps in by_node.items():
             try:
-                # Do not repeat a request in flight, but do retry if its response never arrives.
+                # Do not repeat the request while it is in flight, but retry if its response never arrives.
                 self._subscriptions.set_next_retry(timestamps, now_ms + self._client.request_timeout_ms)
                 self._ask_to_reset(node, timestamps, {tp: needed[tp] for tp in timestamps}, {})
             except BaseException:
-                # This may be a Ctrl-C. The request may not have been sent, so allow a retry at once.
+                # The error may be a Ctrl-C before the request was sent, so allow a retry at once.
                 self._subscriptions.set_next_retry(timestamps, now_ms)
                 raise
 
@@ -157,7 +157,8 @@ class OffsetFetcher:
     ) -> None:
         """Look up the end offsets of partitions whose records are all older than the configured duration.
 
-        Then repeat the lookup by timestamp, because a record may have arrived before the end was known.
+        Then repeat the lookup by timestamp, because a record may have been appended before the end offset was
+        known.
         """
 
         def on_ends(answer: _Answer) -> None:
@@ -171,7 +172,8 @@ class OffsetFetcher:
         )
 
     def _reset(self, tp: TopicPartition, strategy: OffsetResetStrategy, found: FoundOffset) -> None:
-        # The position has no epoch, because the leader has just returned this offset: it needs no validation.
+        # Set the position without an epoch, so that it is not validated: the leader has just returned this
+        # offset.
         if self._subscriptions.maybe_seek_unvalidated(tp, strategy, FetchPosition(found.offset)):
             logger.info(
                 "resetting the position of %s to offset %d (%s)",
@@ -199,7 +201,7 @@ class OffsetFetcher:
     def fetch_offsets(
         self, timestamps: Mapping[TopicPartition, int], timer: Timer
     ) -> dict[TopicPartition, FoundOffset]:
-        """Look up each partition's offset for its timestamp, or for a value of :class:`OffsetSpec`.
+        """Look up the offset of each partition for a timestamp, or for a value of :class:`OffsetSpec`.
 
         Raises
         ------
@@ -228,14 +230,14 @@ class OffsetFetcher:
                 break
             if timer.expired:
                 raise KafkaTimeoutError(self._timeout_message(remaining, timer)) from last_error
-            # A leader is unknown, has moved or is not ready. Wait for new metadata, which are requested with
-            # a backoff.
+            # A leader is unknown, has moved or is not ready. Wait for the next metadata update, which is
+            # requested after a backoff.
             self._client.await_metadata_update(timer)
         self._note_ends(timestamps, found)
         return found
 
     def ask_for_end(self, partition: TopicPartition) -> None:
-        """Request the end offset of an assigned partition, which updates its lag. Does not wait."""
+        """Request the end offset of an assigned partition, to update its lag. The call does not wait."""
         pending = self._end_requests.get(partition)
         if pending is not None and not pending.is_done():
             return
@@ -243,7 +245,7 @@ class OffsetFetcher:
         by_node, _ = self._client.by_reachable_leader(wanted)
         for node in by_node:
             self._end_requests[partition] = future = self._send(node, wanted)
-            # The next call of current_lag() repeats a failed request.
+            # If the request fails, the next call of current_lag() sends another request.
             future.add_callbacks(
                 lambda answer: self._note_ends(wanted, answer.found),
                 lambda error: logger.debug(

@@ -32,7 +32,7 @@ class OffsetResetStrategy:
     name:
         Value of ``auto_offset_reset``.
     duration_ms:
-        How far before the current time to start, in milliseconds; ``None`` for the named strategies.
+        How far before the current time to start, in milliseconds; ``None`` without a duration.
     """
 
     __slots__ = ("_timestamp", "duration_ms", "name")
@@ -69,7 +69,7 @@ class OffsetResetStrategy:
         return cls(text, duration_ms=parse_duration_ms(text.removeprefix(_BY_DURATION)))
 
     def timestamp(self, wall_ms: int) -> int:
-        """Return the timestamp for ListOffsets: an :class:`OffsetSpec`, or milliseconds since the epoch."""
+        """Return the timestamp for ListOffsets: milliseconds since the epoch, or an :class:`OffsetSpec`."""
         if self.duration_ms is not None:
             return max(wall_ms - self.duration_ms, 0)
         assert self._timestamp is not None, "'none' has no timestamp"
@@ -114,5 +114,5 @@ def parse_duration_ms(text: str) -> int:
     if ms < 0:
         raise ValueError(f"the duration {text!r} is negative")
     if ms > _MOST_SECONDS * 1000:
-        raise ValueError(f"the duration {text!r} is too long")
+        raise ValueError(f"the duration {text!r} exceeds the range of a Java Duration")
     return ms

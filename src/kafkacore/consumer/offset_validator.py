@@ -1,6 +1,7 @@
 """Detects log truncation: asks each new leader whether its log still contains the position (KIP-320).
 
-The position is then confirmed, moved back, or reset. This is Kafka's ``OffsetsForLeaderEpochClient``.
+The consumer then keeps the position, moves it back, or resets it. This is Kafka's
+``OffsetsForLeaderEpochClient``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ logger = logging.getLogger(__name__)
 
 _CONSUMER_REPLICA_ID = -1
 _UNDEFINED = -1
-#: Brokers before Kafka 2.3 require the ClusterAction permission for lower versions.
+#: First version of OffsetForLeaderEpoch to use. Brokers before Kafka 2.3 have only lower versions, for which
+#: they require the ClusterAction permission.
 _FIRST_USABLE_VERSION = 3
 
 
@@ -38,7 +40,7 @@ class OffsetValidator:
     Parameters
     ----------
     client, metadata, subscriptions, clock:
-        Shared with the other parts of the consumer.
+        Objects that all parts of the consumer share.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class OffsetValidator:
         self._error: KafkaError | None = None
 
     def validate_if_needed(self) -> None:
-        """Look for new leaders and send them the positions to validate. This does not wait.
+        """Send the positions of partitions with a new leader to that leader. This does not wait.
 
         Raises
         ------
@@ -82,12 +84,12 @@ class OffsetValidator:
                     partial(self._on_answer, positions, epochs), partial(self._on_error, positions)
                 )
             except BaseException:
-                # This may be a Ctrl-C. The request may not have been sent, so allow a retry at once.
+                # The error may be a Ctrl-C before the request was sent, so allow a retry at once.
                 self._subscriptions.set_next_retry(positions, now_ms)
                 raise
 
     def notice_new_leaders(self) -> None:
-        """Stop fetching from partitions that have a new leader epoch until their position is validated."""
+        """Stop fetching from partitions with a new leader epoch until their positions have been validated."""
         version = self._metadata.update_version
         if version == self._seen_version and not self._subscriptions.has_unseen_positions:
             return
@@ -162,7 +164,8 @@ class OffsetValidator:
         if not undefined and end_offset >= position.offset:
             self._subscriptions.complete_validation(tp, position)
         elif self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:
-            # Leave the validation incomplete, so that every poll raises until a seek.
+            # Leave the validation incomplete, so that every poll raises the error until the application
+            # seeks.
             self._subscriptions.set_next_retry([tp], self._clock.monotonic_ms())
             truncated[tp] = None if undefined else OffsetAndMetadata(end_offset, "", epoch)
         elif undefined:
@@ -198,7 +201,7 @@ class OffsetValidator:
         return error
 
     def _skip(self, positions: Mapping[TopicPartition, FetchPosition]) -> None:
-        """Keep the positions without validation, because the broker does not support it."""
+        """Keep the positions without validation, because the broker does not support validation."""
         for tp, position in positions.items():
             self._subscriptions.complete_validation(tp, position)
 

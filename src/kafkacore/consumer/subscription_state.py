@@ -1,9 +1,10 @@
 """The subscription, the assigned partitions and their positions.
 
-A partition is *initializing* until it has a position, and then *fetching*. It is *awaiting reset* while its
-offset is looked up, and *awaiting validation* while the leader checks that its log still contains the
-position (KIP-320). This is Kafka's ``SubscriptionState``. Only the thread that holds the consumer's lock may
-use it, except for the attributes and methods that the docstring of :class:`SubscriptionState` lists.
+A partition is *initializing* until it has a position, and then *fetching*. A partition is *awaiting reset*
+while the offset to start at is looked up. It is *awaiting validation* while the leader checks that its log
+still contains the position (KIP-320). This is Kafka's ``SubscriptionState``. Only the thread that holds the
+consumer's lock may use the state. The docstring of :class:`SubscriptionState` lists attributes and methods
+that any thread may use.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def ensure_valid_topic_name(topic: str) -> None:
 
 
 class CommittedOffset(NamedTuple):
-    """The offset that the group has committed for a partition, or ``None`` if it has committed none."""
+    """The offset that the group has committed for a partition; ``None`` if there is no such offset."""
 
     offset: OffsetAndMetadata | None
 
@@ -102,8 +103,8 @@ class TopicPartitionState:
         #: The last offset that was committed or that the coordinator returned; ``None`` if it is unknown.
         self.committed: CommittedOffset | None = None
         self.paused = False
-        #: Whether the partition is about to be revoked: it returns no more records while its offset is
-        #: committed.
+        #: Whether the partition is about to be revoked. No more of its records are returned while its offset
+        #: is committed.
         self.pending_revocation = False
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
@@ -137,7 +138,7 @@ class SubscriptionState:
     """The subscription of a consumer, its assignment, and the state of each partition.
 
     Any thread may read :attr:`states` and :attr:`subscribed` and call :meth:`state`, without a lock: the
-    thread that polls replaces these objects and never modifies them.
+    polling thread replaces the objects in these attributes and never modifies them.
 
     Parameters
     ----------
@@ -153,16 +154,18 @@ class SubscriptionState:
         self.group_subscription: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         self.listener: RebalanceListener | None = None
-        # The first partitions are fetched first; a partition that returned records moves to the end. An
-        # OrderedDict has move_to_end(), which a Ctrl-C cannot interrupt halfway.
+        # Partitions in the order in which they are fetched. A partition that returned records moves to the
+        # end. An OrderedDict is used because a Ctrl-C cannot interrupt its move_to_end() halfway.
         self._assignment: OrderedDict[TopicPartition, TopicPartitionState] = OrderedDict()
-        # Partitions that are not fetching. Every poll looks at them, and usually there are none.
+        # Partitions that are not in the state *fetching*, kept separately because every poll checks them.
+        # Usually there are none.
         self._unsettled: dict[TopicPartition, TopicPartitionState] = {}
         #: The assigned partitions with their states, for other threads.
         self.states: Mapping[TopicPartition, TopicPartitionState] = {}
         #: The topics subscribed to, for other threads; ``None`` without a subscription.
         self.subscribed: frozenset[str] | None = None
-        #: Whether a position must be checked against the leader epoch although the metadata are unchanged.
+        #: Whether there is a new position to compare with the leader epoch, although the metadata are
+        #: unchanged.
         self.has_unseen_positions = False
 
     # ---- Subscription ------------------------------------------------------------------------------------
@@ -187,7 +190,7 @@ class SubscriptionState:
             raise TypeError("topics must be a list of topic names, not a str")
         names = set(topics)
         if bool(names) == (pattern is not None):
-            raise ValueError("subscribe() takes either topics or a pattern")
+            raise ValueError("subscribe() needs either topics or a pattern, and not both")
         if listener is not None and not isinstance(listener, RebalanceListener):
             raise TypeError(
                 "listener must be a ConsumerRebalanceListener or an AsyncConsumerRebalanceListener"
@@ -236,19 +239,19 @@ class SubscriptionState:
         return self._assign(partitions)
 
     def matches(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Return whether all ``partitions`` belong to subscribed topics or match the pattern."""
+        """Return whether the topics of all ``partitions`` are subscribed to or match the pattern."""
         if self.pattern is not None:
             return all(self.pattern.match(tp.topic) for tp in partitions)
         return all(tp.topic in self.subscription for tp in partitions)
 
     def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
-        """Mark ``partitions``, and no others, for revocation: return no more of their records."""
+        """Stop returning records of ``partitions``, which will be revoked; unmark all other partitions."""
         going = set(partitions)
         for partition, state in self._assignment.items():
             state.pending_revocation = partition in going
 
     def metadata_topics(self) -> set[str]:
-        """Return the topics to fetch metadata for.
+        """Return the topics of which metadata are fetched.
 
         These are the subscribed topics, the topics of assigned partitions and, if this consumer leads the
         group, the topics of all members.
@@ -288,7 +291,7 @@ class SubscriptionState:
         return partition in self._assignment
 
     def state(self, partition: TopicPartition) -> TopicPartitionState:
-        """Return the state of an assigned partition; raise ``IllegalStateError`` for any other."""
+        """Return the state of an assigned partition; raise ``IllegalStateError`` if it is not assigned."""
         state = self._assignment.get(partition)
         if state is None:
             raise IllegalStateError(f"{partition} is not assigned to this consumer")
@@ -304,8 +307,8 @@ class SubscriptionState:
     def seek_unvalidated(self, partition: TopicPartition, position: FetchPosition) -> None:
         """Set a position that may no longer exist in the log, such as a committed offset.
 
-        If the position has an epoch, the consumer asks the leader whether its log contains the position
-        before it fetches.
+        If the position has an epoch, the consumer asks the leader whether its log contains the position, and
+        fetches afterwards.
         """
         state = self.state(partition)
         self._seek(partition, state, position)
@@ -354,7 +357,7 @@ class SubscriptionState:
         return state is not None and state.is_fetchable()
 
     def fetchable(self) -> list[tuple[TopicPartition, TopicPartitionState]]:
-        """Return the partitions to fetch with their states, in the order in which to fetch them.
+        """Return the partitions to fetch, with their states, in the order of fetching.
 
         The partition that returned records most recently is the last one.
         """
@@ -370,7 +373,7 @@ class SubscriptionState:
         return [tp for tp, _ in self.fetchable()]
 
     def move_to_end(self, partition: TopicPartition) -> None:
-        """Fetch the other partitions first next time, because this one has just returned records."""
+        """Move a partition to the end of the fetch order, because it has just returned records."""
         if partition in self._assignment:
             self._assignment.move_to_end(partition)
 
@@ -396,7 +399,7 @@ class SubscriptionState:
     def request_offset_reset(
         self, partition: TopicPartition, strategy: OffsetResetStrategy | None = None
     ) -> None:
-        """Drop the position, and let the next poll reset it.
+        """Drop the position of a partition. The next poll resets it.
 
         Without ``strategy``, the setting ``auto_offset_reset`` applies.
         """
@@ -410,7 +413,7 @@ class SubscriptionState:
         Raises
         ------
         NoOffsetForPartitionError
-            If there are any and ``auto_offset_reset`` is ``none``.
+            If there are such partitions, and ``auto_offset_reset`` is ``none``.
         """
         missing = [tp for tp, state in self._unsettled.items() if state.state is FetchState.INITIALIZING]
         if missing and self.default_reset_strategy is OffsetResetStrategy.NONE:
@@ -436,7 +439,7 @@ class SubscriptionState:
         return state is not None and state.state is FetchState.AWAIT_RESET
 
     def partitions_needing_validation(self, now_ms: float) -> dict[TopicPartition, FetchPosition]:
-        """Return the partitions whose position may be validated now, with the position."""
+        """Return the partitions whose positions may be validated now, and these positions."""
         return {
             tp: state.position
             for tp, state in self._unsettled.items()
@@ -455,7 +458,7 @@ class SubscriptionState:
     def maybe_seek_unvalidated(
         self, partition: TopicPartition, strategy: OffsetResetStrategy, position: FetchPosition
     ) -> bool:
-        """Set the position that a reset found, unless the state has changed. Return whether it was set."""
+        """Set the position that a reset found, unless the state has changed; return whether it was set."""
         state = self._assignment.get(partition)
         if state is None or state.state is not FetchState.AWAIT_RESET or state.reset_strategy != strategy:
             return False
@@ -464,16 +467,17 @@ class SubscriptionState:
 
     # ---- Leader epochs (KIP-320) -------------------------------------------------------------------------
     def maybe_validate_position(self, partition: TopicPartition, current_leader_epoch: int) -> bool:
-        """Start a validation of the position, once per leader epoch; return whether one is in progress."""
+        """Start validating the position, once per leader epoch; return whether validation is in progress."""
         state = self.state(partition)
-        # A lower epoch is new, too: metadata never get older, so the topic was deleted and created again.
+        # A lower epoch is also a new epoch. Metadata never get older, so the topic was deleted and created
+        # again.
         if current_leader_epoch != state.seen_epoch:
-            # The previous leader chose this replica, so forget it.
+            # Forget the preferred replica, because the previous leader chose it.
             state.preferred_read_replica = None
             state.seen_epoch = current_leader_epoch
         if state.state is FetchState.AWAIT_VALIDATION:
             if current_leader_epoch != state.validated_epoch:
-                # From now on, a late response of the previous leader is ignored.
+                # A late response of the previous leader is now ignored, because its epoch differs.
                 state.validated_epoch = current_leader_epoch
                 state.next_retry_ms = 0.0
             return True
@@ -492,7 +496,7 @@ class SubscriptionState:
     def awaits_validation(
         self, partition: TopicPartition, position: FetchPosition, leader_epoch: int | None = None
     ) -> bool:
-        """Return whether ``position`` still awaits validation, if given by the leader of ``leader_epoch``."""
+        """Return whether ``position`` awaits validation, if given by the leader with ``leader_epoch``."""
         state = self._assignment.get(partition)
         return (
             state is not None
@@ -507,7 +511,7 @@ class SubscriptionState:
             return False
         state = self.state(partition)
         state.state = FetchState.FETCHING
-        # next_retry_ms was the deadline of the validation request. Other requests must not wait for it.
+        # next_retry_ms was the deadline of the validation request. Later requests must not wait until then.
         state.next_retry_ms = 0.0
         del self._unsettled[partition]
         return True
@@ -522,7 +526,7 @@ class SubscriptionState:
             state.preferred_replica_expires_ms = expires_ms
 
     def preferred_read_replica(self, partition: TopicPartition, now_ms: float) -> int | None:
-        """Return the preferred replica that the leader named; ``None`` if it is unset or expired."""
+        """Return the replica that the leader prefers for fetches; ``None`` if it is unset or has expired."""
         state = self._assignment.get(partition)
         if state is None or state.preferred_read_replica is None:
             return None

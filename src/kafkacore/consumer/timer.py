@@ -1,4 +1,4 @@
-"""A deadline on a given clock. This is Kafka's ``Timer``."""
+"""A timer that uses a given clock. This is Kafka's ``Timer``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafkacore.clock import Clock
 
 
 class Timer:
-    """Timer that expires ``timeout_ms`` milliseconds after its creation, or never for ``None``."""
+    """Timer that expires ``timeout_ms`` after its creation; if ``timeout_ms`` is ``None``, never."""
 
     __slots__ = ("_clock", "_deadline_ms", "timeout_ms")
 

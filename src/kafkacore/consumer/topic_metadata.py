@@ -1,6 +1,6 @@
 """Looks up which topics and partitions exist, by asking any broker.
 
-The consumer's own metadata are not changed. This is Kafka's ``TopicMetadataFetcher``.
+The lookup does not change the consumer's own metadata. This is Kafka's ``TopicMetadataFetcher``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataRespo
 
 
 class TopicMetadataFetcher:
-    """Looks up topics.
+    """Looks up topics and their partitions.
 
     Parameters
     ----------
     client, clock:
-        Shared with the other parts of the consumer.
+        Objects that all parts of the consumer share.
     bootstrap_servers:
-        The configured servers as text, for the messages of timeouts.
+        The configured servers as text, for timeout messages.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class TopicMetadataFetcher:
         KafkaTimeoutError
             If no broker responded in time.
         TopicAuthorizationFailedError, InvalidTopicError
-            For a topic in ``topics``.
+            If ``topics`` contains a topic that is not authorized or has an invalid name.
         """
         names = None if topics is None else list(topics)
         request = MetadataRequest(
@@ -86,7 +86,7 @@ class TopicMetadataFetcher:
 
     @staticmethod
     def _read(response: MetadataResponse, by_name: bool) -> dict[str, set[int]] | None:
-        """Return topic → partitions, or ``None`` if a retriable error asks for another try."""
+        """Return topic → partitions, or ``None`` to repeat the request after a retriable error."""
         found: dict[str, set[int]] = {}
         for topic in response.topics:
             error = for_code(topic.error_code)

@@ -1,6 +1,6 @@
 """The consumer group protocol: subscriptions, assignments, and the assignors that members agree on.
 
-Nothing in this package waits, sends requests, or reads a clock.
+No code in this package waits, sends requests, or reads a clock.
 """
 
 from kafkacore.coordinator.group_partition import partition_for

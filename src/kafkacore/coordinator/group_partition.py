@@ -1,4 +1,4 @@
-"""Computes the partition of ``__consumer_offsets`` that stores a group. Its leader coordinates the group."""
+"""Computes the partition of ``__consumer_offsets`` whose leader is the coordinator of a group."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ OFFSETS_TOPIC_PARTITIONS = 50
 
 #: Number of characters hashed at once.
 _BLOCK = 256
-#: Powers of 31 modulo 2**32. With them, hashing the member ids of a large group needs no loop in Python.
+#: Powers of 31 modulo 2**32. Because of this table, hashing a string needs no Python loop over its
+#: characters.
 _POWERS = tuple(pow(31, exponent, 1 << 32) for exponent in range(_BLOCK + 1))
 
 
@@ -17,7 +18,7 @@ def java_hash_code(text: str) -> int:
     """Return Java's ``String.hashCode``: a signed 32-bit hash of the UTF-16 code units."""
     units = memoryview(text.encode("utf-16-be", "surrogatepass")[::-1]).cast("H")
     value = 0
-    # The text is reversed, so start with its last block.
+    # The characters are in reverse order, so start with the last block.
     for at in range((len(units) - 1) // _BLOCK * _BLOCK, -1, -_BLOCK):
         block = units[at : at + _BLOCK]
         value = (value * _POWERS[_BLOCK] + sum(map(mul, block, _POWERS))) & 0xFFFFFFFF

@@ -1,7 +1,7 @@
-"""Encoding of the subscriptions and assignments that brokers pass on as bytes in JoinGroup and SyncGroup.
+"""Encodes and decodes the subscriptions and assignments that JoinGroup and SyncGroup carry as bytes.
 
-The bytes come from other members: malformed ones raise :class:`kafkacore.errors.MalformedMessageError`.
-This is Kafka's ``ConsumerProtocol``.
+The bytes come from other members. Malformed bytes raise :class:`kafkacore.errors.MalformedMessageError`. This
+is Kafka's ``ConsumerProtocol``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafkacore.wire import Cursor, Writer
 PROTOCOL_TYPE: Final = "consumer"
 #: Version in which subscriptions and assignments are encoded by default.
 LATEST_VERSION: Final = 3
-#: Generation of a member that has had none, or whose subscription version does not include it.
+#: Generation of a member that has never had one, or whose subscription version has no such field.
 NO_GENERATION: Final = -1
 
 Buffer = bytes | bytearray | memoryview
@@ -30,7 +30,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 class Subscription(NamedTuple):
-    """Topics that a member subscribes to, and the partitions that it owns.
+    """Topics to which a member subscribes, and partitions that it owns.
 
     ``owned_partitions`` was added with version 1 (KIP-429), ``generation_id`` with 2 (KIP-792), and
     ``rack_id`` with 3 (KIP-881). ``group_instance_id`` is not encoded; it is a separate field of the
@@ -105,8 +105,9 @@ def decode_subscription(data: Buffer, group_instance_id: str | None = None) -> S
 def decode_subscribed_topics(data: Buffer) -> list[str]:
     """Return the topics of a member's subscription, read as version 0 regardless of its version.
 
-    Every version begins with the fields of version 0, and a coordinator needs no others. Some older clients
-    send a later version without its fields, which Kafka's coordinator accepts (``ClassicGroup``).
+    Every version begins with the fields of version 0, and a coordinator needs no other fields. Some older
+    clients send a higher version number without the fields of that version. Kafka's coordinator accepts this,
+    too (``ClassicGroup``).
 
     Raises
     ------
@@ -137,7 +138,7 @@ def encode_assignment(assignment: Assignment, version: int = LATEST_VERSION) -> 
 def decode_assignment(data: Buffer) -> Assignment:
     """Return a member's decoded assignment.
 
-    Empty bytes mean no partitions: a broker sends them to members that the leader gave no assignment.
+    Empty bytes mean no partitions. A broker sends them to members for which the leader sent no assignment.
 
     Raises
     ------
@@ -168,7 +169,8 @@ def _flattened(
 
 
 def _copied(value: Buffer | None) -> bytes | None:
-    # A memoryview would keep the whole response in memory for the life of the subscription.
+    # Copy the bytes, because a memoryview would keep the whole response in memory as long as the
+    # subscription.
     return None if value is None else bytes(value)
 
 
@@ -184,5 +186,5 @@ def _decoded(kind: type[MessageT], data: Buffer) -> MessageT:
     version = cursor.read_int16()
     if version < kind.MIN_VERSION:
         raise MalformedMessageError(f"{kind.NAME} has invalid version {version}")
-    # Newer versions only add fields at the end, so read the fields that we know.
+    # Newer versions only add fields at the end, so read the fields of the latest version that we support.
     return kind.decode(cursor, min(version, kind.MAX_VERSION))

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Read values in Avro's binary encoding into builders, following the nodes of a compiled schema.
+"""Read values in Avro's binary encoding into column builders, by the nodes of a compiled schema.
 
 The encoded bytes are not trusted: lengths, counts and branches are checked before use, and depth is limited.
 """
@@ -13,9 +13,10 @@ from kafkacore.decode._builder cimport (
 from kafkacore.wire.primitives cimport MAX_VARLONG_SIZE, read_varlong
 
 cdef enum:
-    #: Maximum nesting depth of a value. Only a recursive schema can reach it.
+    #: Maximum nesting depth of a value. Only values of a recursive schema can exceed it.
     MAX_DEPTH = 200
-    #: Maximum number of array items of zero bytes. The size of the value does not limit their number.
+    #: Maximum number of items of an array whose items have zero bytes. The size of the value does not limit
+    #: the number of such items.
     MAX_EMPTY_ITEMS = 1000
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
@@ -117,7 +118,7 @@ cdef int _put_bytes(const Node *node, Cursor *cursor, int64_t size) noexcept nog
 
 
 cdef bint _is_utf8(const uint8_t *text, int64_t size) noexcept nogil:
-    """Return whether text is well-formed UTF-8 by table 3-7 of the Unicode standard."""
+    """Return whether ``text`` is well-formed UTF-8 according to table 3-7 of the Unicode standard."""
     cdef int64_t at = 0
     cdef int more
     cdef uint64_t eight
@@ -150,7 +151,7 @@ cdef bint _is_utf8(const uint8_t *text, int64_t size) noexcept nogil:
 
 
 cdef int _decimal(const Node *node, const uint8_t *value, int64_t size) noexcept nogil:
-    """Append a big-endian number of any length as a decimal of 16 bytes in little-endian order."""
+    """Append a big-endian number of any length to the column, as a decimal of 16 little-endian bytes."""
     cdef uint8_t[16] out
     cdef uint8_t filler
     cdef int64_t at
@@ -202,7 +203,7 @@ cdef int _enum(const Node *node, Cursor *cursor) noexcept nogil:
 
 # ---- Nested values -----------------------------------------------------------------------------------------
 cdef int _items(const Node *node, Cursor *cursor) noexcept nogil:
-    """Read an array or a map, which consists of blocks of items. An empty block is the last one."""
+    """Read an array or a map, which consists of blocks of items. An empty block is the end."""
     cdef int64_t count
     cdef int64_t size
     cdef int64_t empty = 0
@@ -214,7 +215,7 @@ cdef int _items(const Node *node, Cursor *cursor) noexcept nogil:
         if count == 0:
             return end_list(node.out) if node.out != NULL else 0
         if count < 0:
-            # A block with a negative count also has its size in bytes, so that it can be skipped.
+            # After a negative count, the block has its size in bytes, so that readers can skip the block.
             if count < -MAX_INT64:
                 return NEGATIVE_LENGTH
             count = -count
@@ -276,7 +277,7 @@ cdef int _branch(const Node *node, Cursor *cursor) noexcept nogil:
         return fault
     if branch < 0 or branch >= node.child_count:
         return NO_SUCH_BRANCH
-    # Other branches count their own level in read_value; a union directly in a union must be counted here.
+    # read_value counts the nesting level of other branches. Count the level of a union within a union here.
     if node.children[branch].op == OP_UNION:
         if cursor.depth >= MAX_DEPTH:
             return TOO_DEEP
@@ -290,7 +291,7 @@ cdef int _branch(const Node *node, Cursor *cursor) noexcept nogil:
 cdef int _member(const Node *node, Cursor *cursor) noexcept nogil:
     """Read a union into a struct with a field per branch.
 
-    The fields of the other branches become null. A null value becomes a null struct.
+    The fields of the other branches become null. If the union's value is null, the struct becomes null.
     """
     cdef int64_t branch
     cdef int at
@@ -310,7 +311,7 @@ cdef int _member(const Node *node, Cursor *cursor) noexcept nogil:
             fault = append_null(&node.out.children[at])
         if fault:
             return fault
-    # Skip a member that is not wanted.
+    # Skip the value of a branch that has no field in the struct.
     if chosen.out == NULL:
         fault = read_value(chosen, cursor)
         if fault:
@@ -330,7 +331,7 @@ cdef int _default(const Node *node, const Cursor *cursor) noexcept nogil:
 
 
 cdef int read_value(const Node *node, Cursor *cursor) noexcept nogil:
-    """Read one value. Return 0, a :c:enum:`Fault`, or a negative :c:enum:`Problem` of the builders."""
+    """Read one value. Return 0, a :c:enum:`Fault` in the value, or a negative :c:enum:`Problem`."""
     cdef int64_t number
     cdef int fault
     if node.op == OP_UNION:

@@ -1,7 +1,7 @@
 """Read a column of Avro values into Arrow columns.
 
-Each row is read by the program that ``kafkacore.decode.avro_program`` compiled for its schema. Confluent's
-serializers put a zero byte and the schema id in four bytes before each value.
+``kafkacore.decode.avro_program`` compiles each schema to a program, which reads the rows of that schema.
+Confluent's serializers put a zero byte and the schema id in four bytes before each value.
 """
 
 cimport cython
@@ -23,12 +23,12 @@ from kafkacore.decode.decoder import ColumnTooLargeError
 
 cdef enum:
     FRAME_SIZE = 5
-    #: Maximum number of schemas kept by one reader. When it is reached, all of them are dropped.
+    #: Maximum number of schemas that one reader keeps. A reader that has reached it drops all of them.
     MAX_PROGRAMS = 1000
     MAX_DECIMAL_DIGITS = 38
     # Maximum number of rows of an Arrow array with 32-bit offsets.
     MAX_ROWS = 0x7FFFFFFF
-    # Faults in addition to those of kafkacore.decode._avro.
+    # Faults that are not in kafkacore.decode._avro.
     NOT_FRAMED = 100
     UNKNOWN_SCHEMA = 101
     # Return values of _rows that are not faults.
@@ -37,12 +37,12 @@ cdef enum:
 
 
 cdef class _Program:
-    """The nodes of one writer's schema. The first one reads the outermost record."""
+    """The nodes that read values of one schema. The first node reads the outermost record."""
 
     cdef Node *nodes
     cdef Node **links
     cdef int32_t *ends
-    cdef list blobs  # keeps the bytes alive that the nodes point to
+    cdef list blobs  # bytes objects that the nodes point to
 
     def __cinit__(self, specs, Columns columns not None):
         cdef Py_ssize_t at
@@ -53,7 +53,7 @@ cdef class _Program:
         cdef Node *node
         cdef bytes blob
         cdef list nodes = list(specs)
-        # Read the attributes once: the specs are not trusted to return the same values again.
+        # Read the attributes only once, because the specs may return other values the next time.
         cdef list children = [tuple(spec.children) for spec in nodes]
         cdef list ends = [tuple(spec.ends) for spec in nodes]
         count = len(nodes)
@@ -101,7 +101,7 @@ cdef class _Program:
 
 
 cdef bint _is_compatible(const Node *node, Py_ssize_t end_count) noexcept:
-    """Return whether the builder of the node can take the values that the node produces."""
+    """Return whether the builder of the node accepts the values that the node reads."""
     cdef bint is_number = node.out == NULL or node.out.kind == FIXED
     cdef int width = node.out.width if node.out != NULL else 0
     if node.op == OP_NULL or node.op == OP_MISSING:
@@ -130,7 +130,7 @@ cdef bint _is_compatible(const Node *node, Py_ssize_t end_count) noexcept:
             return False
         return node.out.kind == BYTES
     if node.op == OP_ENUM:
-        # A skipped enum needs only the number of symbols.
+        # To skip an enum, only the number of its symbols is needed.
         return node.out == NULL or (node.size == end_count and node.out.kind == BYTES)
     if node.op == OP_ARRAY:
         return node.child_count == 1 and (node.out == NULL or node.out.kind == LIST)
@@ -151,14 +151,14 @@ cdef struct Known:
 
 
 cdef class AvroReader:
-    """Reader of columns of Avro values. It is not thread-safe.
+    """Reader of columns of Avro values. Only one thread at a time may use it.
 
     Parameters
     ----------
     schema:
-        The wanted columns.
+        The columns to read.
     framed:
-        Whether each value starts with a schema id. If not, the id of the only schema is 0.
+        Whether each value starts with a schema id. If not, all values have the same schema, whose id is 0.
     batch_bytes:
         Maximum memory in bytes of the columns of one batch.
     """
@@ -168,12 +168,12 @@ cdef class AvroReader:
     cdef list programs
     cdef Known[MAX_PROGRAMS] known
     cdef int known_count
-    cdef int last  # index in ``known`` of the schema of the last row
+    cdef int last  # index in ``known`` of the previous row's schema
     # Buffers of the batch that is being read.
     cdef Py_buffer validity
     cdef Py_buffer offsets
     cdef Py_buffer data
-    # Whether the loop is running without the GIL. Programs must not be added meanwhile.
+    # Whether the loop over the rows is running, without the GIL. Programs must not be added meanwhile.
     cdef bint in_loop
     cdef int64_t start
     cdef int64_t count
@@ -198,15 +198,15 @@ cdef class AvroReader:
         schema_id:
             Id of the schema.
         specs:
-            Nodes of the program. None means that the schema cannot be used and that its rows are malformed.
+            Nodes of the program. None means that the schema cannot be used, so that its rows are malformed.
         """
         cdef _Program program = None
         if specs is not None:
             program = _Program(specs, self.columns)
-        # Check after all calls of Python code, during which another thread may have started to read.
+        # Check this only now: while the Python code above ran, another thread may have started to read.
         check_unused(self.in_loop, self)
         if self.known_count == MAX_PROGRAMS:
-            # read() will ask again for the schemas that are dropped here.
+            # read() will call ``ask`` again for the schemas that are dropped here.
             self.known_count = self.last = 0
             self.programs.clear()
         self.known[self.known_count].schema_id = schema_id
@@ -226,13 +226,14 @@ cdef class AvroReader:
         start, count:
             First row, and number of rows.
         ask:
-            Function that is called with an unknown schema id and must call :meth:`add_program`.
+            Function that :meth:`read` calls with an unknown schema id. The function must call
+            :meth:`add_program`.
 
         Returns
         -------
         tuple
-            The columns, and a bitmap of the malformed rows or None. ``first_bad`` and the ``fault``
-            attributes describe the first malformed row.
+            The columns, and a bitmap of the malformed rows, or None if there are none. The attributes
+            ``first_bad`` and ``fault…`` describe the first malformed row.
 
         Raises
         ------
@@ -286,7 +287,7 @@ cdef class AvroReader:
 
     @cython.nonecheck(False)
     cdef int _rows(self, Builder *root, uint8_t *bad) noexcept nogil:
-        """Read the rows starting at ``row``. Stop at a row whose schema is unknown."""
+        """Read the rows from ``self.row`` on. Stop at a row whose schema is unknown."""
         cdef const uint8_t *valid = <const uint8_t *> self.validity.buf if self.validity.len else NULL
         cdef const int32_t *ends = <const int32_t *> self.offsets.buf + self.start
         cdef const uint8_t *values = <const uint8_t *> self.data.buf

@@ -14,15 +14,16 @@ import pyarrow as pa
 
 cdef enum:
     MAX_INT32 = 0x7FFFFFFF
-    #: Initial capacity of a column, in values. The top-level columns get the number of rows instead.
+    #: Initial capacity of a nested column, in values. The initial capacity of a top-level column is the
+    #: number of rows.
     FIRST_CAPACITY = 64
-    #: Maximum nesting depth of a schema, because functions recurse for each level.
+    #: Maximum nesting depth of a schema. It is limited because functions recurse for each level.
     MAX_DEPTH = 200
 
 
 # ---- Memory ------------------------------------------------------------------------------------------------
 cdef int _resize(Builder *builder, uint8_t **block, int64_t old_size, int64_t size) noexcept nogil:
-    """Grow a block, and set the new bytes to zero."""
+    """Grow a memory block, and set the new bytes to zero."""
     cdef uint8_t *grown
     if size <= old_size:
         return 0
@@ -44,7 +45,7 @@ cdef inline int64_t _value_bytes(const Builder *builder, int64_t capacity) noexc
 
 
 cdef int grow(Builder *builder, int64_t capacity) noexcept nogil:
-    """Grow the capacity to at least ``capacity`` values and at least twice the present capacity."""
+    """Grow a builder to at least ``capacity`` values and at least twice its present capacity."""
     cdef int64_t old = builder.capacity
     cdef int problem
     if capacity > MAX_INT32 - 1:
@@ -65,7 +66,7 @@ cdef int grow(Builder *builder, int64_t capacity) noexcept nogil:
 
 
 cdef int grow_data(Builder *builder, int64_t size) noexcept nogil:
-    """Grow the data buffer for at least ``size`` more bytes."""
+    """Grow the data buffer, so that at least ``size`` more bytes fit."""
     cdef int64_t wanted = builder.data_size + size
     cdef int problem
     if size > MAX_INT32 - builder.data_size:
@@ -96,7 +97,7 @@ cdef int append_null(Builder *builder) noexcept nogil:
 
 
 cdef void truncate(Builder *builder, int64_t count) noexcept nogil:
-    """Remove all values starting at ``count``, also from children that are longer than their parent."""
+    """Remove the values from index ``count`` on, also from children that are longer than their parent."""
     cdef int64_t at
     cdef int child
     for at in range(count, builder.count):
@@ -113,7 +114,7 @@ cdef void truncate(Builder *builder, int64_t count) noexcept nogil:
 
 
 cdef void clear(Builder *builder) noexcept nogil:
-    """Free the memory of the values."""
+    """Free the memory of a builder's values."""
     cdef int child
     for child in range(builder.child_count):
         clear(&builder.children[child])
@@ -149,13 +150,13 @@ cdef object _taken(uint8_t **data, int64_t size):
 
 # ---- Columns -----------------------------------------------------------------------------------------------
 cdef class Columns:
-    """The builders of a schema, which keep their values until :meth:`take`.
+    """The builders of all columns of a schema. They keep their values until :meth:`take`.
 
     Parameters
     ----------
     schema:
-        The columns. Supported are booleans, types of fixed width, binary, string, and lists, maps and structs
-        of them, all with 32-bit offsets.
+        The columns. Supported types are booleans, types of fixed width, binary, string, and lists, maps and
+        structs of these types. Offsets must have 32 bits.
     batch_bytes:
         Maximum memory in bytes of the values.
 
@@ -182,7 +183,7 @@ cdef class Columns:
         clear(&self.root)
         self.budget.left = self.batch_bytes
         for at in range(self.root.child_count):
-            # Ignore a failure: appending the first value will report it.
+            # Ignore a failure to allocate memory: appending the first value reports it.
             grow(&self.root.children[at], rows)
         return 0
 
@@ -277,7 +278,8 @@ cdef object _array(Builder *builder, kind):
     if count == 0:
         clear(builder)
         return pa.nulls(0, kind)
-    # A wrong program may have left a child unfilled. The array would then read beyond the child's memory.
+    # A wrong program may have left a child too short. Readers of the array would then read beyond the child's
+    # memory.
     if builder.kind == LIST and builder.children.count != builder.offsets[count]:
         raise ValueError(f"lists need {builder.offsets[count]} items, but there are {builder.children.count}")
     if builder.kind == STRUCT:

@@ -1,6 +1,6 @@
 """Decode big-endian values of fixed length to the buffers of an Arrow column.
 
-The value offsets of the Arrow array are not trusted: they are checked against the size of its data.
+The value offsets of the Arrow array are not trusted: they are checked against the size of the data buffer.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef class _View:
-    """A buffer acquired from an object and released with this view. For None, data is NULL and size 0."""
+    """The buffer of an object, acquired as long as this view exists. For None, data is NULL and size 0."""
 
     cdef Py_buffer buffer
     cdef const uint8_t *data

@@ -22,21 +22,22 @@ from kafkacore.wire.memory cimport calloc, free, malloc
 cdef enum:
     # Maximum number of rows of an Arrow array with 32-bit offsets.
     MAX_ROWS = 0x7FFFFFFF
-    # Maximum nesting depth of a schema, because functions recurse for each level. json_schema has a lower
-    # limit.
+    # Maximum nesting depth of a schema. It is limited because functions recurse for each level. json_schema
+    # has a lower limit.
     MAX_DEPTH = 200
-    # Maximum digits of a number in a date or time, so that it fits into 64 bits.
+    # Maximum number of digits of a number in a date or time, so that the number fits into 64 bits.
     MAX_DIGITS = 18
 
-# WIDTHS has the bytes per value or offset by kj_kind. CHILD_COUNTS has the number of children by kj_kind: a
-# struct, which is not in it, can have any number, and other kinds that are not in it have none.
+# WIDTHS has the number of bytes per value or offset, indexed by kj_kind. CHILD_COUNTS has the number of
+# children by kj_kind. A struct can have any number of children. Other kinds that are not in CHILD_COUNTS have
+# no children.
 cdef tuple WIDTHS = (0, 1, 1, 2, 4, 8, 4, 8, 16, 4, 8, 8, 4, 4, 4, 4, 0)
 cdef dict CHILD_COUNTS = {<int> KJ_LIST: 1, <int> KJ_MAP: 2}
 
 
 @cython.final
 cdef class Block:
-    """Memory of a column. It is freed with the last array that uses it."""
+    """Memory of a column. It is freed when the last array that uses it is freed."""
 
     cdef uint8_t *data
     cdef Py_ssize_t size
@@ -51,8 +52,8 @@ cdef class Block:
 cdef object take_block(uint8_t **data, int64_t size):
     """Return an Arrow buffer that takes ownership of ``data``, and set ``data`` to NULL.
 
-    ``data`` may be NULL if the buffer is empty. If this raises, the memory still has exactly one owner: the
-    block or the caller.
+    ``data`` may be NULL if the buffer is empty. If this function raises an exception, the memory still has
+    exactly one owner: the block or the caller.
     """
     cdef Block block = Block.__new__(Block)
     if data[0] == NULL:
@@ -73,7 +74,7 @@ cdef int zone_is_known(void *context, const uint8_t *name, int64_t size) except 
 
 @cython.final
 cdef class JsonColumns:
-    """Decoder of JSON records to the columns of a schema.
+    """Decodes JSON records into the columns of a schema.
 
     Parameters
     ----------
@@ -128,15 +129,16 @@ cdef class JsonColumns:
         malformed : pa.BooleanArray or None
             Which rows are malformed. None means that no row is.
         reasons : list of tuple
-            One tuple for each of the first malformed rows: the row, whether it is well-formed JSON, the name
-            and type of the field or None, and the position in bytes of the invalid value.
+            One tuple for each of the first malformed rows. It has the row number, whether the value is
+            well-formed JSON, the name and type of the invalid field or None, and the position of the invalid
+            value in bytes.
         found : pa.BooleanArray or None
-            Which rows contain an object. None means all.
+            Which rows contain a JSON object. None means that all rows do.
 
         Raises
         ------
         ColumnTooLargeError
-            The columns would exceed ``batch_bytes``, or one of them 2 GiB.
+            The columns would exceed ``batch_bytes``, or a single column would exceed 2 GiB.
         """
         cdef const uint8_t[::1] data_view
         cdef const uint8_t[::1] offsets_view
@@ -209,7 +211,7 @@ cdef class JsonColumns:
         return found
 
     cdef int resolve(self) except -1:
-        """Convert the local times that the decoder has stored to instants."""
+        """Convert the local times that the decoder has stored to instants in UTC."""
         cdef kj_pending *pending = self.decoder.pending
         cdef int64_t count = self.decoder.pending_count
         cdef int64_t at, zone_count
@@ -240,7 +242,7 @@ cdef class JsonColumns:
             zone_count = 0
             for at in range(count):
                 if pending[at].zone == zone:
-                    # Mark the entry as converted, so that a later zone number does not match it.
+                    # Mark the pending time as converted, so that no later zone number matches it.
                     pending[at].zone = -2
                     pending[at].local_us = instants[zone_count]
                     zone_count += 1
@@ -298,7 +300,7 @@ cdef int set_up(kj_node *node, description, int depth) except -1:
 
 
 cdef bint is_program(const uint8_t *program, int64_t size) noexcept:
-    """Return whether a program consists of pairs of operation and argument, with valid bracket lengths."""
+    """Return whether a pattern program has pairs of operation and argument and valid bracket lengths."""
     cdef int64_t at = 0
     while at < size:
         if size - at < 2:

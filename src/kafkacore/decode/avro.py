@@ -27,7 +27,7 @@ from kafkacore.decode.decoder import (
 from kafkacore.decode.registry import RegistryOptions, SchemaRegistry, registry_options, shared_registry
 from kafkacore.errors import KafkaConfigurationError
 
-#: Descriptions of the faults numbered in ``_avro.pxd`` and ``_avro_reader.pyx``.
+#: Fault number, as in ``_avro.pxd`` and ``_avro_reader.pyx`` → description of the fault.
 FAULTS = {
     1: "the data is truncated",
     2: "a length is negative",
@@ -91,7 +91,7 @@ def avro_options(given: Mapping[str, str], side: Literal["key", "value"] = "valu
 
 
 def given_schema(options: AvroOptions) -> AvroType | None:
-    """Parse the schema in the options. Return ``None`` if it is not set.
+    """Parse the schema in the options. Return ``None`` if the options have no schema.
 
     Raises
     ------
@@ -112,10 +112,10 @@ def avro_decoder(schema: pa.Schema, options: AvroOptions, batch_bytes: int = BAT
     Parameters
     ----------
     schema:
-        The columns to read, matched by name. All of them must be nullable.
+        The columns to read, matched to Avro fields by name. All columns must be nullable.
     options:
-        Source of the writer's schema. The registry is first contacted when a value with a schema id is
-        decoded.
+        Source of the writer's schema. The decoder contacts the registry only when it decodes a value with a
+        schema id.
     batch_bytes:
         Maximum memory in bytes of the columns of one call.
 
@@ -176,8 +176,8 @@ class _AvroDecoder:
         except ColumnTooLargeError as error:
             if count > 1:
                 raise
-            # A single value does not fit on a retry either. An exception would stop the query at this value
-            # each time.
+            # A single value would not fit in another attempt either. Do not raise an exception, because it
+            # would stop the query at this value each time.
             return one_too_large(self._schema, error)
         if bad is None:
             return Decoded(columns)

@@ -6,7 +6,7 @@ from kafkacore.decode.avro_program import fields_of
 from kafkacore.decode.avro_schema import AvroType
 from kafkacore.errors import KafkaConfigurationError
 
-#: Maximum number of columns, including nested ones, when the user has not given a schema.
+#: Maximum number of columns, including nested columns, if the user has not given a schema.
 MAX_FIELDS = 20_000
 _PLAIN = {
     "boolean": "boolean",
@@ -50,9 +50,10 @@ class _Columns:
     def fields(self, record: AvroType, within: tuple[AvroType, ...]) -> str:
         if record in within:
             raise KafkaConfigurationError(
-                f"{record} contains itself, which Spark columns cannot: give the columns with .schema(...)"
+                f"{record} contains itself, but Spark columns cannot contain themselves: "
+                "give the columns with .schema(...)"
             )
-        # A short schema can have very many columns if named types are used several times at each level.
+        # A short schema can have very many columns if it uses named types repeatedly at each level.
         self._count += len(record.fields)
         if self._count > MAX_FIELDS:
             raise KafkaConfigurationError(

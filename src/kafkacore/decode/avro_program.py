@@ -1,8 +1,8 @@
 """Compile a writer's Avro schema and the wanted columns to a program that reads values into the columns.
 
-A field is matched by its exact name, or else by its name without regard to case. Other fields of the writer
-are skipped. A column that the writer's schema lacks gets the default of the reader's schema, or else null.
-Numbers are widened as the Avro specification allows.
+A field is matched by its exact name, or else by its name without regard to case. Fields of the writer's
+schema without a column are skipped. A column that the writer's schema lacks gets the default value of the
+reader's schema, or else null. Numbers are converted to larger types as the Avro specification allows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.wire import Writer
 
 Path = tuple[int, ...]
-#: Upper limit of the computed minimum size of a record: no value can be larger than this.
+#: Upper limit of the computed minimum size of a record. No value can be larger than this limit.
 MAX_LEAST = 2**31
 
 
@@ -88,20 +88,20 @@ def compile_program(
     wanted:
         The columns.
     reader:
-        Another version of the schema, which supplies aliases and defaults.
+        Another version of the schema (the reader's), which supplies aliases and defaults.
     strict:
         Whether a column that the writer's schema lacks is an error.
 
     Returns
     -------
     list of NodeSpec
-        The nodes. The first one reads the outermost record.
+        The nodes of the program. The first node reads the outermost record.
 
     Raises
     ------
     KafkaConfigurationError
-        A column cannot be read from the writer's field of that name, or ``strict`` is set and the
-        writer has no such field.
+        A column cannot be read from the writer's field of that name. Or ``strict`` is set, and the writer has
+        no field of that name.
     """
     compiler = _Compiler(strict)
     try:
@@ -122,7 +122,7 @@ def fields_of(root: AvroType) -> AvroType:
 
 
 def find(name: str, fields: Iterable[AvroField]) -> AvroField | None:
-    """Find a field by its exact name, or else without regard to case if there is only one such field."""
+    """Find a field by its exact name, or else the only field whose name differs only in case."""
     have = list(fields)
     exact = [field for field in have if field.name == name]
     alike = exact or [field for field in have if field.name.lower() == name.lower()]
@@ -231,7 +231,7 @@ class _Compiler:
 
     @staticmethod
     def _source(name: str, writer: AvroType, reader: AvroType | None) -> AvroField | None:
-        """Return the writer's field that a column is read from."""
+        """Return the writer's field from which a column is read."""
         reads = find(name, reader.fields) if reader is not None else None
         if reads is None:
             return find(name, writer.fields)
@@ -275,7 +275,7 @@ class _Compiler:
     def _members(self, writer: AvroType, wanted: pa.StructType, path: Path, where: str) -> int:
         """Return the node that reads a union into a struct of ``member0``, ``member1``, ….
 
-        One of the members is not null.
+        For each value, one of these members is not null.
         """
         at = self._add(NodeSpec(Op.MEMBERS, path=path))
         names = {field.name: place for place, field in enumerate(wanted)}
@@ -306,7 +306,7 @@ class _Compiler:
         if kind.kind != "record":
             return {"null": 0, "float": 4, "double": 8, "fixed": kind.size}.get(kind.kind, 1)
         if id(kind) not in self._sizes:
-            # A type that contains itself does so through a union, array or map, each of at least one byte.
+            # A type contains itself only through a union, array or map, each of which has at least one byte.
             self._sizes[id(kind)] = 1
             least = sum(self._least(field.type) for field in kind.fields)
             self._sizes[id(kind)] = min(least, MAX_LEAST)
@@ -315,7 +315,7 @@ class _Compiler:
     # ---- Skipped values ----------------------------------------------------------------------------------
 
     def _skip(self, writer: AvroType) -> int:
-        """Return the node that skips a type. A type has one such node, because it may contain itself."""
+        """Return the only node that skips values of a type, which may be recursive."""
         if id(writer) in self._skip_nodes:
             return self._skip_nodes[id(writer)]
         spec = NodeSpec(_OPS[writer.kind], Convert.TO_BINARY, width=writer.size)
@@ -336,7 +336,7 @@ class _Compiler:
 
 
 def _has_members(several: list[AvroType], wanted: pa.StructType) -> bool:
-    """Return whether a struct has one field per branch, rather than the fields that several records share."""
+    """Return whether the wanted struct has one field per branch of a union, not the union's record fields."""
     if any(branch.kind != "record" for branch in several):
         return True
     return len(several) > 1 and all(re.fullmatch(r"member\d+", field.name) for field in wanted)
@@ -364,7 +364,7 @@ _OPS = {
 
 
 def _scalar(writer: AvroType, wanted: pa.DataType) -> NodeSpec | None:
-    """Return the node of a scalar type, or ``None`` if it cannot be read as ``wanted``."""
+    """Return the node of a scalar type, or ``None`` if the type cannot be read as ``wanted``."""
     kind = writer.kind
     if kind == "boolean" and wanted == pa.bool_():
         return NodeSpec(Op.BOOLEAN)
@@ -429,7 +429,7 @@ def _bytes(writer: AvroType, wanted: pa.DataType) -> NodeSpec | None:
 
 
 def encode_default(kind: AvroType, default: object, where: str) -> bytes:
-    """Encode a default value given in JSON. For a union, it is a value of the first branch."""
+    """Encode a default value given in JSON. The default of a union is a value of the first branch."""
     try:
         return _encoded(kind.branches[0] if kind.kind == "union" else kind, default)
     except (

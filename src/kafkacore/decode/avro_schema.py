@@ -1,6 +1,6 @@
 """Parse Avro schemas as defined by the Avro 1.12 specification.
 
-A schema comes from a registry or a user and is not trusted: its size, nesting depth and names are checked.
+Schemas, which come from a registry or a user, are not trusted: size, nesting depth and names are checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_DEFAULT = object()
 
 
 class AvroSchemaError(KafkaError):
-    """A text is not a valid Avro schema. The message gives the reason."""
+    """A string is not a valid Avro schema. The message gives the reason."""
 
 
 @dataclass(eq=False)
@@ -48,7 +48,8 @@ class AvroType:
     Parameters
     ----------
     kind:
-        ``null``, ``int``, … ``record``, ``enum``, ``array``, ``map``, ``fixed`` or ``union``.
+        Name of a primitive type such as ``int``, or ``record``, ``enum``, ``array``, ``map``, ``fixed`` or
+        ``union``.
     logical:
         The logical type, if it is supported and valid for ``kind``.
     branches:
@@ -78,7 +79,7 @@ def parse_schema(text: str, names: dict[str, AvroType] | None = None) -> AvroTyp
     text:
         A schema in JSON, or the name of a primitive type without quotes.
     names:
-        Types by full name that the schema may refer to. The types that the schema defines are added.
+        Full name → type to which the schema may refer. The types that the schema defines are added.
 
     Raises
     ------
@@ -122,7 +123,7 @@ class _Parser:
             held = self.type_of(given.get("items" if kind == "array" else "values"), namespace, depth + 1)
             return AvroType(str(kind), branches=[held])
         if not isinstance(kind, str):
-            raise AvroSchemaError(f"{quoted(given)!r} has no type")
+            raise AvroSchemaError(f"{quoted(given)!r} has no attribute 'type'")
         found = self._by_name(kind, namespace)
         return _with_logical(AvroType(kind), given) if kind in PRIMITIVES else found
 
@@ -142,7 +143,7 @@ class _Parser:
         return AvroType("union", branches=branches)
 
     def _define(self, kind: str, given: Mapping[str, object], namespace: str) -> tuple[AvroType, str]:
-        """Define a named type, and return it with the namespace of its contents."""
+        """Define a named type. Return the type, and the namespace of the names inside it."""
         name, own = given.get("name"), given.get("namespace", namespace)
         if not isinstance(name, str) or not isinstance(own, str):
             raise AvroSchemaError(f"a type of kind {kind} has no name")
@@ -198,7 +199,7 @@ class _Parser:
         return _with_logical(fixed, given)
 
 
-#: The supported logical types, and the kinds that each may annotate.
+#: Logical type → kinds of Avro types that may have it. Only supported logical types are listed.
 LOGICAL = {
     "date": ("int",),
     "time-millis": ("int",),
@@ -215,7 +216,7 @@ LOGICAL = {
 
 
 def _with_logical(plain: AvroType, given: Mapping[str, object]) -> AvroType:
-    """Set the logical type of a type. As Avro specifies, an unknown or invalid logical type is ignored."""
+    """Set the logical type of ``plain``. As Avro specifies, an unknown or invalid logical type is ignored."""
     logical = given.get("logicalType")
     if not isinstance(logical, str) or plain.kind not in LOGICAL.get(logical, ()):
         return plain

@@ -15,18 +15,17 @@ if TYPE_CHECKING:
 ArrowArray: TypeAlias = "pa.Array[Any]"
 #: An Arrow field of any type.
 ArrowField: TypeAlias = "pa.Field[Any]"
-#: Maximum number of characters of a value that are quoted in the reason why it is malformed. Values can be
-#: too long for a log.
+#: Maximum number of characters of a malformed value to quote in a message. Values can be too long for a log.
 QUOTED_CHARACTERS = 100
-#: Default for the maximum memory of the columns of one call (1 GiB). A larger batch must be split; a larger
-#: single value is malformed.
+#: Default for the maximum memory of the columns of one call (1 GiB). If a batch exceeds it, the caller must
+#: split the batch. A single value that exceeds it counts as malformed.
 BATCH_BYTES = 1 << 30
 
 NO_REASONS: Mapping[int, str] = MappingProxyType({})
 
 
 class Decoded(NamedTuple):
-    """Result of decoding one batch of values.
+    """Result of decoding a batch of values.
 
     Parameters
     ----------
@@ -34,14 +33,14 @@ class Decoded(NamedTuple):
         One array for each field of the wanted schema, in the same order and of exactly the field's type. Each
         array has as many rows as the input.
     malformed:
-        For each row, whether the value is malformed entirely or in part. It has no nulls. ``None`` means that
-        no row is malformed.
+        For each row, whether the value is malformed entirely or in part. The array has no nulls. ``None``
+        means that no row is malformed.
     reasons:
         Row number → reason why the value is malformed. There is a reason at least for the first malformed
         row.
     absent:
-        For each row, whether the value is missing, as opposed to valid or malformed. It has no nulls.
-        ``None`` means that exactly the null rows are absent.
+        For each row, whether the value is missing, as opposed to valid or malformed. The array has no nulls.
+        ``None`` means that only the null rows are absent.
     """
 
     columns: list[ArrowArray]
@@ -51,13 +50,13 @@ class Decoded(NamedTuple):
 
 
 class Decoder(Protocol):
-    """Decoder of the values of one column. It may keep state between calls and is not thread-safe."""
+    """Decoder of the values of one column. A decoder may keep state between calls and is not thread-safe."""
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
         """Decode each value.
 
-        A null value becomes null in every column and is not malformed: it is a tombstone. A value that is
-        malformed in part keeps its valid fields.
+        A null value, which is a tombstone, becomes null in every column and does not count as malformed. A
+        value that is malformed in part keeps its valid fields.
 
         Raises
         ------

@@ -2,9 +2,9 @@
 
 The options are those of Spark. Spark reads a stream of Jackson tokens, and this parser behaves the same way.
 An invalid token makes the whole record malformed; a scalar of the wrong type makes only its field null. A
-list with an element of the wrong type is null, and so is a map with a value of the wrong type, but a struct
-keeps its other fields. If a field is repeated, the last valid value is used. No existing library has these
-rules; docs/how-it-works/decisions.md compares the libraries.
+list with an element of the wrong type is null. A map with a value of the wrong type is null, too, but a
+struct keeps its other fields. If a field is repeated, the last valid value is used. No existing library
+follows these rules; docs/how-it-works/decisions.md compares the libraries.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kafkacore.decode.json_zones import Zones
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.text import parse_boolean
 
-#: Options with a single supported value: that value, and what it means.
+#: Options of which only one value is supported: name → this value and its meaning.
 ONLY = {
     "allowComments": ("false", "comments are not supported"),
     "allowUnquotedFieldNames": ("false", "field names must be quoted"),
@@ -51,16 +51,16 @@ class JsonOptions:
     Parameters
     ----------
     time_zone:
-        Time zone of timestamps without one: a region (``Europe/Paris``) or an offset (``+01:00``).
+        Time zone of timestamps that contain none: a region (``Europe/Paris``) or an offset (``+01:00``).
     date_format, timestamp_format, timestamp_ntz_format:
         Spark patterns. ``None`` means the formats that Spark accepts without a pattern.
     allow_non_numeric_numbers:
         Whether NaN, Infinity, -Infinity, +INF and -INF are accepted as numbers.
     allow_single_quotes:
-        Whether strings may have single quotes.
+        Whether strings may be enclosed in single quotes.
     enable_date_time_parsing_fallback:
         Whether dates and times that do not match their format are also read in the formats of Spark 2 and
-        older. ``None`` means: only where no pattern is set.
+        older. ``None`` means that this applies only to types without a pattern.
     """
 
     time_zone: str = "UTC"
@@ -119,7 +119,7 @@ def json_decoder(schema: pa.Schema, options: JsonOptions, batch_bytes: int = BAT
     Parameters
     ----------
     schema:
-        The columns to read, matched by name. All of them must be nullable.
+        The columns to read, matched to JSON fields by name. All columns must be nullable.
     options:
         Options of the decoder.
     batch_bytes:
@@ -159,17 +159,18 @@ class _JsonDecoder:
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
         if values.type not in (pa.binary(), pa.string()):
-            # The decoder reads 32-bit offsets; other types have offsets of another width.
+            # The decoder reads 32-bit offsets. Other types, such as large_binary, have offsets of another
+            # width.
             raise TypeError(f"cannot decode Arrow type {values.type}: the type must be binary or string")
         try:
             columns, malformed, reasons, found = self._columns.decode(values)
         except ColumnTooLargeError as error:
             if len(values) > 1:
                 raise
-            # A single value does not fit on a retry either. An exception would stop the query at this value
-            # each time.
+            # A single value would not fit in another attempt either. Do not raise an exception, because it
+            # would stop the query at this value each time.
             return one_too_large(self._schema, error)
-        # A value that is only white space is absent, like a null.
+        # A value that consists only of white space is absent, like a null.
         absent = None if found is None else compute.invert(found)
         if malformed is None:
             return Decoded(columns, absent=absent)
@@ -192,9 +193,10 @@ def _sentence(value: bytes, is_json: bool, field: tuple[str, pa.DataType] | None
     is_json:
         Whether the value is well-formed JSON.
     field:
-        Name and type of the field in which decoding failed. ``None`` if it failed outside the wanted fields.
+        Name and type of the field in which decoding failed. ``None`` if decoding failed outside of the fields
+        of the schema.
     start:
-        Position in bytes at which the value of that field starts.
+        Position in bytes at which the value of ``field`` starts.
     """
     if not is_json:
         where = f" (in field {field[0]})" if field is not None else ""

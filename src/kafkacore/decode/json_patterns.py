@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 from kafkacore.errors import KafkaConfigurationError
 
-#: The supported pattern letters, and how many times each may be repeated.
+#: Supported pattern letter → the numbers of times that it may be repeated.
 LETTERS: dict[str, Container[int]] = {
     **dict.fromkeys("LdHhms", (1, 2)),
     **dict.fromkeys("XxZ", (1, 2, 3)),
@@ -22,7 +22,7 @@ LETTERS: dict[str, Container[int]] = {
     "V": (2,),
 }
 NUMBERS = "yMdHhmsS"
-#: Maximum length of a program, because a length inside it is stored in one byte.
+#: Maximum length of a program in bytes, because lengths inside a program are stored in one byte.
 MAX_LENGTH = 255
 
 
@@ -34,7 +34,7 @@ def pattern_program(pattern: str, option: str) -> bytes:
     pattern:
         A Spark pattern such as ``yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]``.
     option:
-        Name of the option, for messages.
+        Name of the option that contains the pattern, for messages.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def _run(letter: str, count: int, option: str) -> list[tuple[str, int]]:
 
 
 def _with_ends(operations: list[tuple[str, int]], option: str) -> list[tuple[str, int]]:
-    """Drop closing brackets, and store in each opening bracket the number of operations inside."""
+    """Drop closing brackets, and store in each opening bracket the number of operations in between."""
     found: list[tuple[str, int]] = []
     opened: list[int] = []
     for operation in operations:
@@ -107,7 +107,7 @@ def _with_ends(operations: list[tuple[str, int]], option: str) -> list[tuple[str
             found[start] = ("[", len(found) - start - 1)
         else:
             raise KafkaConfigurationError(f"option {option}: a closing bracket has no opening bracket")
-    # A bracket that is not closed extends to the end, as in Java.
+    # A bracket that is not closed extends to the end of the pattern, as in Java.
     while opened:
         start = opened.pop()
         found[start] = ("[", len(found) - start - 1)

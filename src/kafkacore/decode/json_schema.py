@@ -1,4 +1,4 @@
-"""Translate an Arrow schema to the tree of nodes that the compiled JSON decoder takes."""
+"""Translate an Arrow schema to the tree of nodes that describes it to the compiled JSON decoder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_PATTERNS: Mapping[int, bytes] = MappingProxyType({})
 #: Maximum nesting depth of a schema. The decoder recurses once for each level.
 MAX_DEPTH = 100
 
-# The values of the enum kj_kind in json_types.h.
+# Kinds of nodes, with the values of the enum kj_kind in json_types.h.
 (
     NULL,
     BOOLEAN,
@@ -54,17 +54,19 @@ class Node(NamedTuple):
     Parameters
     ----------
     kind:
-        One of the constants above.
+        One of the constants of this module, such as ``BOOLEAN`` or ``STRUCT``.
     width:
-        Number of bytes per value, or per offset for types with offsets. It is 0 for structs and nulls.
+        Number of bytes per value, or per offset for types with offsets. 0 for structs and nulls.
     arrow_type:
         The Arrow type of the field.
     precision, scale:
         Precision and scale of a decimal.
     names, children:
-        The fields of a struct. A list has its element as the only child; a map has its key and its value.
+        The fields of a struct. The only child of a list is its element type. The children of a map are its
+        key and value types.
     pattern:
-        Program of ``json_patterns`` that reads the dates or times. If empty, the default formats are read.
+        Program of ``json_patterns`` that reads the dates or times. If it is empty, the default formats are
+        read.
     """
 
     kind: int

@@ -1,7 +1,7 @@
 """Look up time zones by their Java names, and convert local times of a zone to instants.
 
-The decoder first stores times of a zone with changing offsets as local times. This module converts them after
-each batch.
+For a zone with changing offsets, the decoder first stores local times. This module converts these local times
+after each batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kafkacore.errors import KafkaConfigurationError
 
-#: Short names of ``java.time.ZoneId.SHORT_IDS``, which Spark also accepts.
+#: The short names in ``java.time.ZoneId.SHORT_IDS``, which Spark accepts in addition to other zone names.
 SHORT_IDS = {
     "EST": "-05:00", "HST": "-10:00", "MST": "-07:00", "ACT": "Australia/Darwin", "AET": "Australia/Sydney",
     "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo", "AST": "America/Anchorage",
@@ -39,7 +39,7 @@ YEAR_9000_US = (datetime(9000, 1, 1) - EPOCH) // timedelta(microseconds=1)
 
 
 def fixed_offset_s(name: str) -> int | None:
-    """Return the offset in seconds of a fixed-offset zone (``+01:00``, ``UTC``, ``GMT+1``), else ``None``."""
+    """Return the offset in seconds of a zone with a fixed offset (``+01:00``, ``GMT+1``), else ``None``."""
     name = SHORT_IDS.get(name, name)
     if name in ("Z", "UTC", "GMT", "UT"):
         return 0
@@ -67,7 +67,7 @@ class Zones:
     Parameters
     ----------
     session:
-        Name of the zone for times without one.
+        Name of the time zone for times that contain no zone.
 
     Raises
     ------
@@ -93,10 +93,10 @@ class Zones:
         Parameters
         ----------
         name:
-            Name of a known zone. ``None`` means the session's zone.
+            Name of a known zone. ``None`` means the zone ``session``.
         local:
-            Local times as 64-bit microseconds since 1970. As in Java, a time in a gap is read with the offset
-            before the gap, and an ambiguous time is the earlier instant.
+            Local times as 64-bit microseconds since 1970. As in Java, a time that a clock change skips is
+            read with the offset before the change. A time that occurs twice means the earlier instant.
         """
         name = self.session if name is None else name
         values = memoryview(local).cast("B").cast("q")
@@ -118,7 +118,8 @@ def _offset_s(zone: zoneinfo.ZoneInfo, local_us: int) -> int:
     if local_us > YEAR_9000_US:
         local_us -= ((local_us - YEAR_9000_US) // CYCLE_US + 1) * CYCLE_US
     local = EPOCH + timedelta(microseconds=max(local_us, YEAR_1_US))
-    # With fold=0, an ambiguous time is the earlier one, and a time in a gap has the offset before the gap.
+    # With fold=0, a time that occurs twice means the earlier instant, and a skipped time gets the offset
+    # before the clock change.
     offset = zone.utcoffset(local.replace(fold=0))
     assert offset is not None
     return offset // timedelta(seconds=1)

@@ -1,7 +1,7 @@
-"""Read schemas by id from a schema registry over HTTP, and keep them for the life of the process.
+"""Read schemas by id from a schema registry over HTTP, and cache them for the life of the process.
 
 A schema id always refers to the same schema, so a schema is cached without expiry. A missing id is cached for
-:data:`ABSENT_MS`, and the number of missing ids requested in that time is limited, so that malicious values
+:data:`ABSENT_MS`. The number of missing ids requested in that time is limited, so that malicious values
 cannot cause a flood of requests. The registry's responses are not trusted: their size, form and number of
 references are checked. Redirects are not followed, because they would send the password to another server.
 
@@ -29,22 +29,22 @@ from kafkacore.errors import KafkaConfigurationError, KafkaError
 
 logger = logging.getLogger(__name__)
 
-#: Timeout in seconds to connect, and to receive each part of a response.
+#: Timeout in seconds of a connection attempt and of each read from the socket.
 TIMEOUT_S = 10.0
 #: Maximum time in milliseconds to receive a complete response.
 ANSWER_MS = 30_000.0
 #: Number of attempts for each address.
 ATTEMPTS = 3
-#: Backoff in milliseconds before the second attempt. It doubles for each further attempt.
+#: Backoff in milliseconds before the second attempt. The backoff doubles for each further attempt.
 RETRY_MS = 200.0
 #: Maximum size of a response.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 #: How long, in milliseconds, a missing schema is cached.
 ABSENT_MS = 30_000.0
-#: Maximum number of missing ids requested within :data:`ABSENT_MS`. After that, values with another unknown
-#: id are malformed without a request.
+#: Maximum number of missing ids requested within :data:`ABSENT_MS`. Once it is reached, values with another
+#: unknown id count as malformed, and no request is sent.
 MAX_ABSENT = 100
-#: What to do when a certificate is not trusted, by OpenSSL's verification error code.
+#: OpenSSL's verification error code → what the user can do about the untrusted certificate.
 _REMEDIES = {
     9: "correct the clock of this machine, or renew the certificate",
     10: "renew the certificate",
@@ -57,7 +57,7 @@ MAX_REFERENCES = 100
 
 
 class SchemaRegistryError(KafkaError):
-    """The registry did not respond, or its response is not a schema. Retrying may succeed."""
+    """The registry did not respond, or its response is not a schema. A retry may succeed."""
 
     retriable = True
 
@@ -71,7 +71,7 @@ class RegistryOptions:
     urls:
         Addresses of the registry. They are tried in order.
     auth:
-        ``user:password`` for HTTP basic authentication. It is never part of a message.
+        ``user:password`` for HTTP basic authentication. Messages never contain it.
     cafile:
         PEM file with the certificates to trust. ``None`` means the system's certificates.
     """
@@ -112,7 +112,7 @@ def registry_options(given: Mapping[str, str]) -> RegistryOptions | None:
             )
         if parts.username is not None:
             auth = auth or urllib.parse.unquote(f"{parts.username}:{parts.password or ''}")
-        # Remove the credentials: the address appears in messages.
+        # Remove the credentials, because the address appears in messages.
         urls.append(
             parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
         )
@@ -124,7 +124,7 @@ _shared_lock = threading.Lock()
 
 
 def shared_registry(options: RegistryOptions) -> SchemaRegistry:
-    """Return the registry client that this process shares for these options."""
+    """Return the registry client for these options, which all decoders of this process share."""
     with _shared_lock:
         return _shared.setdefault(options, SchemaRegistry(options))
 
@@ -135,14 +135,14 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class SchemaRegistry:
-    """Client of a schema registry that caches schemas. It is thread-safe.
+    """Thread-safe client of a schema registry, which caches schemas.
 
     Parameters
     ----------
     options:
         Address and credentials of the registry.
     clock:
-        Clock for backoff, timeouts and the age of cached missing ids.
+        Clock for backoff, for timeouts, and for the expiry of cached missing ids.
     """
 
     def __init__(self, options: RegistryOptions, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -158,7 +158,7 @@ class SchemaRegistry:
         Returns
         -------
         tuple
-            The schema and an empty string; or ``None`` and the reason why the schema cannot be used.
+            The schema and an empty string. If the schema cannot be used, ``None`` and the reason.
 
         Raises
         ------
@@ -232,7 +232,7 @@ class SchemaRegistry:
             subject = reference.get("subject") if isinstance(reference, dict) else None
             version = reference.get("version") if isinstance(reference, dict) else None
             if not isinstance(subject, str) or not isinstance(version, int):
-                raise AvroSchemaError("a reference has no subject or no version")
+                raise AvroSchemaError("one of its references has no subject or no version")
             if (subject, version) in known:
                 continue
             known.add((subject, version))
@@ -332,7 +332,7 @@ class SchemaRegistry:
 
 
 def _is_registrys(error: urllib.error.HTTPError) -> bool:
-    """Return whether an error response comes from a schema registry, not from a proxy or a wrong path."""
+    """Return whether an error response comes from a registry, and not from a proxy or another server."""
     try:
         answer = json.loads(error.read(MAX_ANSWER_BYTES))
     except (OSError, HTTPException, ValueError, RecursionError):

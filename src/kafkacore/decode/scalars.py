@@ -29,7 +29,7 @@ UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
 def scalar_decoder(format: str) -> Decoder:  # noqa: A002 - Spark's word
-    """Return a decoder of a scalar format. Its result has one column.
+    """Return a decoder of a scalar format. The result of this decoder has one column.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class _Text:
 
 
 def _valid_text(values: pa.BinaryArray) -> tuple[ArrowArray, pa.BooleanArray, dict[int, str]]:
-    """Return the valid UTF-8 values, which rows are malformed, and the reason for the first malformed row."""
+    """Return the valid UTF-8 values, a mask of malformed rows, and the reason for the first malformed row."""
     texts: list[str | None] = []
     malformed: list[bool] = []
     reasons: dict[int, str] = {}

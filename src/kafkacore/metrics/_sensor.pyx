@@ -1,6 +1,6 @@
 """A sensor records values and computes averages, maxima and rates over its samples.
 
-The behaviour is that of Kafka's ``Sensor`` and ``SampledStat``. The caller passes the time.
+The behaviour is that of Kafka's ``Sensor`` and ``SampledStat``. The caller of each method passes the time.
 """
 
 cimport cython
@@ -8,7 +8,7 @@ from libc.math cimport INFINITY, NAN
 from libc.stdlib cimport calloc, free
 
 cdef enum:
-    # Maximum depth of the tree of parents: recording a value recurses once for each generation.
+    # Maximum depth of the tree of parent sensors, because record() recurses once for each generation.
     MAX_GENERATIONS = 8
 
 
@@ -18,30 +18,30 @@ cdef class Sensor:
     """A ring of samples, each of which covers a time window.
 
     Averages, maxima and rates cover all samples in the ring. Until the ring is full, rates count the missing
-    samples as empty, so that the first values do not give a huge rate.
+    samples as empty. Otherwise the first values would give a huge rate.
 
     Parameters
     ----------
     name
-        Name for messages.
+        Name of the sensor, for messages.
     sample_count
         Number of samples, 1 or more.
     window_ms
         Duration of a sample, in milliseconds.
     parents
-        Sensors that record the same values.
+        Sensors that also record every value of this sensor.
 
     Attributes
     ----------
     total, count, last
-        Sum and number of all recorded values, and the last value.
+        Sum, number and last of all values recorded since the sensor was created.
     """
 
     def __cinit__(self, str name, int sample_count=2, double window_ms=30_000.0, tuple parents=()):
         if sample_count < 1 or not window_ms > 0:
             raise ValueError(f"{sample_count} samples of {window_ms} ms: both numbers must be above 0")
         if generations(parents) > MAX_GENERATIONS:
-            raise ValueError(f"sensor {name!r} has more than {MAX_GENERATIONS} generations of parents")
+            raise ValueError(f"sensor {name!r} has more than {MAX_GENERATIONS} generations of parent sensors")
         self.name = name
         self._parents = parents
         self._window_ms = window_ms
@@ -77,7 +77,7 @@ cdef class Sensor:
         return 0
 
     def average(self, double now_ms):
-        """Return the average of the sampled values; 0 without any."""
+        """Return the average of the values in the samples; 0 without values."""
         cdef double total = 0.0
         cdef long long count = 0
         cdef int at
@@ -88,7 +88,7 @@ cdef class Sensor:
         return total / count if count else 0.0
 
     def largest(self, double now_ms):
-        """Return the maximum of the sampled values; minus infinity without any, as in kafka-python."""
+        """Return the maximum of the values in the samples; -infinity without values, as in kafka-python."""
         cdef double largest = -INFINITY
         cdef int at
         self._forget_old(now_ms)
@@ -97,7 +97,7 @@ cdef class Sensor:
         return largest
 
     def smallest(self, double now_ms):
-        """Return the minimum of the sampled values; infinity without any."""
+        """Return the minimum of the values in the samples; infinity without values."""
         cdef double smallest = INFINITY
         cdef int at
         self._forget_old(now_ms)
@@ -106,11 +106,11 @@ cdef class Sensor:
         return smallest
 
     def latest(self, double now_ms):
-        """Return the last recorded value; NaN without any."""
+        """Return the last recorded value; NaN before the first value."""
         return self.last if self.count else NAN
 
     def rate(self, double now_ms):
-        """Return the sum of the sampled values per second."""
+        """Return the sum of the values in the samples, per second."""
         cdef double total = 0.0
         cdef double seconds
         cdef int at
@@ -121,7 +121,7 @@ cdef class Sensor:
         return total / seconds if seconds > 0 else 0.0
 
     def occurrence_rate(self, double now_ms):
-        """Return the number of sampled values per second."""
+        """Return the number of values in the samples, per second."""
         cdef long long count = 0
         cdef double seconds
         cdef int at
@@ -147,7 +147,7 @@ cdef class Sensor:
         return 0
 
     cdef double _seconds(self, double now_ms) noexcept:
-        """Return the seconds that the samples cover. The minimum is the duration of all windows but one."""
+        """Return the seconds that the samples cover; at least the time of all windows but one."""
         cdef double oldest_ms = now_ms
         cdef double elapsed_ms
         cdef int at, full
@@ -168,7 +168,7 @@ cdef int generations(tuple parents) except -1:
     cdef int most = 0
     for parent in parents:
         if parent is None:
-            raise TypeError("the parents of a sensor are sensors")
+            raise TypeError("the parents of a sensor must be sensors")
         most = max(most, 1 + generations(parent._parents))
     return most
 

@@ -1,4 +1,4 @@
-"""Metrics of authentications, by the names of Kafka's ``Selector.SelectorMetrics``."""
+"""Metrics of authentications, with the names in Kafka's ``Selector.SelectorMetrics``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kafkacore.metrics.registry import Metrics
 
 
 class Authentications:
-    """Authentications of all connections of a client or a broker. One thread writes, any thread reads.
+    """Sensors for the authentications of a client or a broker. One thread writes; any thread may read.
 
     Parameters
     ----------
     sensor:
-        Returns a sensor for a name.
+        Function that returns the sensor with a given name.
     """
 
     def __init__(self, sensor: Callable[[str], Sensor]) -> None:
@@ -25,7 +25,7 @@ class Authentications:
         self.latency = sensor("reauthentication-latency")
 
     def note(self, is_again: bool, is_success: bool, took_ms: float, now_ms: float) -> None:
-        """Record the end of an authentication."""
+        """Record a completed or failed authentication."""
         if not is_again:
             (self.succeeded if is_success else self.failed).record(1.0, now_ms)
         elif is_success:
@@ -35,7 +35,7 @@ class Authentications:
             self.failed_again.record(1.0, now_ms)
 
     def register(self, metrics: Metrics, group: str) -> None:
-        """Add the metrics to a group."""
+        """Add the metrics of these authentications to the metric group ``group``."""
         for sensor, name, what in (
             (self.succeeded, "successful-authentication", "Successful authentications with TLS or SASL"),
             (self.failed, "failed-authentication", "Failed authentications"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 
-#: Returns the value of a metric at a time in monotonic milliseconds.
+#: Function that takes a time in monotonic milliseconds and returns the value of a metric at that time.
 Measure = Callable[[float], float]
 
 
@@ -16,7 +16,7 @@ class MetricName:
     Parameters
     ----------
     name, group:
-        For example "record-send-rate" in "producer-metrics".
+        Name of the metric and of its group, such as "record-send-rate" and "producer-metrics".
     description:
         A sentence that explains the metric. It is not part of the identity.
     tags:
@@ -53,7 +53,7 @@ class MetricName:
 
 
 class KafkaMetric:
-    """A metric, whose value is computed on request."""
+    """A metric. Its value is computed each time it is read."""
 
     __slots__ = ("_clock", "_measure", "metric_name")
 

@@ -1,7 +1,7 @@
 """Export the metrics of clients to Prometheus, through a collector or an HTTP endpoint.
 
-This module needs the extra ``kafkacore[prometheus]``. It exports every metric of a client: names that end in
-``-total`` as counters, all others as gauges.
+This module needs the extra ``kafkacore[prometheus]``. It exports every metric of a client. Metrics whose
+names end in ``-total`` are counters, all others are gauges.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from kafkacore.metrics.metric import KafkaMetric, MetricName
 from kafkacore.metrics.registry import COUNT_GROUP
 
-#: A metric group, as in kafka-python, whose name contains the value of a label:
+#: Matches the name of a metric group that ends in the value of a label, as in kafka-python:
 #: ``producer-topic-metrics.orders``.
 _OF_TOPIC = re.compile(r"(?P<kind>\w+)-topic-metrics\.(?P<value>.+)", re.DOTALL)
 _OF_NODE = re.compile(r"(?P<kind>\w+)-node-metrics\.node-(?P<value>.+)", re.DOTALL)
@@ -34,8 +34,8 @@ class KafkaMetricsCollector(Collector):
     Parameters
     ----------
     clients:
-        A producer or consumer, or an iterable of them. The collector holds only weak references to them. A
-        closed client has no metrics.
+        A producer or consumer, or an iterable of clients. The collector holds only weak references to the
+        clients. A closed client has no metrics.
 
     Raises
     ------
@@ -46,7 +46,7 @@ class KafkaMetricsCollector(Collector):
     -----
     ``record-send-rate`` of ``producer-metrics`` becomes ``kafkacore_producer_record_send_rate``, with the
     label ``client_id``. Metrics per topic and per node become ``kafkacore_producer_topic_…`` with the label
-    ``topic`` and ``kafkacore_producer_node_…`` with ``node``. A consumer's fetch metrics become
+    ``topic``, and ``kafkacore_producer_node_…`` with the label ``node``. A consumer's fetch metrics become
     ``kafkacore_consumer_fetch_manager_…``: per topic ``…_fetch_manager_topic_…``, and per partition
     ``…_fetch_manager_partition_…`` with the labels ``topic`` and ``partition``.
     """
@@ -70,7 +70,7 @@ class KafkaMetricsCollector(Collector):
 
 
 def _listed(clients: object) -> list[_Client]:
-    # A consumer is iterable, but iterating it would consume records. So check for a client first.
+    # Check for a client first, because a consumer is iterable, too, and iterating it would consume records.
     several = [clients] if _is_client(clients) or not isinstance(clients, Iterable) else list(clients)
     found: list[_Client] = []
     for client in several:
@@ -101,7 +101,8 @@ def _name_and_labels(metric_name: MetricName) -> tuple[str, dict[str, str]]:
     if group == COUNT_GROUP:
         return "kafkacore_metrics_count", labels
     group = group.removesuffix("-metrics")
-    # Metrics per topic or partition get other names, so that a sum over a name counts nothing twice.
+    # Metrics per topic or per partition get names of their own, so that a sum over one name counts no value
+    # twice.
     part = next((tag for tag in ("partition", "topic") if tag in metric_name.tags), None)
     return f"kafkacore_{_word(f'{group}_{part}' if part else group)}_{_word(metric_name.name)}", labels
 
@@ -121,7 +122,7 @@ class Exporter:
     Attributes
     ----------
     port:
-        The port on which it listens.
+        The port on which the endpoint listens.
     """
 
     def __init__(self, collector: Collector, port: int, addr: str) -> None:

@@ -1,7 +1,7 @@
 """The registry of the sensors and metrics of one client.
 
-A metric is computed when it is read. A client records once per batch or request, never per record. Names and
-meanings are kafka-python's, or Apache Kafka's where kafka-python has no such metric.
+A metric is computed when it is read. A client records values once per batch or request, never per record.
+Names and meanings are those of kafka-python, or of Apache Kafka for metrics that kafka-python does not have.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from kafkacore.metrics.reporter import Reporter
 
 logger = logging.getLogger(__name__)
 
-#: Group of the metric ``count``, the number of all metrics of a client.
+#: Group of the metric ``count``, which is the number of all metrics of a client.
 COUNT_GROUP = "kafka-metrics-count"
 
 
 @dataclass(frozen=True)
 class MetricConfig:
-    """The time span of averages, maxima and rates.
+    """The settings of all metrics: the time span of averages, maxima and rates, and common tags.
 
     Attributes
     ----------
     samples:
-        Number of samples that a value is computed from (``metrics_num_samples``).
+        Number of samples from which a metric is computed (``metrics_num_samples``).
     time_window_ms:
         Duration of a sample (``metrics_sample_window_ms``).
     tags:
@@ -42,17 +42,17 @@ class MetricConfig:
 
 
 class Metrics:
-    """The sensors and metrics of a client, as Kafka's ``Metrics``. Thread safe.
+    """The sensors and metrics of a client, like Kafka's ``Metrics``. The class is thread-safe.
 
     Parameters
     ----------
     config:
-        Configuration of all sensors.
+        Configuration that applies to all sensors.
     reporters:
-        Objects that are notified when metrics are added or removed: :class:`MetricsReporter`, or any object
-        with its methods.
+        Objects that are notified when metrics are added or removed. They have the methods of
+        :class:`MetricsReporter`.
     clock:
-        Time at which a metric is read if the caller passes none.
+        Source of the time at which a metric is read, if the caller passes no time.
     """
 
     def __init__(
@@ -66,7 +66,8 @@ class Metrics:
         self._clock = clock
         self._sensors: dict[str, Sensor] = {}
         self._metrics: dict[MetricName, KafkaMetric] = {}
-        # Re-entrant: the garbage collector may run a finaliser that adds a metric while the lock is held.
+        # The lock is re-entrant, because the garbage collector may run a finalizer that adds a metric while
+        # the lock is held.
         self._lock = RLock()
         for reporter in self._reporters:
             self._notify(reporter.init, [])
@@ -74,11 +75,11 @@ class Metrics:
 
     @property
     def metrics(self) -> dict[MetricName, KafkaMetric]:
-        """A copy of the metrics by name."""
+        """A copy of the dictionary of metrics by name."""
         return dict(self._metrics)
 
     def sensor(self, name: str, parents: tuple[Sensor, ...] = ()) -> Sensor:
-        """Return the sensor with this name. If it is new, it also records its values in ``parents``."""
+        """Return the sensor with this name. A new sensor also records its values in ``parents``."""
         with self._lock:
             found = self._sensors.get(name)
             if found is None:
@@ -94,12 +95,13 @@ class Metrics:
         measure: Measure,
         tags: Mapping[str, str] | None = None,
     ) -> None:
-        """Add a metric, unless one with the same name, group and tags exists.
+        """Add a metric, unless a metric with the same name, group and tags exists.
 
         Parameters
         ----------
         measure:
-            Returns the value at a time in monotonic milliseconds. The thread that reads the metric calls it.
+            Function that returns the value at a time in monotonic milliseconds. The thread that reads the
+            metric calls the function.
         """
         metric_name = MetricName(name, group, description, {**self.config.tags, **(tags or {})})
         with self._lock:
@@ -110,7 +112,7 @@ class Metrics:
                 self._notify(reporter.metric_change, metric)
 
     def remove(self, group: str, tags: Mapping[str, str]) -> None:
-        """Remove the metrics of ``group`` that have ``tags``, the client's tags and no others."""
+        """Remove the metrics of ``group`` whose tags are exactly ``tags`` and the client's tags."""
         wanted = {**self.config.tags, **tags}
         with self._lock:
             gone = [each for each in self._metrics if each.group == group and each.tags == wanted]
@@ -120,14 +122,14 @@ class Metrics:
                     self._notify(reporter.metric_removal, metric)
 
     def remove_sensor(self, name: str) -> None:
-        """Remove a sensor, so that the next :meth:`sensor` with this name creates a new one."""
+        """Remove a sensor, so that the next call of :meth:`sensor` with this name creates a new sensor."""
         with self._lock:
             self._sensors.pop(name, None)
 
     def snapshot(self) -> dict[str, dict[str, float]]:
         """Return the current values by group and name.
 
-        The values of a metric's own tags are appended to its group:
+        If a metric has tags of its own, their values are appended to its group:
         ``consumer-fetch-manager-metrics.<topic>.<partition>``.
         """
         now_ms = self._clock.monotonic_ms()
@@ -150,4 +152,4 @@ class Metrics:
         try:
             function(*arguments)
         except Exception:
-            logger.exception("metric reporter %r failed", function)
+            logger.exception("metric reporter failed in %r", function)

@@ -12,8 +12,8 @@ from kafkacore.metrics.metric import KafkaMetric
 class MetricsReporter(ABC):
     """The base class of a reporter. kafka-python's ``AbstractMetricsReporter`` works as well.
 
-    Pass the class in ``metric_reporters``. The thread that adds or removes a metric calls the methods, so
-    they must return quickly. Their exceptions are logged.
+    Pass the class in ``metric_reporters``. The thread that adds or removes a metric calls the methods, so the
+    methods must return quickly. Exceptions that they raise are logged.
     """
 
     @abstractmethod
@@ -29,12 +29,12 @@ class MetricsReporter(ABC):
         """Handle a metric that was removed."""
 
     def close(self) -> None:
-        """Release resources; the client is closing."""
+        """Release the reporter's resources, because the client is being closed."""
         return
 
 
 class Reporter(Protocol):
-    """The methods of a reporter, which need not derive from :class:`MetricsReporter`."""
+    """The methods of a reporter. Its class need not derive from :class:`MetricsReporter`."""
 
     def init(self, metrics: Iterable[KafkaMetric], /) -> None: ...
     def metric_change(self, metric: KafkaMetric, /) -> None: ...

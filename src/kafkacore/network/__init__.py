@@ -1,4 +1,4 @@
-"""Non-blocking network I/O of the client and the broker: connections that send and receive whole frames.
+"""Non-blocking network I/O for the client and the broker: connections that send and receive whole frames.
 
 Each :class:`Selector` belongs to one thread and releases the GIL while it waits.
 """

@@ -4,8 +4,8 @@
 
 A plaintext channel without authentication is ready once it is connected. A ready channel may be
 reauthenticated (KIP-368); its queued frame is written afterwards. The poller watches a channel for
-writability only while it connects or a frame is partly written. It watches it for readability unless the
-channel is muted or waits for memory.
+writability only while the channel connects or has a partly written frame. The poller watches a channel for
+readability unless the channel is muted or waits for memory.
 """
 
 cimport cython
@@ -27,8 +27,9 @@ from kafkacore.errors import IllegalStateError, KafkaProtocolError
 logger = logging.getLogger("kafkacore.network._selector")
 
 cdef enum:
-    # Writes of up to this many bytes keep the GIL: they take 10 to 20 microseconds, but reacquiring the GIL
-    # from a busy thread takes milliseconds. A produce request with a batch of the default size is smaller.
+    # Writes of up to this many bytes do not release the GIL: they take 10 to 20 microseconds, but reacquiring
+    # the GIL from a busy thread takes milliseconds. A produce request with a batch of the default size is
+    # below this limit.
     WRITE_WITH_GIL = 64 * 1024
 
 
@@ -45,7 +46,7 @@ cdef class KafkaChannel:
 
     @property
     def has_send(self):
-        """Whether a frame is not yet completely written."""
+        """Whether there is a frame that has not been written completely."""
         return self.pending_send is not None
 
     cdef int wanted_interest(self) noexcept:
@@ -69,7 +70,7 @@ cdef class KafkaChannel:
         return 0
 
     cdef int write(self) except? -1:
-        """Return 1 when the frame is completely written, 0 when some of it is left, or the negative errno."""
+        """Write the frame; return 1 if it is complete, 0 if bytes are left, or the negative errno."""
         cdef int result
         if self.failed_write < 0:
             return self.failed_write
@@ -84,7 +85,7 @@ cdef class KafkaChannel:
         return result
 
     cdef int write_some(self) noexcept nogil:
-        """Write the frame as ``NetworkSend.write_to`` does, but finish a partly written heartbeat first."""
+        """Write the frame like ``NetworkSend.write_to``, but first finish a partly written heartbeat."""
         cdef int result
         if self.heartbeat is None:
             return self.pending_send.write_to(self.transport)
@@ -102,7 +103,7 @@ cdef class KafkaChannel:
         )
 
     cdef bint continue_write(self) noexcept nogil:
-        """Write more of a partly written frame. Return whether some of it remains unwritten."""
+        """Write more of a partly written frame. Return whether bytes of the frame remain unwritten."""
         cdef int result
         if not self.is_write_blocked:
             return False
@@ -115,7 +116,8 @@ cdef class KafkaChannel:
     cdef int read(self, ReadBuffer buffer, list frames) except? -1:
         """Read frames, and return the same values as ``FrameReader.read_from``."""
         cdef int result
-        # Creating objects may run arbitrary code in the garbage collector, which may detach the heartbeat.
+        # Keep a reference: creating objects may run the garbage collector, and with it code that detaches the
+        # heartbeat.
         cdef NativeHeartbeat heartbeat = self.heartbeat
         if heartbeat is not None:
             heartbeat.begin_read()
@@ -126,9 +128,9 @@ cdef class KafkaChannel:
         return result
 
     cdef bint attach_heartbeat(self, NativeHeartbeat heartbeat) except -1:
-        """Let ``heartbeat`` write on this channel too. Return ``False`` if the channel cannot be shared."""
+        """Let ``heartbeat`` also write on this channel; return ``False`` if heartbeats cannot use it."""
         cdef int fd = self.transport.bare_fd()
-        # A channel with an authenticator is excluded, because heartbeats would continue during a
+        # Exclude a channel with an authenticator, because heartbeats would continue during a
         # reauthentication.
         if fd < 0 or self.is_closed or not self.is_ready or self.authenticator is not None:
             return False
@@ -150,7 +152,7 @@ cdef class KafkaChannel:
     cdef int prepare(self, ReadBuffer buffer, list frames) except? -1:
         """Continue handshake and authentication, and raise an error if one of them fails.
 
-        Return 1 when both are complete, 0 when they wait for the socket, ENDED if the peer closed the
+        Return 1 when both are complete, 0 if one of them waits for the socket, ENDED if the peer closed the
         connection, or the negative errno. Frames that arrived after the authentication are appended to
         ``frames``.
         """
@@ -210,7 +212,7 @@ cdef class KafkaChannel:
         return 0
 
     cdef int send_token(self, pieces) except? -1:
-        """Queue a frame of the authenticator. ``None`` stands for no frame."""
+        """Queue a frame of the authenticator that consists of ``pieces``; do nothing if that is ``None``."""
         if pieces is not None:
             self.auth_send = NetworkSend(self.id, pieces)
         return 0
@@ -227,7 +229,7 @@ cdef class KafkaChannel:
         return 0
 
     cdef bint wants_buffered(self) noexcept:
-        """Return whether to read data that is already buffered, for which the poller reports no event."""
+        """Return whether buffered data must be read, for which the poller reports no event."""
         return (
             not self.is_closed and not self.is_muted and not self.is_starved and not self.is_close_delayed
             and self.transport.has_buffered()
@@ -236,7 +238,7 @@ cdef class KafkaChannel:
     # ---- Closing ------------------------------------------------------------------------------------------
 
     cdef int close(self) except -1:
-        """Close the socket and release the frames that are being written and read."""
+        """Close the socket, and release the frames that are being written or read."""
         if self.is_closed:
             return 0
         self.is_closed = True
@@ -255,13 +257,13 @@ cdef class KafkaChannel:
             if self.authenticator is not None:
                 self.authenticator.close()
         except Exception as error:
-            # A mechanism may be user code, whose errors must not affect other connections.
+            # The authenticator may be user code, whose errors must not affect other connections.
             logger.error("failed to close the authenticator of %s", self.id, exc_info=error)
         finally:
             try:
                 self.transport.close()
             finally:
-                # Close the socket even if Ctrl-C interrupts the TLS shutdown.
+                # Do this even if Ctrl-C has interrupted the TLS shutdown.
                 self.sock.close()
         return 0
 

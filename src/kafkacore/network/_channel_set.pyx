@@ -1,4 +1,4 @@
-"""The open channels of a Selector, by id and by file descriptor, and the events that each is watched for."""
+"""The open channels of a Selector, by id and by file descriptor, and the events to watch each channel for."""
 
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
@@ -16,8 +16,8 @@ from kafkacore.network._receive cimport FrameReader
 from kafkacore.errors import IllegalStateError, InvalidReceiveError
 
 cdef enum:
-    # While channels wait for memory, a channel with an unfinished frame must receive at least
-    # MIN_PROGRESS_BYTES in MAX_STARVED_MS. Otherwise it is closed.
+    # While channels wait for memory, a channel whose frame is incomplete must receive at least
+    # MIN_PROGRESS_BYTES in MAX_STARVED_MS. Otherwise the channel is closed.
     MAX_STARVED_MS = 5000
     MIN_PROGRESS_BYTES = 64 * 1024
 
@@ -29,7 +29,7 @@ cdef class ChannelSet:
     Parameters
     ----------
     poller:
-        Watches the channels; closed together with the set.
+        Watches the channels. The set closes the poller with the channels.
     idle:
         Tracks idle channels; ``None`` if channels do not expire.
     """
@@ -58,7 +58,7 @@ cdef class ChannelSet:
             )
         if self.poller.handle == NULL:
             raise IllegalStateError("the Selector is closed")
-        # A thread that waits in the poller uses the same state without the GIL.
+        # Another thread that waits in the poller uses the same state without the GIL.
         return self.poller.check_not_waiting()
 
     cdef int check_unused(self, str channel_id) except -1:
@@ -69,7 +69,7 @@ cdef class ChannelSet:
     cdef KafkaChannel release_heartbeat(self, NativeHeartbeat heartbeat, KafkaChannel keeper):
         """Detach a heartbeat from all channels except ``keeper``.
 
-        Return the channel that must be closed because a heartbeat was only partly written, or ``None``.
+        Return the channel that must be closed because it has a partly written heartbeat, or ``None``.
         """
         cdef KafkaChannel channel
         for channel in self.by_id.values():
@@ -110,7 +110,8 @@ cdef class ChannelSet:
 
     cdef int drop(self, KafkaChannel channel) except -1:
         """Close a channel."""
-        # Unregister before the close, because another file may have the same descriptor afterwards.
+        # Unregister the descriptor before it is closed, because another file may get the same descriptor
+        # afterwards.
         self.poller.set_interest(channel.fd, channel.interest, 0)
         channel.interest = 0
         self.borrowed[channel.fd] = NULL
@@ -130,10 +131,10 @@ cdef class ChannelSet:
         return self.update_interest(channel)
 
     cdef int resume_starved(self, MemoryPool pool, list buffered) except -1:
-        """Resume channels whose frames fit into the memory released since the last call.
+        """Resume those waiting channels whose frames fit into the memory released since the last call.
 
         Resumed channels with buffered data, for which the poller reports no event, are appended to
-        ``buffered``. Many channels may wait, so the others are not resumed.
+        ``buffered``. Channels whose frames do not fit continue to wait.
         """
         cdef KafkaChannel channel
         cdef Py_ssize_t promised = 0
@@ -170,7 +171,7 @@ cdef class ChannelSet:
     cdef KafkaChannel next_expired(self, double now_ms):
         """Return a channel that must be closed, or ``None``.
 
-        For a channel, ``expiry_reason`` and ``expiry_error`` are set.
+        If a channel is returned, ``expiry_reason`` and ``expiry_error`` are set.
         """
         cdef KafkaChannel channel = None
         if self.starved or self.starved_since_ms >= 0:
@@ -180,7 +181,7 @@ cdef class ChannelSet:
         return channel
 
     cdef KafkaChannel next_stalled(self, double now_ms):
-        """Return a channel whose frame makes too little progress while others wait for memory, or ``None``.
+        """Return a channel whose frame arrives too slowly while channels wait for memory, or ``None``.
 
         Without this limit, a peer that announces frames and does not send them could block all other peers.
         """
@@ -209,7 +210,7 @@ cdef class ChannelSet:
         return None
 
     cdef int record_progress(self, double now_ms) except -1:
-        """Record how much of each frame has been received, for the check MAX_STARVED_MS later."""
+        """Record how much of each frame has arrived; ``next_stalled`` compares this after MAX_STARVED_MS."""
         cdef KafkaChannel channel
         self.starved_since_ms = now_ms
         for channel in self.by_id.values():
@@ -229,7 +230,7 @@ cdef class ChannelSet:
                 self.expiry_reason = f"no activity for {now_ms - channel.last_active_ms:.0f} ms"
                 self.expiry_error = None
                 return channel
-            # A muted channel with unread bytes is not idle.
+            # Record activity, because a muted channel with unread bytes is not idle.
             self.touch(channel, now_ms)
 
     cdef int close_all(self) except -1:
@@ -238,12 +239,13 @@ cdef class ChannelSet:
         self.poller.check_not_waiting()
         interrupt = None
         for channel in self.by_id.values():
-            # Do not unregister from the poller: a forked child shares its parent's epoll instance.
+            # Do not unregister the channels from the poller: a forked child shares its parent's epoll
+            # instance.
             try:
                 channel.close()
             except BaseException as error:
-                # Ctrl-C during a TLS shutdown. Close the other channels first, because the caller may not
-                # call again.
+                # This is a Ctrl-C during a TLS shutdown. Close the other channels before raising it, because
+                # the caller may not call this method again.
                 interrupt = error
             if self.idle is not None:
                 self.idle.forget(channel)
@@ -258,7 +260,7 @@ cdef class ChannelSet:
 
 @cython.nonecheck(False)
 cdef bint continue_write(void *channels, int fd, int ready) noexcept nogil:
-    """Write more of a partly written frame to a writable socket. Return whether some of it remains unwritten.
+    """Write more of a partly written frame to a writable socket. Return whether bytes remain unwritten.
 
     ``channels`` is a ChannelSet, which the caller keeps alive.
     """

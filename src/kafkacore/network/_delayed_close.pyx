@@ -1,4 +1,4 @@
-"""Channels that failed authentication and are closed after a delay, which slows down password guessing.
+"""Close channels that failed authentication only after a delay, to slow down password guessing.
 
 See ``delayedClosingChannels`` in Kafka's ``Selector``.
 """
@@ -13,7 +13,7 @@ from collections import deque
 
 @cython.final
 cdef class DelayedCloses:
-    """The channels of one Selector that wait for their delayed close."""
+    """The channels of one Selector that will be closed after a delay."""
 
     def __cinit__(self):
         self.waiting = deque()
@@ -22,7 +22,7 @@ cdef class DelayedCloses:
         return len(self.waiting)
 
     cdef int add(self, KafkaChannel channel, double due_ms, error) except -1:
-        """Schedule a channel to be closed at ``due_ms``. Nothing more is read from it."""
+        """Schedule a channel to be closed at ``due_ms``. No more bytes are read from it."""
         channel.is_close_delayed = True
         channel.is_ready = False
         self.waiting.append((due_ms, channel, error))
@@ -35,7 +35,7 @@ cdef class DelayedCloses:
     cdef KafkaChannel next_due(self, double now_ms):
         """Return a channel to close now because of ``error``, or ``None``.
 
-        A channel is removed only after it has been closed, so that Ctrl-C before that does not lose it.
+        A channel stays in the list until it has been closed, so that a Ctrl-C before that does not lose it.
         """
         cdef KafkaChannel channel
         while self.waiting and <double> self.waiting[0][0] <= now_ms:

@@ -1,6 +1,6 @@
 """Track which connections have been idle for too long, as Kafka's ``Selector.IdleExpiryManager`` does.
 
-The channels themselves form a doubly linked list, so that recording activity takes constant time.
+The channel objects form a doubly linked list, so that recording activity takes constant time.
 """
 
 cimport cython
@@ -22,7 +22,7 @@ cdef class IdleExpiry:
         self.max_idle_ms = max_idle_ms
 
     cdef int touch(self, KafkaChannel channel, double now_ms) except -1:
-        """Record activity on a channel, which becomes the last to expire."""
+        """Record activity on a channel, and move the channel to the end of the expiry order."""
         channel.last_active_ms = now_ms
         if self.newest is channel:
             return 0

@@ -1,4 +1,4 @@
-"""Memory for received bytes, and the pool that limits it (``queued.max.request.bytes``).
+"""Memory for received bytes, and the pool that limits this memory (``queued.max.request.bytes``).
 
 The pool follows Kafka's ``MemoryPool`` and ``SimpleMemoryPool``.
 """
@@ -11,11 +11,11 @@ from kafkacore.wire._blocks cimport block_alloc, block_free
 from kafkacore.wire.memory cimport free, malloc, realloc
 
 cdef enum:
-    # Freed memory between these two sizes is kept for reuse. malloc reuses smaller blocks well, and can grow
-    # larger blocks without a copy.
+    # Freed blocks from SMALLEST_BLOCK to LARGEST_BLOCK bytes are kept for reuse. malloc itself reuses smaller
+    # blocks well, and can grow larger blocks without a copy.
     SMALLEST_BLOCK = 16 * 1024
     LARGEST_BLOCK = 32 * 1024 * 1024
-    # A frame is small if it is at most the pool's limit divided by this.
+    # A frame is small if its size is at most the pool's limit divided by SMALL_PART.
     SMALL_PART = 1024
 
 
@@ -26,14 +26,14 @@ cdef class MemoryPool:
     Parameters
     ----------
     limit:
-        Maximum bytes. An empty pool accepts a frame of any size, so that a frame above the limit does not
-        wait forever. Small frames may use another eighth of the limit, so that peers that announce large
-        frames cannot block them.
+        Maximum bytes. While no memory is in use, the pool accepts a frame of any size, so that a frame above
+        the limit does not wait forever. Small frames may use another eighth of the limit, so that peers that
+        announce large frames cannot block small frames.
     """
 
     def __cinit__(self, Py_ssize_t limit):
         if limit <= 0:
-            raise ValueError(f"limit is {limit}; it must be above 0")
+            raise ValueError(f"limit of a MemoryPool must be above 0, not {limit}")
         self.limit = limit
 
     cdef bint fits(self, Py_ssize_t size, Py_ssize_t promised=0) noexcept:
@@ -60,7 +60,7 @@ cdef class MemoryPool:
         return 0
 
 
-# No garbage collection: a chunk cannot be part of a reference cycle.
+# The class needs no support for garbage collection, because a chunk cannot be part of a reference cycle.
 @cython.no_gc
 @cython.final
 cdef class Chunk:
@@ -75,7 +75,8 @@ cdef class Chunk:
             self.pool.release(self.charged)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        # The view is writable, because the broker sets base offset and leader epoch in the received batches.
+        # The view is writable, because the broker sets the base offset and the leader epoch in received
+        # batches.
         PyBuffer_FillInfo(view, self, self.data + self.window_at, self.window_size, False, flags)
         self.exports += 1
 
@@ -98,7 +99,7 @@ cdef class Chunk:
         return 0
 
     cdef int resize(self, Py_ssize_t capacity) except -1:
-        """Change the capacity and keep the contents. There must be no views."""
+        """Change the capacity and keep the contents. No view of the chunk may exist."""
         cdef void *grown
         assert self.exports == 0 and not self.is_block
         grown = realloc(self.data, capacity if capacity > 0 else 1)
@@ -109,11 +110,12 @@ cdef class Chunk:
         return 0
 
     cdef object view(self, Py_ssize_t at, Py_ssize_t size):
-        """Return a memoryview of one part.
+        """Return a memoryview of ``size`` bytes from offset ``at``.
 
-        A slice of a view of the whole chunk would take two objects and would not be counted in ``exports``.
+        A slice of a view of the whole chunk would need two objects and would not be counted in ``exports``.
         """
-        # Creating a view may run the garbage collector, and with it a finalizer that calls this method.
+        # Save the window, because creating a view may run the garbage collector, and with it a finalizer that
+        # calls this method.
         cdef Py_ssize_t at_before = self.window_at
         cdef Py_ssize_t size_before = self.window_size
         assert 0 <= at <= self.capacity and size <= self.capacity - at

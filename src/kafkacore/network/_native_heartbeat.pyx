@@ -2,23 +2,23 @@
 
     detached --attach--> attached --begin--> beating --end--> attached --detach or close--> detached
 
-The C thread writes each heartbeat on time, even if other threads hold the GIL for long. It never consumes
-bytes from the socket: the owner of the connection reads the responses. If a response is still unread some
-time after its heartbeat, or when the next heartbeat is due, the C thread peeks at it (``MSG_PEEK``). A Python
-thread calls :meth:`NativeHeartbeat.run`, which returns the events that need attention. Heartbeats continue
-while that thread waits for the GIL.
+The C thread writes each heartbeat on time, even if other threads hold the GIL for long. The C thread never
+consumes bytes from the socket: the owner of the connection reads the responses. If a response is still unread
+some time after its heartbeat, or when the next heartbeat is due, the C thread peeks at it (``MSG_PEEK``). A
+Python thread calls :meth:`NativeHeartbeat.run`, which returns the events to handle. Heartbeats continue while
+the Python thread waits for the GIL.
 
 One mutex in C protects the byte stream and the descriptor by these rules:
 
 - Frames are never interleaved. Before the connection writes a frame, it finishes a partly written heartbeat
   (``begin_write``). Afterwards it reports whether its own frame is partly written (``end_write``); if so, no
   heartbeat is written until the frame is finished.
-- The connection detaches the heartbeat before it closes the socket. The thread waits without the mutex, and
+- The connection detaches the heartbeat before it closes the socket. The C thread waits without the mutex, and
   ignores the result of a wait if the attachment has changed meanwhile.
-- The thread peeks only if unread bytes start at a frame boundary, and not while the connection reads.
-- The mutex is held only for system calls that do not block, and its holder never waits for the GIL or another
-  lock. Therefore threads that hold the GIL may take it.
-- A forked child does not have the thread, and its copy of the mutex may be locked, so the child uses neither.
+- The C thread peeks only if unread bytes start at a frame boundary, and not while the connection reads.
+- A thread that holds the mutex makes only system calls that do not block, and never waits for the GIL or
+  another lock. Therefore threads that hold the GIL may lock the mutex.
+- A forked child does not have the C thread, and its copy of the mutex may be locked. The child uses neither.
 - ``end`` and ``begin`` do not discard the rest of a partly written heartbeat, which is still finished.
 
 Times are those of ``CLOCK_MONOTONIC``, as in Python's ``time.monotonic``.
@@ -44,7 +44,8 @@ cdef enum:
 cdef double NEVER_MS = 9e12
 
 
-# No garbage collection: there are no reference cycles, and the thread must stop before any member is cleared.
+# The class does not support garbage collection: there are no reference cycles, and the thread must stop
+# before any member is cleared.
 @cython.no_gc
 @cython.final
 cdef class NativeHeartbeat:
@@ -55,9 +56,10 @@ cdef class NativeHeartbeat:
     Parameters
     ----------
     first_correlation_id, correlation_id_count:
-        Range of correlation ids that heartbeats use in turn. No other request on the connection may use them.
+        First id, and number of ids, of the correlation ids that heartbeats use in turn. No other request on
+        the connection may use these ids.
     has_manual_clock:
-        Whether time starts at 0 and passes only in :meth:`advance`, for tests. Otherwise the clock is
+        Whether the time starts at 0 and changes only in :meth:`advance`, for tests. Otherwise the clock is
         ``CLOCK_MONOTONIC``.
 
     Raises
@@ -101,21 +103,21 @@ cdef class NativeHeartbeat:
         interval_ms:
             Milliseconds between heartbeats.
         session_timeout_ms:
-            Milliseconds without a response after which ``SILENT`` is reported.
+            Milliseconds without a response after which :meth:`run` reports ``SILENT``.
         error_at:
             Offset of the error code in a response, not counting the size field.
         has_tags:
-            Whether the response header has tagged fields. They are expected to be empty.
+            Whether the response header has tagged fields, which must be empty.
 
         Returns
         -------
         bool
-            ``False`` if no connection is attached; then ``DISCONNECTED`` is reported, too.
+            ``False`` if no connection is attached. In this case :meth:`run` reports ``DISCONNECTED``, too.
 
         Raises
         ------
         IllegalStateError
-            If the heartbeat is closed, or in a forked child.
+            If the heartbeat is closed, or this is a forked child.
         """
         cdef const uint8_t[::1] view = frame
         cdef kc_beat beat
@@ -153,7 +155,8 @@ cdef class NativeHeartbeat:
         Parameters
         ----------
         deadline_ms:
-            Time of ``time.monotonic`` in milliseconds, or infinity. It must not be earlier than before.
+            Time of ``time.monotonic`` in milliseconds, or infinity. It must not be earlier than in previous
+            calls.
         """
         kc_heartbeat_polled(self.handle, nanoseconds(deadline_ms))
 
@@ -171,8 +174,8 @@ cdef class NativeHeartbeat:
     def run(self, double timeout_ms=INFINITY):
         """Wait, without the GIL, for an event.
 
-        Each event is reported once. It can be reported again after its cause has been resolved, for example
-        because responses were read, or after a new :meth:`begin`.
+        Each event is reported once. The same event can be reported again after a new :meth:`begin`, or after
+        its cause was resolved, for example because responses were read.
 
         Parameters
         ----------
@@ -182,7 +185,7 @@ cdef class NativeHeartbeat:
         Returns
         -------
         HeartbeatEvent
-            All pending events, or no flag after ``timeout_ms``.
+            All pending events as flags. No flag is set if none occurred within ``timeout_ms``.
         """
         cdef int pending
         cdef int64_t until_ns
@@ -196,7 +199,7 @@ cdef class NativeHeartbeat:
         return HeartbeatEvent(pending)
 
     def advance(self, double duration_ms):
-        """Advance the manual clock, and return after the thread has handled what is due at the new time.
+        """Advance the manual clock. Return after the C thread has done the work that is due at the new time.
 
         Raises
         ------
@@ -210,7 +213,7 @@ cdef class NativeHeartbeat:
             kc_heartbeat_advance(self.handle, nanoseconds(duration_ms))
 
     def wakeup(self):
-        """Make the current :meth:`run`, or the next one, return immediately."""
+        """Make the current call of :meth:`run`, or else the next call, return immediately."""
         if not self.is_foreign():
             kc_heartbeat_report(self.handle, KC_HEARTBEAT_WOKEN)
 
@@ -229,12 +232,12 @@ cdef class NativeHeartbeat:
 
     @property
     def last_sent_ms(self):
-        """Time of the last heartbeat in milliseconds; 0 before the first."""
+        """Time of the last heartbeat in milliseconds; 0 before the first heartbeat."""
         return self.state().last_sent_ns / <double> NS_PER_MS
 
     @property
     def last_answer_ms(self):
-        """Time in ms of the last response or :meth:`begin`, whichever is later; 0 before the first begin."""
+        """Time in ms of the last response or :meth:`begin`, whichever is later; initially 0."""
         return self.state().last_answer_ns / <double> NS_PER_MS
 
     @property
@@ -244,7 +247,7 @@ cdef class NativeHeartbeat:
 
     @property
     def is_beating(self):
-        """Whether heartbeats are sent when they are due."""
+        """Whether heartbeats are being sent at their interval."""
         return bool(self.state().is_beating)
 
     @property
@@ -271,7 +274,7 @@ cdef class NativeHeartbeat:
     # ---- For the connection -------------------------------------------------------------------------------
 
     cdef bint is_foreign(self) noexcept nogil:
-        """Return whether this process is a forked child of the one that created the heartbeat."""
+        """Return whether this process is a forked child of the process that created the heartbeat."""
         return self.fork_generation != poller.fork_generation()
 
     cdef int attach(self, object sock, int fd, bint is_mid_frame, bint is_within_frame) except -1:
@@ -287,7 +290,7 @@ cdef class NativeHeartbeat:
         return is_cut
 
     cdef int begin_write(self) noexcept nogil:
-        """Finish a partly written heartbeat, and lock the connection for writing until ``end_write``.
+        """Finish a partly written heartbeat. Write no further heartbeats until ``end_write``.
 
         Return 1 when the heartbeat is finished, 0 if the socket's buffer is full, or the negative errno.
         """
@@ -307,7 +310,7 @@ cdef class NativeHeartbeat:
 
 
 cdef int64_t nanoseconds(double ms) noexcept nogil:
-    """Convert to nanoseconds. NEVER_MS and more become the maximum, negative values become 0."""
+    """Convert milliseconds to nanoseconds. NEVER_MS and more become the maximum; negative values become 0."""
     if ms >= NEVER_MS:
         return 0x7FFFFFFFFFFFFFFF
     return <int64_t> (ms * NS_PER_MS) if ms > 0 else 0

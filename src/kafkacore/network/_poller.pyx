@@ -1,6 +1,7 @@
 """Wait, without the GIL, until file descriptors are ready or another thread calls ``wakeup()``.
 
-Uses epoll on Linux and poll(2) elsewhere. Both are available on Linux, so that the tests can run with both.
+The module uses epoll on Linux, and poll(2) elsewhere. On Linux poll(2) can be chosen, too, so that tests can
+run with both.
 """
 
 cimport cython
@@ -37,12 +38,12 @@ cdef class Poller:
     Parameters
     ----------
     backend:
-        ``"epoll"``, ``"poll"``, or ``None`` for the best one that the system supports.
+        ``"epoll"`` or ``"poll"``. ``None`` selects epoll if the system supports it.
 
     Attributes
     ----------
     waited_ms:
-        Total milliseconds of all waits.
+        Total milliseconds that all calls have waited.
 
     Raises
     ------
@@ -82,17 +83,17 @@ cdef class Poller:
         self.handle = NULL
 
     def wakeup(self):
-        """Make the current wait, or the next one, return immediately.
+        """Make the current call of :meth:`wait`, or else the next call, return immediately.
 
-        Any thread may call this. After :meth:`close` it has no effect.
+        Any thread may call this method. After :meth:`close`, it has no effect.
         """
-        # The flag, protected by the GIL, saves a system call when several threads call.
+        # The flag, which the GIL protects, saves system calls if several threads call this method.
         if not self.is_woken and self.wake_fds[1] >= 0:
             self.is_woken = True
             kc_wakeup_signal(self.wake_fds[1])
 
     def set(self, int fd, int old_interest, int interest):
-        """Change the events that ``fd`` is watched for: ``READ``, ``WRITE``, both, or 0 for none."""
+        """Change the events to watch ``fd`` for: ``READ``, ``WRITE``, both, or 0 for no events."""
         self.set_interest(fd, old_interest, interest)
 
     def wait(self, double timeout_ms):
@@ -106,14 +107,14 @@ cdef class Poller:
         Returns
         -------
         list of (int, int)
-            Descriptors with their events (``READ | WRITE | BROKEN``). Empty after a time-out, a
+            Descriptors with their events (``READ | WRITE | BROKEN``). The list is empty after a time-out, a
             :meth:`wakeup` or a signal.
         """
         cdef int count = self.wait_events(timeout_ms)
         return [(self.events[i].fd, self.events[i].ready) for i in range(count)]
 
     cdef int check_not_waiting(self) except -1:
-        """Raise an error if a thread waits. The parent's flag has no effect in a forked child."""
+        """Raise an error if a thread is waiting. In a forked child, the parent's waits do not count."""
         if self.waiting_in == kc_fork_generation() + 1:
             raise IllegalStateError(
                 "another thread is polling these connections; end its poll with wakeup() and use the "
@@ -135,10 +136,10 @@ cdef class Poller:
 
     cdef int wait_events(self, double timeout_ms, bint is_nonblocking=False,
                          event_handler handler=NULL, void *context=NULL) except -1:
-        """Wait and return the number of ``events`` that ``handler`` did not handle.
+        """Wait for events; return the number of ``events`` that ``handler`` did not handle.
 
-        A non-blocking call keeps the GIL, because it takes a microsecond and reacquiring the GIL from a busy
-        thread takes much longer.
+        A non-blocking call does not release the GIL, because the call takes a microsecond, but reacquiring
+        the GIL from a busy thread takes much longer.
         """
         cdef int timeout, count, i
         cdef int kept = 0
@@ -146,7 +147,7 @@ cdef class Poller:
         if self.handle == NULL:
             raise ValueError("the poller is closed")
         self.check_not_waiting()
-        # Round up: a wait of 0.4 ms must not become a busy loop of waits of 0 ms.
+        # Round up, because a wait of 0.4 ms must not become a busy loop of 0 ms waits.
         timeout = <int> ceil(timeout_ms) if 0 < timeout_ms < MAX_TIMEOUT_MS else 0 if timeout_ms <= 0 else -1
         if is_nonblocking:
             count = kc_poller_wait(self.handle, 0, self.events, MAX_EVENTS)
@@ -162,7 +163,8 @@ cdef class Poller:
         if count < 0:
             if count != -EINTR:
                 raise_errno(-count)
-            # The wait may end early. Run signal handlers, which may raise (Ctrl-C).
+            # A signal may have ended the wait. Run the signal handlers, which may raise an exception
+            # (Ctrl-C).
             PyErr_CheckSignals()
             return 0
         for i in range(count):
@@ -176,7 +178,7 @@ cdef class Poller:
 
     @cython.nonecheck(False)
     cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil:
-        """Wait for events that ``handler`` does not handle. Return their number, or a negative errno."""
+        """Wait for events that ``handler`` does not handle; return how many occurred, or a negative errno."""
         cdef int count, kept, i
         cdef double end_ms = 0
         if handler != NULL and timeout_ms > 0:
@@ -205,17 +207,17 @@ cdef int raise_errno(int code) except -1:
 
 
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil:
-    """Return the bytes received, 0 at the end of the stream, or the negative errno."""
+    """Receive bytes. Return their number, 0 at the end of the stream, or the negative errno."""
     return kc_recv(fd, to, <size_t> size)
 
 
 cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count, bint more) noexcept nogil:
-    """Return the bytes sent, or the negative errno. ``more``: another write follows immediately."""
+    """Return the number of bytes sent, or the negative errno. ``more``: another write follows at once."""
     return kc_send_vector(fd, vector, count, more)
 
 
 cdef Py_ssize_t send_file(int fd, int file, int64_t position, Py_ssize_t size) noexcept nogil:
-    """Return how many bytes of the file were sent, or the negative errno: ENODATA at the file's end."""
+    """Send part of a file; return the number of bytes, or the negative errno (ENODATA at the file's end)."""
     return kc_send_file(fd, file, position, <size_t> size)
 
 
@@ -229,5 +231,5 @@ cdef int fork_generation() noexcept nogil:
 
 
 cdef int socket_error(int fd) noexcept nogil:
-    """Return the pending errno of a socket; 0 if it has none."""
+    """Return the pending errno of a socket, or 0."""
     return kc_socket_error(fd)

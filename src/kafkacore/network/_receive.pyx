@@ -1,6 +1,6 @@
 """Split a stream of bytes into frames: a size of 4 bytes, followed by that many bytes.
 
-Small frames are parts of a read buffer that all channels of a selector share. A large frame is read directly
+Small frames are stored in a read buffer that all channels of a selector share. A large frame is read directly
 into its own memory. See also Kafka's ``NetworkReceive``.
 """
 
@@ -18,28 +18,29 @@ from kafkacore.errors import InvalidReceiveError
 cdef enum:
     HEADER_SIZE = 4
     MAX_FRAME_SIZE = 0x7FFFFFFF
-    # Size of the shared read buffer. A referenced payload keeps at most this much memory alive.
+    # Size of the shared read buffer. A reference to the payload of a small frame keeps at most this much
+    # memory alive.
     READ_BUFFER_SIZE = 64 * 1024
-    # Reads of up to this many bytes keep the GIL: they take a few microseconds, but reacquiring the GIL from
-    # a busy thread takes milliseconds.
+    # Reads of up to this many bytes do not release the GIL: they take a few microseconds, but reacquiring the
+    # GIL from a busy thread takes milliseconds.
     READ_WITH_GIL = READ_BUFFER_SIZE
-    # A new buffer is allocated if the one in use has views and less free space than this.
+    # If the current read buffer has views and less free space than this, a new buffer is allocated.
     MIN_READ = 16 * 1024
-    # After a frame larger than this, the next frame is expected to be large, too. Its size field is then read
-    # alone, and the rest of the frame directly into memory of its own, without a copy.
+    # After a frame larger than this, the next frame is expected to be large, too. In this case, the next read
+    # gets only the size field. The rest of the frame is read directly into its own memory, without a copy.
     LARGE_FRAME = 32 * 1024
     # Maximum bytes that one channel may read in one poll. Each frame counts as FRAME_SHARE bytes in addition,
-    # because a request of 20 bytes takes as long to handle as one of thousands: a megabyte of tiny requests
-    # made other channels wait for seconds.
+    # because a tiny request takes as long to handle as one of thousands of bytes. Without this, a megabyte of
+    # tiny requests made other channels wait for seconds.
     READ_SHARE = 1024 * 1024
     FRAME_SHARE = 1024
     # A frame of up to this size gets all of its memory at once. The kernel assigns pages only where bytes are
-    # written, so an announced size costs only address space. The memory of a larger frame grows as its bytes
-    # arrive.
+    # written, so a large size field costs only address space until the bytes arrive. The memory of a larger
+    # frame grows as its bytes arrive.
     FIRST_CHUNK = 32 * 1024 * 1024
 
 
-# No garbage collection: a receive cannot be part of a reference cycle.
+# The class needs no support for garbage collection, because a receive cannot be part of a reference cycle.
 @cython.no_gc
 @cython.freelist(256)
 @cython.final
@@ -51,7 +52,7 @@ cdef class NetworkReceive:
     source_id:
         Id of the channel that received the frame.
     payload:
-        Bytes of the frame without its size field: a writable memoryview that keeps its memory alive.
+        Bytes of the frame without its size field: a writable memoryview that keeps the bytes alive.
     """
 
     def __init__(self, str source_id, payload):
@@ -63,8 +64,8 @@ cdef class NetworkReceive:
             self.chunk.exports -= 1
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        # Support the buffer protocol directly: if the bytes are only copied or parsed, this is cheaper than
-        # creating a memoryview.
+        # Support the buffer protocol directly, because this is cheaper than a memoryview if the bytes are
+        # only copied or parsed.
         if self.chunk is None:
             PyObject_GetBuffer(self.view, view, flags)
         else:
@@ -93,12 +94,12 @@ cdef inline NetworkReceive new_receive(str source_id, Chunk chunk, Py_ssize_t at
 
 @cython.final
 cdef class ReadBuffer:
-    """Memory for reads of unknown size. It is reused from its start when no view of it exists."""
+    """Memory for reads of unknown size. It is reused from its start when it has no views."""
 
     cdef Py_ssize_t reserve_space(self, MemoryPool pool) except -1:
-        """Return the number of free bytes after ``fill``, allocating a new buffer if necessary.
+        """Return the number of free bytes after offset ``fill``; allocate a new buffer if necessary.
 
-        A new buffer is charged to ``pool`` if it fits.
+        A new buffer counts towards the limit of ``pool``, if it fits.
         """
         if self.chunk is not None and self.chunk.exports == 0:
             self.fill = 0
@@ -122,7 +123,7 @@ cdef class FrameReader:
     max_size:
         Maximum bytes of a frame, without its size field; -1 for the protocol's limit of 2 GiB - 1.
     pool:
-        Limits the memory of the frames of all channels; ``None`` for no limit.
+        Pool that limits the memory of the frames of all channels; ``None`` for no limit.
     """
 
     def __cinit__(self, str source_id, Py_ssize_t max_size=-1, MemoryPool pool=None):
@@ -133,14 +134,14 @@ cdef class FrameReader:
 
     @property
     def is_within_frame(self):
-        """Whether the last frame has been received only in part."""
+        """Whether only a part of the last frame has been received."""
         return self.has_partial_frame()
 
     cdef bint has_partial_frame(self) noexcept nogil:
         return self.header_fill > 0 or self.frame is not None
 
     def feed(self, data):
-        """Return the frames that ``data`` completes, for streams that are not sockets.
+        """Parse ``data`` and return the frames that are now complete, for streams that are not sockets.
 
         Parameters
         ----------
@@ -155,7 +156,7 @@ cdef class FrameReader:
         Raises
         ------
         InvalidReceiveError
-            If a frame's size is negative or above the limit. No memory is allocated for it.
+            If a frame's size is negative or above the limit. No memory is allocated for such a frame.
         """
         cdef const uint8_t[::1] view = data
         cdef Py_ssize_t size = view.shape[0]
@@ -168,7 +169,7 @@ cdef class FrameReader:
         return frames
 
     cdef int read_from(self, TransportLayer transport, ReadBuffer buffer, list frames) except? -1:
-        """Append complete frames to ``frames`` until the socket is drained or the channel's share is used up.
+        """Read until the socket is empty or READ_SHARE is used up; append complete frames to ``frames``.
 
         Return DRAINED, MORE, ENDED, STARVED, or the negative errno of the transport.
         """
@@ -189,7 +190,8 @@ cdef class FrameReader:
                 requested = self.frame.capacity - self.frame_fill
                 to = self.frame.data + self.frame_fill
             elif self.expects_large or not self.has_memory():
-                # Read only the size field: the frame may have to wait for memory or need memory of its own.
+                # Read only the size field, because the frame may have to wait for memory, or may need its own
+                # memory.
                 is_exact = True
                 requested = HEADER_SIZE - self.header_fill
                 to = self.header + self.header_fill
@@ -219,7 +221,7 @@ cdef class FrameReader:
                         self.complete(frames)
             else:
                 self.parse(buffer.chunk, buffer.fill, got, frames)
-                # If there are no views, all bytes have been copied out of the buffer, and it can be reused.
+                # If there are no views, all bytes have been copied from the buffer, so that it can be reused.
                 if buffer.chunk.exports > 0:
                     buffer.fill += got
             if got < requested and not transport.has_buffered():
@@ -235,7 +237,7 @@ cdef class FrameReader:
         )
 
     cdef int parse(self, Chunk chunk, Py_ssize_t at, Py_ssize_t size, list frames) except -1:
-        """Parse ``size`` bytes of ``chunk``: complete frames refer to the chunk, the rest is copied."""
+        """Parse ``size`` bytes of ``chunk``. Complete frames refer to the chunk; other bytes are copied."""
         cdef Py_ssize_t end = at + size
         cdef Py_ssize_t limit = self.max_size if self.max_size >= 0 else MAX_FRAME_SIZE
         cdef Py_ssize_t taken, frame_size
@@ -279,7 +281,7 @@ cdef class FrameReader:
         raise error
 
     cdef int begin(self) except -1:
-        """Start the frame whose header is complete. Check its size before allocating memory."""
+        """Start a frame whose size field is complete. Check the size before allocating memory."""
         self.frame_size = load_int32(self.header)
         if self.frame_size < 0 or 0 <= self.max_size < self.frame_size:
             self.reject_size()
@@ -288,7 +290,7 @@ cdef class FrameReader:
         return 0
 
     cdef int open_frame(self) except -1:
-        """Allocate memory for the frame. Return 0 if the frame has to wait for memory of the pool."""
+        """Allocate memory for the frame. Return 0 if the frame must wait until the pool has enough memory."""
         if self.pool is not None and not self.pool.reserve(self.frame_size):
             self.is_waiting_for_memory = True
             return 0
@@ -298,8 +300,8 @@ cdef class FrameReader:
         if self.pool is not None:
             self.frame.charged = self.frame_size
             self.frame.pool = self.pool
-        # Memory that will grow is one byte too large for wire.blocks, so that it comes from malloc. realloc
-        # can then move its pages without copying.
+        # If the memory will grow, its size is one byte above the limit of wire.blocks, so that it comes from
+        # malloc. realloc can then move the pages without copying.
         self.frame.open(self.frame_size if self.frame_size <= FIRST_CHUNK else <Py_ssize_t> FIRST_CHUNK + 1)
         return 1
 

@@ -1,12 +1,12 @@
 """Serve many connections on one thread, as Kafka's ``Selector`` does.
 
-Only the wait for events blocks, and it releases the GIL. Only one thread may use a selector, but any thread
-may call ``wakeup()``.
+Only the wait for events blocks, and this wait releases the GIL. Only one thread may use a selector, but any
+thread may call ``wakeup()``.
 
-Reads and writes of up to 64 KiB keep the GIL: they take microseconds, and so would reacquiring the GIL. If
-the socket accepts only part of a frame, the rest is written during the wait, without the GIL. A request of
-1 MB passes through a socket's buffer in five to ten pieces. If a poll is interrupted (Ctrl-C), the next poll
-also reports the events of the interrupted one.
+Reads and writes of up to 64 KiB do not release the GIL, because reacquiring the GIL would take as long. If
+the socket accepts only part of a frame, the remaining bytes are written during the wait, without the GIL. A
+request of 1 MB needs five to ten such writes. If a poll is interrupted (Ctrl-C), the next poll also reports
+the events of the interrupted poll.
 """
 
 cimport cython
@@ -56,14 +56,15 @@ cdef class Selector:
     connections_max_idle_ms:
         Milliseconds without activity after which a connection is closed; ``None`` for never.
     memory_pool:
-        Limits the memory of frames that have been received and are still referenced; ``None`` for no limit.
+        Pool that limits the memory of frames that have been received and are still referenced; ``None`` for
+        no limit.
     backend:
-        ``"epoll"``, ``"poll"``, or ``None`` for the best one that the system supports.
+        ``"epoll"`` or ``"poll"``. ``None`` selects epoll if the system supports it.
     socket_options:
         Arguments of ``setsockopt`` for outgoing connections; ``None`` for ``TCP_NODELAY``.
     setup_timeout_ms:
-        Maximum milliseconds from :meth:`register` until TLS handshake and authentication are complete, and
-        from the first byte of the first frame to its last; ``None`` for no limit.
+        Maximum milliseconds from :meth:`register` until TLS handshake and authentication are complete. The
+        same limit applies from the first to the last byte of the first frame. ``None`` for no limit.
 
     Attributes
     ----------
@@ -73,14 +74,15 @@ cdef class Selector:
     completed_sends, completed_receives:
         Frames completely written and completely received in the last poll, in order per connection.
     disconnected:
-        Id → :class:`ChannelState` of the connections that were closed other than by :meth:`close`.
+        Id → :class:`ChannelState` of closed connections. Connections closed by :meth:`close` are not
+        included.
     accepted:
-        New connections as ``(listener id, socket, address)``. The caller must register or close each.
+        New connections as ``(listener id, socket, address)``. The caller must register or close each socket.
     waited_ms:
         Total milliseconds that all polls have waited.
     is_interrupted:
-        Whether an exception such as KeyboardInterrupt ended the last poll. The next poll also reports its
-        results.
+        Whether an exception such as KeyboardInterrupt ended the last poll. The next poll then also reports
+        the results of the interrupted poll.
     """
 
     cdef readonly list connected, completed_sends, completed_receives, accepted
@@ -88,7 +90,7 @@ cdef class Selector:
     cdef readonly double waited_ms
     cdef readonly bint is_interrupted
     cdef readonly Poller poller
-    # Called after each authentication (see OnAuthenticated), or None.
+    # Function that is called after each authentication (see OnAuthenticated), or None.
     cdef public object on_authenticated
     cdef object clock, listeners, socket_options
     cdef Py_ssize_t max_receive_size
@@ -131,7 +133,7 @@ cdef class Selector:
 
     def connect(self, str connection_id, address, int send_buffer_bytes=-1, int receive_buffer_bytes=-1,
                 builder=None, str host="", tunnel=None):
-        """Start to connect; a later poll reports the result in ``connected`` or ``disconnected``.
+        """Start a connection; a later poll reports the result in ``connected`` or ``disconnected``.
 
         Parameters
         ----------
@@ -147,8 +149,8 @@ cdef class Selector:
         host:
             Host name of the peer, for the builder.
         tunnel:
-            A :class:`~kafkacore.network.Tunnel` through the proxy at ``address``, whose handshake comes
-            first; ``None`` without a proxy.
+            A :class:`~kafkacore.network.Tunnel` through the proxy at ``address``. Its handshake precedes TLS.
+            ``None`` without a proxy.
 
         Raises
         ------
@@ -175,8 +177,8 @@ cdef class Selector:
     def register(self, str connection_id, sock, builder=None, str host=""):
         """Take ownership of an accepted socket.
 
-        The connection is reported in ``connected`` only if it has a ``builder``. If this method raises, the
-        caller still owns the socket.
+        A poll reports the connection in ``connected`` only if it has a ``builder``. If this method raises an
+        exception, the caller still owns the socket.
 
         Parameters
         ----------
@@ -200,23 +202,23 @@ cdef class Selector:
     def reauthenticate(self, str connection_id, payload):
         """Reauthenticate a peer that requested it with the SaslHandshake request in ``payload`` (KIP-368).
 
-        The channel must have an authenticator, which receives the peer's frames until it is complete. If
-        reauthentication fails, the connection is closed.
+        The channel must have an authenticator, which receives the peer's frames until the reauthentication is
+        complete. If reauthentication fails, the connection is closed.
         """
         self.reauthenticate_channel(self.channels.get(connection_id), payload)
 
     def register_listener(self, str listener_id, sock):
-        """Accept connections from a listening socket; see ``accepted``. The caller keeps ownership of it."""
+        """Accept connections from a listening socket; see ``accepted``. The caller still owns the socket."""
         self.channels.check_usable()
         self.listeners.add(listener_id, sock)
 
     def unregister_listener(self, str listener_id):
-        """Stop watching a listening socket. Call this before closing it. An unknown id is ignored."""
+        """Stop watching a listening socket. Call this before closing the socket. An unknown id is ignored."""
         self.channels.check_usable()
         self.listeners.remove(listener_id)
 
     def is_channel_ready(self, str connection_id):
-        """Whether frames can be sent to this connection."""
+        """Whether frames can be sent on this connection."""
         cdef KafkaChannel channel = self.channels.get(connection_id)
         return channel is not None and channel.is_ready
 
@@ -236,7 +238,8 @@ cdef class Selector:
         Returns
         -------
         bool
-            ``False`` if the connection does not exist or is not plaintext without authentication.
+            Whether the heartbeat was attached. ``False`` if the connection does not exist, uses TLS, or has
+            an authenticator.
         """
         cdef KafkaChannel channel = self.channels.get(connection_id)
         self.channels.check_usable()
@@ -267,7 +270,7 @@ cdef class Selector:
         self.channels.close_all()
 
     def wakeup(self):
-        """Make the current poll, or the next one, return immediately. Any thread may call this."""
+        """Make the current poll, or else the next poll, return immediately. Any thread may call this."""
         self.poller.wakeup()
 
     # ---- Frames -------------------------------------------------------------------------------------------
@@ -275,7 +278,7 @@ cdef class Selector:
     def send(self, NetworkSend send not None):
         """Queue a frame, which later polls write.
 
-        If the connection has been closed and the caller has not seen that yet, the frame is dropped.
+        If the connection has been closed, but no poll has reported this yet, the frame is dropped.
 
         Raises
         ------
@@ -285,7 +288,7 @@ cdef class Selector:
         cdef KafkaChannel channel = self.channels.get(send.destination_id)
         self.channels.check_usable()
         if channel is None:
-            # The connection was closed, and its owner has not yet processed that.
+            # The connection was closed, but its owner may not have processed ``disconnected`` yet.
             if send.destination_id in self.failed or send.destination_id in self.disconnected:
                 return
             raise IllegalStateError(f"no connection {send.destination_id}: call connect() first")
@@ -298,8 +301,8 @@ cdef class Selector:
         Returns
         -------
         bool
-            ``True`` if the frame was completely written; then no poll reports it in ``completed_sends``.
-            ``False`` if later polls write the rest.
+            Whether the frame was completely written. If so, no poll reports it in ``completed_sends``. If
+            not, later polls write the remaining bytes.
         """
         cdef KafkaChannel channel
         self.send(send)
@@ -312,21 +315,21 @@ cdef class Selector:
         return True
 
     def poll(self, double timeout_ms, bint return_on_completed_sends=True):
-        """Perform all pending I/O, or wait until some is possible.
+        """Perform all possible I/O. If no I/O is possible, wait until some is.
 
-        The error of a connection is never raised, but reported in ``disconnected``.
+        Errors of connections are not raised, but reported in ``disconnected``.
 
         Parameters
         ----------
         timeout_ms:
             Maximum milliseconds to wait. :meth:`wakeup` or a signal may end the wait early.
         return_on_completed_sends:
-            Whether to return without waiting once a frame has been completely written.
+            Whether to return without waiting if a frame has been completely written.
 
         Raises
         ------
         IllegalStateError
-            If called in a forked child or after :meth:`close_all`.
+            If the method is called in a forked child or after :meth:`close_all`.
         """
         cdef int count, at
         cdef double now_ms
@@ -367,7 +370,7 @@ cdef class Selector:
     # ---- Steps of a poll ----------------------------------------------------------------------------------
 
     cdef int clear(self) except -1:
-        # Create new lists, because the caller may still hold those of the last poll.
+        # Create new lists, because the caller may still use the lists of the last poll.
         self.connected, self.completed_sends, self.completed_receives, self.accepted = [], [], [], []
         self.disconnected = {}
         return 0
@@ -375,7 +378,7 @@ cdef class Selector:
     cdef int write_unwritten(self) except -1:
         """Write the frames queued since the last poll.
 
-        The socket usually accepts all of a frame, so that it need not be watched for writability.
+        The socket usually accepts the whole frame, so that the poller need not watch it for writability.
         """
         cdef KafkaChannel channel
         cdef double now_ms
@@ -393,7 +396,7 @@ cdef class Selector:
                 else:
                     self.reauthenticate_channel(channel, None)
         except BaseException:
-            # Ctrl-C interrupted Python code. The next poll writes the remaining frames.
+            # A Ctrl-C interrupted the Python code above. The next poll writes the remaining frames.
             self.unwritten = unwritten + self.unwritten
             raise
         return 0
@@ -415,14 +418,15 @@ cdef class Selector:
         return 0
 
     cdef int serve_buffered(self, double now_ms) except -1:
-        """Continue to read channels that have received data left in a buffer.
+        """Continue to read from channels with received data in a buffer.
 
-        That happens when a channel used up its share of a poll or when TLS has decrypted more than was read.
+        Data remains in a buffer if a channel used up its share of a poll, or if TLS has decrypted more than
+        was read.
         """
         cdef KafkaChannel channel
         waiting, self.buffered = self.buffered, []
         try:
-            # A channel that was muted and unmuted may be listed twice, but gets one share.
+            # A channel that was muted and unmuted may be listed twice, but must get only one share.
             for channel in dict.fromkeys(waiting):
                 if channel.wants_buffered():
                     self.channels.touch(channel, now_ms)
@@ -468,7 +472,7 @@ cdef class Selector:
         return self.channels.update_interest(channel)
 
     cdef int on_failed_write(self, KafkaChannel channel, int error) except -1:
-        """Read what the peer sent before it disconnected, then close the channel."""
+        """Read the bytes that the peer sent before it disconnected, then close the channel."""
         cdef bint is_readable = not channel.is_muted and not channel.is_starved
         try:
             while is_readable and channel.read(self.read_buffer, self.completed_receives) == MORE:
@@ -531,7 +535,8 @@ cdef class Selector:
         if channel.pending_send is not None:
             self.unwritten.append(channel)
         if channel.is_starved:
-            # The beginning of a frame arrived together with the last bytes of the authentication.
+            # The beginning of a frame has arrived together with the last bytes of the authentication, and has
+            # to wait for memory.
             self.channels.wait_for_memory(channel)
         else:
             self.note_buffered(channel)
@@ -543,7 +548,7 @@ cdef class Selector:
     cdef int notify_authenticated(self, KafkaChannel channel, bint is_again, bint is_success) except -1:
         """Call ``on_authenticated``.
 
-        Callers do this last, because Ctrl-C may interrupt the Python callback.
+        Callers call this method last, because Ctrl-C may interrupt the Python callback.
         """
         if self.on_authenticated is not None:
             now_ms = self.clock.monotonic_ms()
@@ -565,7 +570,7 @@ cdef class Selector:
     # ---- Time-outs ----------------------------------------------------------------------------------------
 
     cdef double wait_ms(self, double timeout_ms) except -1:
-        """Return how long to wait at most so that no deadline is missed."""
+        """Return the longest wait that misses no deadline, at most ``timeout_ms``."""
         cdef double due_ms
         if self.failed or self.buffered:
             return 0
@@ -586,14 +591,14 @@ cdef class Selector:
         while channel is not None:
             error = self.delayed_closes.error
             if error.answer is not None:
-                # If the socket cannot accept all of the response, the rest is dropped.
+                # If the socket cannot accept the whole response, the remaining bytes are dropped.
                 NetworkSend(channel.id, error.answer).write_to(channel.transport)
             self.end(channel, ConnectionPhase.AUTHENTICATION_FAILED, str(error), error)
             channel = self.delayed_closes.next_due(now_ms)
         return 0
 
     cdef int close_late(self, double now_ms) except -1:
-        """Close channels that did not become ready or complete their first received frame in time."""
+        """Close channels that did not become ready, or did not complete their first frame, in time."""
         cdef KafkaChannel channel = self.setup_deadlines.next_late(now_ms)
         while channel is not None:
             self.end(channel, self.setup_deadlines.phase, self.setup_deadlines.reason, None)
@@ -601,7 +606,7 @@ cdef class Selector:
         return 0
 
     cdef int close_idle(self, double now_ms) except -1:
-        """Close idle channels, and channels with stalled frames whose memory others need."""
+        """Close idle channels, and channels whose stalled frames use memory that other channels need."""
         cdef KafkaChannel channel = self.channels.next_expired(now_ms)
         while channel is not None:
             reason = self.channels.expiry_reason
@@ -620,7 +625,7 @@ cdef class Selector:
             return self.end(channel, ConnectionPhase.LOCAL_CLOSE, "interrupted", None)
         reason = str(error)
         if not isinstance(error, (KafkaProtocolError, KafkaConnectionError, MemoryError)):
-            # A mechanism may be user code, whose errors must not affect other connections.
+            # The authenticator may be user code, whose errors must not affect other connections.
             logger.error("authentication of %s failed with an unexpected error", channel.id, exc_info=error)
             reason = f"{type(error).__name__}: {error}"
         return self.end(channel, ConnectionPhase.AUTHENTICATE, reason, error)
@@ -638,7 +643,7 @@ cdef class Selector:
         return self.notify_authenticated(channel, channel.has_been_ready, False)
 
     cdef int fail(self, KafkaChannel channel, int error) except -1:
-        """Close a channel because of the transport's error or, if it has none, because of an errno."""
+        """Close a channel because of the transport's error, or else because of an errno."""
         cause = channel.transport.error
         if cause is None:
             phase = (
@@ -649,7 +654,7 @@ cdef class Selector:
             reason = os.strerror(error)
             return self.end(channel, phase, reason, OSError(error, reason))
         if not isinstance(cause, Exception):
-            # Ctrl-C interrupted the TLS engine, which may have lost bytes.
+            # Ctrl-C interrupted the TLS engine, which may have lost bytes, so close the channel.
             self.interrupt = cause
             return self.end(channel, ConnectionPhase.LOCAL_CLOSE, "interrupted", None)
         is_refused = isinstance(cause, AuthenticationFailedError)
@@ -658,8 +663,9 @@ cdef class Selector:
         return self.notify_authenticated(channel, channel.has_been_ready, False) if is_refused else 0
 
     cdef int end(self, KafkaChannel channel, phase, str reason, error) except -1:
-        """Close a channel and report it in the current poll or the next one."""
-        # Recorded before the close, so that Ctrl-C during a TLS shutdown does not prevent the report.
+        """Close a channel, and report it in the current poll or the next poll."""
+        # Record this before closing the channel, so that Ctrl-C during a TLS shutdown does not prevent the
+        # report.
         self.failed[channel.id] = ChannelState(phase, reason, error)
         self.channels.drop(channel)
         logger.debug("connection %s closed (%s): %s", channel.id, phase.value, reason)

@@ -1,4 +1,4 @@
-"""Write a frame that consists of several buffers and file parts, without joining them into one copy.
+"""Write a frame that consists of several buffers and parts of files, without copying them together.
 
 See also Kafka's ``NetworkSend`` and ``ByteBufferSend``.
 """
@@ -23,27 +23,27 @@ from kafkacore.errors import IllegalStateError
 cdef enum:
     HEADER_SIZE = 4
     MAX_FRAME_SIZE = 0x7FFFFFFF
-    # Maximum number of pieces in one system call. IOV_MAX is 1024 on Linux and the BSDs.
+    # Maximum number of pieces in one system call, which is IOV_MAX on Linux and the BSDs.
     MAX_VECTOR = 1024
-    # Size of NetworkSend.few_views.
+    # Number of items in NetworkSend.few_views, the array for the buffers of a frame with few pieces.
     FEW_PIECES = 3
-    # Several pieces of up to this many bytes in total are copied into one buffer, which is cheaper than
-    # passing them to the kernel separately.
+    # If several pieces have at most this many bytes in total, they are copied into one buffer, which is
+    # cheaper than passing them to the kernel separately.
     JOINED_SIZE = 512
 
 
 @cython.freelist(64)
 @cython.final
 cdef class NetworkSend:
-    """A frame to send. The 4 bytes of its size field are added to the pieces.
+    """A frame to send. Its size field of 4 bytes is added before the pieces.
 
     Parameters
     ----------
     destination_id:
         Id of the channel.
     pieces:
-        Buffers and :class:`~kafkacore.wire.FileSlice` objects, in order. They are referenced, and must not
-        change, until the frame is completely written or the channel is closed.
+        Buffers and :class:`~kafkacore.wire.FileSlice` objects, in order. The frame references these objects
+        until it is completely written or the channel is closed. They must not change until then.
 
     Raises
     ------
@@ -129,16 +129,16 @@ cdef class NetworkSend:
     def holds_pieces(self):
         """Whether the pieces are still referenced.
 
-        They are released when the frame is completely written or the channel is closed.
+        The pieces are released when the frame is completely written or the channel is closed.
         """
         return self.view_count > 0 or self.file_count > 0
 
     def drain(self):
-        """Return the unwritten bytes and mark the frame as written. For mocks of :class:`Selector`."""
+        """Return the unwritten bytes, and mark the frame as written; for mocks of :class:`Selector`."""
         cdef list left = []
         cdef int at
         if self.is_taken:
-            raise IllegalStateError(f"the frame to {self.destination_id} belongs to its connection")
+            raise IllegalStateError(f"cannot drain a frame that was already sent to {self.destination_id}")
         for at in range(self.vector_at, self.vector_count):
             if self.vector[at].iov_base == NULL:
                 piece = self.read_file(self.vector[at].iov_len)
@@ -160,13 +160,13 @@ cdef class NetworkSend:
     cdef int write_to(self, TransportLayer transport) noexcept nogil:
         """Write as much as the transport accepts.
 
-        Return 1 when the frame is completely written, 0 when some of it is left, or the negative errno.
+        Return 1 if the frame is completely written, 0 if bytes of it are left, or the negative errno.
         """
         cdef Py_ssize_t sent, left
         cdef iovec *moved
         while self.remaining > 0:
             if self.vector_at >= self.vector_count:
-                # The pieces have been released before all of them were written.
+                # The pieces were released before the frame was completely written.
                 return -EPIPE
             if self.vector[self.vector_at].iov_base == NULL:
                 sent = self.write_file(transport)
@@ -188,7 +188,7 @@ cdef class NetworkSend:
 
     @cython.nonecheck(False)
     cdef Py_ssize_t write_some(self, TransportLayer transport) noexcept nogil:
-        """Write from the memory pieces up to the next file piece."""
+        """Write the memory pieces up to the next file piece, as far as the socket accepts them."""
         cdef int end = self.vector_at
         cdef int last = min(self.vector_count, self.vector_at + <int> MAX_VECTOR)
         cdef uint8_t joined[JOINED_SIZE]
@@ -197,7 +197,7 @@ cdef class NetworkSend:
         while end < last and self.vector[end].iov_base != NULL:
             size += self.vector[end].iov_len
             end += 1
-        # The last argument of write() tells whether more pieces follow. If so, bytes before a file piece are
+        # The last argument of write() is true if more pieces follow. If so, bytes before a file piece are
         # sent in the same packet as that piece.
         if end > self.vector_at + 1 and size <= JOINED_SIZE:
             one.iov_base = joined
@@ -206,7 +206,7 @@ cdef class NetworkSend:
         return transport.write(&self.vector[self.vector_at], end - self.vector_at, end < self.vector_count)
 
     cdef Py_ssize_t write_file(self, TransportLayer transport) noexcept nogil:
-        """Write from the next piece, which is part of a file."""
+        """Write the next piece, which is part of a file, as far as the socket accepts it."""
         cdef file_piece *file = &self.files[self.file_at]
         cdef size_t size = self.vector[self.vector_at].iov_len
         cdef Py_ssize_t sent = transport.write_file(file.fd, file.position, size)
@@ -218,7 +218,7 @@ cdef class NetworkSend:
 
     @cython.nonecheck(False)
     cdef size_t join(self, uint8_t *to, int end) noexcept nogil:
-        """Copy the pieces before ``end`` to ``to``, which must be large enough. Return their size."""
+        """Copy the unwritten pieces before ``end`` to ``to``, which has enough space. Return their size."""
         cdef size_t size = 0
         cdef int at
         for at in range(self.vector_at, end):
@@ -227,7 +227,7 @@ cdef class NetworkSend:
         return size
 
     cdef int release(self) except -1:
-        """Release the pieces. Nothing more of them can be written."""
+        """Release the pieces. Afterwards the frame cannot be written."""
         self.vector_at = self.vector_count
         while self.view_count > 0:
             self.view_count -= 1

@@ -1,7 +1,7 @@
-"""Find accepted connections that did not authenticate, or did not complete their first frame, in time.
+"""Find accepted connections that did not authenticate in time, or did not complete their first frame in time.
 
-On a listener without authentication only the first frame has a deadline. A connection that has not sent a
-byte stays open, because clients open connections before they need them.
+On a listener without authentication only the first frame has a deadline. A connection on which no byte has
+arrived stays open, because clients open connections in advance.
 """
 
 cimport cython
@@ -21,7 +21,8 @@ cdef class SetupDeadlines:
     Parameters
     ----------
     timeout_ms:
-        Maximum milliseconds for the authentication, and again for the first frame; infinity for no limit.
+        Maximum milliseconds for the authentication, and separately for the first frame. Infinity means no
+        limit.
     """
 
     def __cinit__(self, double timeout_ms):
@@ -39,13 +40,13 @@ cdef class SetupDeadlines:
         return 0
 
     cdef double next_due_ms(self) except? -1:
-        """Return the next deadline; infinity if no channel has one."""
+        """Return the next deadline; infinity if no channel has a deadline."""
         return <double> self.waiting[0][0] if self.waiting else INFINITY
 
     cdef KafkaChannel next_late(self, double now_ms):
         """Return a channel to close now because of ``phase`` and ``reason``, or ``None``.
 
-        A channel is removed only after it has been closed, so that Ctrl-C before that does not lose it.
+        A channel stays in the list until it has been closed, so that a Ctrl-C before that does not lose it.
         """
         cdef KafkaChannel channel
         while self.waiting and <double> self.waiting[0][0] <= now_ms:
@@ -56,7 +57,8 @@ cdef class SetupDeadlines:
         return None
 
     cdef bint is_late(self, KafkaChannel channel, double now_ms) except -1:
-        # A deadline that was restarted, for the first frame or a reauthentication, has its own, later entry.
+        # A deadline that was restarted, for the first frame or for a reauthentication, has a later entry of
+        # its own.
         if channel.is_closed or channel.is_close_delayed or channel.setup_due_ms > now_ms:
             return False
         if not channel.is_ready:

@@ -14,15 +14,15 @@ from kafkacore.network._poller import READ, Poller
 logger = logging.getLogger(__name__)
 
 SocketOption = tuple[int, int, "int | bytes"]
-#: Default socket options: send a small frame without waiting for more data.
+#: Default socket options. With TCP_NODELAY, a small frame is sent without waiting for more data.
 NO_DELAY: tuple[SocketOption, ...] = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
 #: Maximum number of connections accepted from one listener in one poll.
 MAX_ACCEPTS = 64
-#: Milliseconds before a listener accepts again after the process ran out of file descriptors.
+#: Milliseconds until a listener accepts again after the process has run out of file descriptors.
 ACCEPT_BACKOFF_MS = 100.0
-#: Errors of ``connect`` after which the kernel continues to connect in the background.
+#: Error codes of ``connect`` after which the kernel continues to connect in the background.
 _IN_PROGRESS = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR}
-#: Errors of ``accept`` that concern a single connection. The next call may succeed immediately.
+#: Error codes of ``accept`` that concern a single connection. The next ``accept`` may succeed immediately.
 _TRANSIENT = {errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.EINTR, errno.ENETDOWN, errno.EHOSTUNREACH}
 
 
@@ -55,7 +55,7 @@ def open_connection(
     """
     host, port = address
     if not 0 < port < 65536:
-        # getaddrinfo would silently reduce the port modulo 65536.
+        # Check the port, because getaddrinfo would silently reduce it modulo 65536.
         raise OSError(errno.EADDRNOTAVAIL, f"invalid port {port}: it must be between 1 and 65535")
     # Accept only numeric addresses, because resolving a name would block. Callers resolve names with
     # client.resolve.
@@ -79,7 +79,7 @@ def open_connection(
 
 
 class ListenerSet:
-    """The listening sockets of a Selector, which the Selector does not own."""
+    """The listening sockets that a Selector watches but does not own."""
 
     def __init__(self, clock: Clock, poller: Poller) -> None:
         self._clock = clock
@@ -101,9 +101,9 @@ class ListenerSet:
                 self._poller.set(fd, 0 if self._backing_off.pop(fd, None) is not None else READ, 0)
 
     def wait_ms(self, timeout_ms: float) -> float:
-        """Resume listeners whose back-off is over.
+        """Accept again from listeners whose back-off is over.
 
-        Return the milliseconds until the next back-off is over, but no more than ``timeout_ms``.
+        Return the milliseconds until the next back-off is over, at most ``timeout_ms``.
         """
         if not self._backing_off:
             return timeout_ms

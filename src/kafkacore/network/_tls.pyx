@@ -1,19 +1,19 @@
 """TLS over a non-blocking socket with Python's ``ssl`` module, as in Kafka's ``SslTransportLayer``.
 
-The TLS engine (:class:`ssl.SSLObject`) works in memory. Encrypted bytes are read from the socket in large
-pieces and passed to it, and its output is written to the socket. ``ssl.SSLSocket`` would make two system
-calls for each TLS record of 16 KiB.
+The TLS engine (:class:`ssl.SSLObject`) works in memory. The transport reads encrypted bytes from the socket
+in large pieces and passes them to the engine. It writes the engine's output to the socket. ``ssl.SSLSocket``
+would make two system calls for each TLS record of 16 KiB.
 
-- Bytes of a frame count as written when the socket has accepted all records that contain them. Therefore a
-  channel never tracks bytes in transit, and a repeated write always has the same bytes.
+- Bytes of a frame count as written when the socket has accepted all TLS records that contain them. Therefore
+  a channel does not track encrypted bytes, and a repeated write always passes the same bytes.
 - Reading an incomplete record from the engine raises an exception, which costs twenty times as much as
   reading a record. Therefore the transport tracks record lengths and reads only complete records.
-- The poller does not report bytes that the engine has already decrypted. The selector keeps a list of the
-  channels that have such bytes (``Selector.buffered``).
-- A peer may request new keys as often as it likes. One read consumes at most ``MAX_EXCESS_BYTES`` more than
-  twice the bytes that it returns, and a peer that leaves too many responses unread is disconnected.
-- After the first frame, an invalid record counts as a lost connection, which is retried. It is not an
-  authentication failure: an attacker that can change one byte must not be able to stop a client for good.
+- The poller does not report bytes that the engine has already decrypted. Therefore the selector keeps a list
+  of the channels that have such bytes (``Selector.buffered``).
+- A peer may request new keys any number of times. Therefore one read consumes at most ``MAX_EXCESS_BYTES``
+  more than twice the bytes that it returns, and a peer that leaves too many responses unread is disconnected.
+- After the first frame, an invalid record counts as a lost connection, which is retried, not as an
+  authentication failure. Otherwise an attacker that changes one byte could stop a client permanently.
 """
 
 cimport cython
@@ -42,30 +42,30 @@ cdef extern from "Python.h":
         PyBUF_WRITE
 
 cdef enum:
-    # Bytes to read from the socket in one system call: eight records of 16 KiB.
+    # Number of bytes to read from the socket in one system call: eight records of 16 KiB.
     RECEIVE_SIZE = 128 * 1024
     RECORD_HEADER = 5
-    # Header, 16 KiB of data, and 2 KiB that TLS versions before 1.3 may add.
+    # Maximum size of a TLS record: header, 16 KiB of data, and 2 KiB that versions before TLS 1.3 may add.
     LARGEST_RECORD = 5 + 16 * 1024 + 2 * 1024
-    # Smaller pieces of a frame are joined up to this size, to avoid records of a few bytes each.
+    # Small pieces of a frame are joined into blocks of up to this size, to avoid TLS records of a few bytes.
     JOINED_SIZE = 64 * 1024
     # Maximum bytes to encrypt at once. The result stays in memory until the socket accepts it.
     MAX_ENCRYPT_SIZE = 1024 * 1024
-    # The engine releases the GIL while it encrypts. For more bytes than this, gil_handoff_request() makes a
-    # busy thread return the GIL sooner.
+    # The engine releases the GIL while it encrypts. If it encrypts more bytes than this,
+    # gil_handoff_request() makes a busy thread return the GIL sooner.
     ENCRYPT_WITHOUT_HANDOFF = 16 * 1024
-    # Maximum bytes that a read consumes beyond twice the bytes that it returns. Otherwise a peer could keep
-    # the thread busy with TLS messages that contain no data.
+    # Maximum number of bytes that a read consumes in addition to twice the bytes that it returns. Without
+    # this limit, a peer could keep the thread busy with TLS messages that contain no data.
     MAX_EXCESS_BYTES = 256 * 1024
-    # Maximum bytes of TLS responses, such as those to key updates, that a peer may leave unread.
+    # Maximum bytes of unread TLS responses, for example to key updates. A peer with more is disconnected.
     MAX_UNREAD_RESPONSES = 64 * 1024
     ALERT_SIZE = 7
 
 # The fatal alert unexpected_message, as a record with 2 bytes of content.
 cdef const char *ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
 
-# All connections share this buffer. The GIL is held from reading the socket until the engine has copied the
-# bytes.
+# All connections share this buffer. The thread does not release the GIL between reading the socket and
+# passing the bytes to the engine.
 cdef unsigned char receive_buffer[RECEIVE_SIZE]
 
 
@@ -76,15 +76,15 @@ cdef class TlsTransportLayer(TransportLayer):
     Parameters
     ----------
     context:
-        An :class:`ssl.SSLContext` for the role.
+        An :class:`ssl.SSLContext` for this side's role, server or client.
     sock:
         A non-blocking stream socket, which the transport does not own.
     is_server:
         Whether this side is the TLS server.
     server_name:
-        For a client, host name or address of the server. It is sent to the server, and compared with its
-        certificate if the context checks host names. A trailing dot, which DNS allows but certificates do
-        not contain, is removed.
+        For a client, host name or address of the server. The client sends it to the server and, if the
+        context checks host names, compares it with the server's certificate. A trailing dot is removed,
+        because DNS allows it but certificates do not contain it.
     """
 
     def __cinit__(self, context, sock, bint is_server, str server_name=None):
@@ -94,7 +94,7 @@ cdef class TlsTransportLayer(TransportLayer):
         self.incoming = ssl.MemoryBIO()
         self.outgoing = ssl.MemoryBIO()
         if is_server:
-            # An engine costs 40 KiB, so it is created only after a complete TLS record has arrived.
+            # An engine needs 40 KiB of memory, so it is created only after a complete TLS record has arrived.
             self.context = context
         else:
             self.start_engine(context, server_name.removesuffix(".") if server_name else None)
@@ -133,18 +133,18 @@ cdef class TlsTransportLayer(TransportLayer):
                 if result <= 0:
                     return KC_READ if result == -EAGAIN else -EPIPE if result == 0 else result
             except ssl.SSLError as error:
-                # Try to send the alert to the peer.
+                # Try to send the engine's alert to the peer.
                 self.flush()
                 raise SslAuthenticationError(describe_error(error, self.is_server)) from error
         result = self.flush()
         if result < 0:
             return KC_WRITE if result == -EAGAIN else result
-        # The peer's first frame may have arrived together with the end of the handshake.
+        # Check this now, because the peer's first frame may have arrived with the end of the handshake.
         self.has_pending_data = self.incoming.pending > 0
         return 0
 
     cdef int receive_some(self) except? -1:
-        """Pass received bytes to the engine. Return their number, 0 at the end, or the negative errno."""
+        """Read bytes and pass them to the engine. Return how many, 0 at the end, or the negative errno."""
         cdef Py_ssize_t got = poller.receive_bytes(self.fd, receive_buffer, RECEIVE_SIZE)
         if got > 0:
             if not self.has_received:
@@ -156,13 +156,13 @@ cdef class TlsTransportLayer(TransportLayer):
         return <int> got
 
     cdef int check_first(self, const unsigned char *first, Py_ssize_t size) except -1:
-        """Raise an error if the peer does not speak TLS. The engine's own message would be misleading."""
+        """Raise an error if the peer does not use TLS. The error of the engine itself would be misleading."""
         cdef iovec alert
         self.has_received = True
-        # 22 is a handshake record, 21 an alert.
+        # Record type 22 is a handshake, and 21 is an alert.
         if first[0] != 22 and first[0] != 21:
             if self.is_server:
-                # Send an unencrypted alert, as the engine would. Clients recognize a TLS port by it.
+                # Send an unencrypted alert, as the engine would. By this alert, clients recognize a TLS port.
                 alert.iov_base = <char *> ALERT
                 alert.iov_len = ALERT_SIZE
                 poller.send_vector(self.fd, &alert, 1, False)
@@ -190,12 +190,13 @@ cdef class TlsTransportLayer(TransportLayer):
             return 0
         while got < size:
             if not self.can_read():
-                # A read that did not fill the buffer has emptied the socket.
+                # Stop if the last read emptied the socket, which is the case if it did not fill the buffer.
+                # Also stop at the limit.
                 is_drained = is_drained or received >= 2 * got + MAX_EXCESS_BYTES
                 result = -EAGAIN if is_drained else self.receive_some()
                 if result <= 0:
-                    # An end of the stream without close_notify is accepted, because a truncated frame is
-                    # detected by its size.
+                    # Accept an end of the stream without close_notify, because the size field of a frame
+                    # reveals truncation.
                     self.has_pending_data = False
                     return got if got > 0 else result
                 is_drained = result < RECEIVE_SIZE
@@ -206,8 +207,8 @@ cdef class TlsTransportLayer(TransportLayer):
                     size - got, PyMemoryView_FromMemory(to + got, size - got, PyBUF_WRITE)
                 )
             except ssl.SSLWantReadError:
-                # The record was a TLS message without data. The remaining bytes are not enough for the
-                # engine.
+                # The record was a TLS message without data, and the remaining bytes are not a complete
+                # record.
                 self.send_responses()
                 self.unusable_bytes = self.incoming.pending
                 continue
@@ -229,7 +230,7 @@ cdef class TlsTransportLayer(TransportLayer):
         return got
 
     cdef int send_responses(self) except -1:
-        """Send the engine's own messages, such as the response to a key update."""
+        """Send the messages that the engine itself creates, such as the response to a key update."""
         if not self.outgoing.pending:
             return 0
         if self.unsent is None:
@@ -246,7 +247,7 @@ cdef class TlsTransportLayer(TransportLayer):
         return self.record_have < pending != self.unusable_bytes or <int> self.engine.pending() > 0
 
     cdef void walk_records(self, const unsigned char *data, Py_ssize_t size) noexcept:
-        """Track how much of the last record has arrived. The last two bytes of its header are its length."""
+        """Track how much of the last record has arrived. The last two bytes of a header are the length."""
         cdef Py_ssize_t taken
         while size > 0:
             if self.record_have < RECORD_HEADER:
@@ -335,7 +336,7 @@ cdef class TlsTransportLayer(TransportLayer):
         """Encrypt bytes and send the records. Return the same values as ``report_written``."""
         size = min(size, <Py_ssize_t> MAX_ENCRYPT_SIZE)
         if size > ENCRYPT_WITHOUT_HANDOFF:
-            # The engine releases the GIL while it encrypts, and should get it back soon.
+            # The engine releases the GIL while it encrypts, and must reacquire it soon afterwards.
             gil_handoff_request()
         try:
             self.unreported = self.engine_write(PyMemoryView_FromMemory(<char *> data, size, PyBUF_READ))
@@ -347,13 +348,13 @@ cdef class TlsTransportLayer(TransportLayer):
         return self.report_written()
 
     cdef Py_ssize_t report_earlier(self) except? -1:
-        """Return 0 if an earlier write left no records. Otherwise send them, as ``report_written`` does."""
+        """Send records left by an earlier write, as ``report_written`` does. Return 0 if there are none."""
         return 0 if self.error is None and self.unsent is None else self.report_written()
 
     cdef Py_ssize_t report_written(self) except? -1:
-        """Send the remaining records. Return how many bytes of the frame they contain, or the negative errno.
+        """Send the remaining records. Return how many bytes of the frame were in them, or the negative errno.
 
-        Return 0 if only the engine's own records were sent.
+        Return 0 if only records that the engine itself created were sent.
         """
         cdef Py_ssize_t written
         cdef int result = -EPROTO if self.error is not None else self.flush()
@@ -364,7 +365,7 @@ cdef class TlsTransportLayer(TransportLayer):
         return written
 
     cdef int flush(self) except? -1:
-        """Send the engine's output. Return 0 when all of it is sent, otherwise the negative errno."""
+        """Send the engine's output. Return 0 if all of the output is sent, otherwise the negative errno."""
         cdef Py_ssize_t sent
         cdef iovec piece
         while True:
@@ -388,11 +389,12 @@ cdef class TlsTransportLayer(TransportLayer):
     # ---- Closing ------------------------------------------------------------------------------------------
 
     cdef int fail(self, error) except? -1:
-        """Store the error that explains the returned errno."""
+        """Store ``error``, which explains the errno, and return the negative errno."""
         if isinstance(error, ssl.SSLError):
             cause = error
             message = describe_error(cause, self.is_server)
-            # Bytes that were changed in transit do not mean that the peer failed to authenticate.
+            # An error after the first successful read means that bytes were changed in transit, not that the
+            # peer failed to authenticate.
             error = KafkaConnectionError(message) if self.has_read else SslAuthenticationError(message)
             error.__cause__ = cause
         self.error = error

@@ -8,7 +8,7 @@ from kafkacore.network._poller cimport iovec
 
 
 cdef class TransportLayer:
-    """Base class of transports, which itself behaves like a closed connection."""
+    """Base class of transports. An instance of the base class behaves like a closed connection."""
 
     cdef int handshake(self) except? -1:
         return 0

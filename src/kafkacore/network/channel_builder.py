@@ -13,19 +13,19 @@ from kafkacore.network._transport import PlaintextTransportLayer, TransportLayer
 
 
 class ChannelBuilder:
-    """Creates the channels of one client, or of one listener of a broker.
+    """Creates transport and authenticator for the channels of one client, or of one listener of a broker.
 
     Parameters
     ----------
     is_server:
         Whether this side accepts the connections.
     context:
-        Returns the :class:`ssl.SSLContext` for the next connection; ``None`` for no TLS.
+        Function that returns the :class:`ssl.SSLContext` for the next connection; ``None`` for no TLS.
     authenticator:
-        Returns the authenticator (``kafkacore.security.authenticator.Authenticator``) for a new connection to
-        or from the given host; ``None`` for no authentication.
+        Function that returns the authenticator (``kafkacore.security.authenticator.Authenticator``) for a new
+        connection to or from the given host; ``None`` for no authentication.
     on_close:
-        Releases resources of the authenticators; called by :meth:`close`.
+        Function that releases resources of the authenticators. :meth:`close` calls it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Why a channel was closed, as :attr:`Selector.disconnected` reports it (Kafka's ``ChannelState``)."""
+"""The reason why a channel was closed, for :attr:`Selector.disconnected` (Kafka's ``ChannelState``)."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-#: Callback after an authentication. Arguments: whether it was a reauthentication, whether it succeeded, the
-#: duration of a reauthentication in milliseconds, and the current time in milliseconds.
+#: Callback after an authentication. The arguments are: whether this was a reauthentication, whether it
+#: succeeded, the duration of a reauthentication in milliseconds, and the current time in milliseconds.
 OnAuthenticated = Callable[[bool, bool, float, float], None]
 
 
 class ConnectionPhase(Enum):
     """The phase in which a channel was closed, or a more specific cause."""
 
-    #: The connection was never established: refused, unreachable or timed out.
+    #: The connection was never established, because it was refused, the peer was unreachable, or it timed
+    #: out.
     NOT_CONNECTED = "not connected"
-    #: Connected, but TLS handshake or authentication was not complete.
+    #: The channel was connected, but TLS handshake or authentication was not complete.
     AUTHENTICATE = "authenticate"
-    #: Frames could be exchanged.
+    #: The channel could already exchange frames.
     READY = "ready"
-    #: This side closed the channel because it was idle, or a frame made no progress, for too long.
+    #: This side closed the channel because it was idle for too long, or because a frame arrived too slowly.
     EXPIRED = "expired"
     #: This side closed the channel because a frame could not be written.
     FAILED_SEND = "failed send"
     #: TLS or SASL authentication failed.
     AUTHENTICATION_FAILED = "authentication failed"
-    #: The owner of the channel closed it, or an interrupt (Ctrl-C) did.
+    #: The owner of the channel closed it, or it was closed after an interrupt (Ctrl-C).
     LOCAL_CLOSE = "local close"
 
 
@@ -41,7 +42,7 @@ class ChannelState(NamedTuple):
         A description for logs, which contains no bytes received from the peer.
     error:
         The underlying error, such as :class:`~kafkacore.errors.InvalidReceiveError` for an invalid frame.
-        ``None`` if there was none, for example if the peer closed the connection.
+        ``None`` if there was no error, for example if the peer closed the connection.
     """
 
     phase: ConnectionPhase

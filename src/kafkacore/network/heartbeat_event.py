@@ -6,7 +6,7 @@ from enum import IntFlag
 
 
 class HeartbeatEvent(IntFlag):
-    """Flags of the events that occurred; no flag means a time-out."""
+    """Flags of the events that occurred. If no flag is set, the wait timed out."""
 
     #: :meth:`NativeHeartbeat.wakeup` was called.
     WOKEN = 1
@@ -14,13 +14,14 @@ class HeartbeatEvent(IntFlag):
     CLOSED = 2
     #: The connection was closed, by this side or by the broker.
     DISCONNECTED = 4
-    #: A response with an error code is unread in the socket.
+    #: The socket has an unread response with an error code.
     ERROR_ANSWER = 8
     #: No response, read or unread, arrived within the session timeout.
     SILENT = 16
-    #: The application did not poll in time; heartbeats pause until it does.
+    #: The application did not poll in time. Heartbeats pause until it polls again.
     POLL_OVERDUE = 32
-    #: The socket should be read: it has many unread bytes, or bytes that the heartbeat cannot interpret.
+    #: The connection must read the socket: there are many unread bytes, or bytes that the heartbeat cannot
+    #: interpret.
     UNREAD = 64
-    #: A heartbeat is due, but the connection must first finish a partly written frame.
+    #: A heartbeat is due, but the connection must first finish writing another frame.
     BLOCKED = 128

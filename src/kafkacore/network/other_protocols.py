@@ -1,4 +1,4 @@
-"""Identify the protocol of a peer that does not speak Kafka by the first four bytes of its data.
+"""Identify the protocol of a peer that does not use Kafka's protocol, by the first four bytes that it sent.
 
 A TLS record begins with 21 or 22. The first byte of a Kafka frame below 100 MB is 0 to 5.
 """
@@ -6,12 +6,12 @@ A TLS record begins with 21 or 22. The first byte of a Kafka frame below 100 MB 
 from __future__ import annotations
 
 _HTTP = (b"HTTP", b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI", b"PRI ")
-#: Record types alert and handshake, each followed by 3, the major version of SSL 3.0 and all TLS versions.
+#: First two bytes of a TLS record: type alert or handshake, and 3, the major version of SSL 3.0 and of TLS.
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 
 
 def spoken_protocol(frame_size: int) -> str | None:
-    """Return the protocol whose first 4 bytes were read as a frame size, or ``None`` if it is unknown.
+    """Return the protocol of a peer whose first 4 bytes are ``frame_size``; ``None`` if it is unknown.
 
     The names are ``"TLS"``, ``"HTTP"`` and ``"SSH"``.
     """

@@ -1,4 +1,4 @@
-"""The part of a Selector that a client uses, so that tests can replace it (Kafka's ``Selectable``)."""
+"""Interface of the Selector that a client uses, so that tests can replace it (Kafka's ``Selectable``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafkacore.network.tunnel import Tunnel
 class Selectable(Protocol):
     """Interface of :class:`kafkacore.network.Selector`, which documents the members."""
 
-    #: Called after each authentication, if set.
+    #: Function that is called after each authentication, or ``None``.
     on_authenticated: OnAuthenticated | None
 
     @property

@@ -6,7 +6,7 @@ import ssl
 
 from kafkacore.network.other_protocols import spoken_protocol
 
-#: Descriptions of the alerts that a peer sends, by the end of OpenSSL's reason.
+#: End of OpenSSL's reason → description of an alert that the peer sent.
 _ALERTS = {
     "ALERT_UNKNOWN_CA": "it does not trust the issuer of the presented certificate",
     "ALERT_BAD_CERTIFICATE": "it does not accept the presented certificate",
@@ -20,7 +20,7 @@ _ALERTS = {
     "ALERT_ACCESS_DENIED": "it denies access with the presented certificate",
     "ALERT_UNRECOGNIZED_NAME": "it does not recognize the requested server name",
 }
-#: Descriptions of the errors that OpenSSL detects on this side.
+#: OpenSSL's reason → description of an error that OpenSSL detected on this side.
 _REASONS = {
     "UNSUPPORTED_PROTOCOL": "the peer does not support any TLS version that is allowed here",
     "WRONG_SSL_VERSION": "the peer does not support any TLS version that is allowed here",
@@ -40,7 +40,7 @@ def describe_error(error: ssl.SSLError, is_server: bool) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         advice = "" if is_server or error.verify_code not in _UNTRUSTED else _ADVICE
         return f"{peer}'s certificate is not accepted: {_verification(error)}{advice}"
-    # Errors raised by Python itself have no reason.
+    # Errors that Python itself raises have no reason.
     reason = getattr(error, "reason", None) or ""
     for ending, sentence in _ALERTS.items():
         if reason.endswith(ending):
@@ -52,7 +52,7 @@ def describe_error(error: ssl.SSLError, is_server: bool) -> str:
 
 def _verification(error: ssl.SSLCertVerificationError) -> str:
     message = error.verify_message or error.reason or "it could not be verified"
-    # Messages such as "Hostname mismatch, certificate is not valid for 'x'." end with a full stop.
+    # Remove the full stop of messages such as "Hostname mismatch, certificate is not valid for 'x'."
     return message.removesuffix(".")
 
 
@@ -65,7 +65,7 @@ def describe_silent_close() -> str:
 
 
 def describe_plaintext(first: memoryview, is_server: bool) -> str:
-    """Return the message for a peer whose ``first`` bytes are not TLS."""
+    """Return the message for a peer whose first bytes (``first``) are not TLS."""
     protocol = spoken_protocol(int.from_bytes(first, signed=True))
     if is_server:
         return (

@@ -1,4 +1,4 @@
-"""The handshake with a proxy, which comes before everything else on a connection."""
+"""The handshake with a proxy, which precedes all other communication on a connection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Tunnel(Protocol):
-    """A proxy's side of one connection. The channel owns the socket and waits for its events."""
+    """The handshake with the proxy of one connection. The channel owns the socket and waits for events."""
 
     def proceed(self, sock: socket.socket) -> int:
         """Continue the handshake on a connected non-blocking socket.
@@ -15,7 +15,8 @@ class Tunnel(Protocol):
         Returns
         -------
         int
-            0 after the handshake, else the events to wait for: ``READ`` or ``WRITE`` of ``_poller``.
+            0 when the handshake is complete, otherwise the event to wait for: ``READ`` or ``WRITE`` of
+            ``_poller``.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Create spans for the records that a consumer returns, as links to or children of the producers' spans."""
+"""Create spans for the records that a consumer returns, and connect them to the producers' spans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafkacore.otel import conventions as names
 from kafkacore.otel.conventions import HEADER_GETTER, Attributes
 from kafkacore.structs import TopicPartition, printable
 
-#: Maximum number of links of a span. It is also the SDK's default limit.
+#: Maximum number of links of a span. The SDK's default limit is the same.
 MAX_LINKS: Final = 128
 _NO_CONTEXT: Final = Context()
 
@@ -26,9 +26,9 @@ _NO_CONTEXT: Final = Context()
 class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
     """Creates a span ``poll <topic>`` for each poll that returns records, and ``process <topic>`` on request.
 
-    A ``poll`` span has links to the spans that sent the records. It starts and ends when the records are
-    returned, so it has no duration. :meth:`process` creates the span in which the program handles a record,
-    as a child of the span that sent it. The metrics are ``messaging.client.consumed.messages`` and
+    A ``poll`` span has links to the spans that sent the records. A ``poll`` span starts and ends when the
+    records are returned, so it has no duration. :meth:`process` creates the span in which the program handles
+    a record, as a child of the span that sent it. The metrics are ``messaging.client.consumed.messages`` and
     ``messaging.process.duration``.
 
     Parameters
@@ -37,11 +37,11 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
         The consumer's settings, for the attributes ``messaging.consumer.group.name`` and
         ``messaging.client.id``.
     tracer_provider, meter_provider:
-        OpenTelemetry's providers; by default the global ones.
+        OpenTelemetry's providers; by default the global providers.
     propagator:
-        Reads the trace context of a record; by default the global one.
+        Reads the trace context of a record; by default the global propagator.
     clock:
-        Clock of the durations.
+        Clock with which durations are measured.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
     def process(self, record: ConsumerRecord) -> Iterator[Span]:
         """Process a record in a span: ``with telemetry.process(record): handle(record)``.
 
-        The span is current in the block, so that spans and records that the block creates belong to the same
-        trace. An exception of the block is recorded in the span and re-raised.
+        The span is the current span in the ``with`` block. Spans and records that the block creates therefore
+        belong to the same trace. An exception that the block raises is recorded in the span and re-raised.
         """
         attributes = self._attributes("process", "process", record.topic)
         attributes[names.PARTITION] = str(record.partition)
@@ -102,7 +102,7 @@ class OpenTelemetryConsumerInterceptor(ConsumerInterceptor):
         try:
             with self._tracer.start_as_current_span(
                 f"process {printable(record.topic)}",
-                # A record without a trace context continues the current trace.
+                # Without a trace context in the record, the span belongs to the current trace.
                 context=sent if trace.get_current_span(sent).get_span_context().is_valid else None,
                 kind=SpanKind.CONSUMER,
                 attributes=dict(attributes),

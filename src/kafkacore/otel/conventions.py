@@ -11,7 +11,7 @@ from opentelemetry.propagators.textmap import Getter, Setter
 
 #: Headers of one record.
 Headers = list[tuple[str, bytes | None]]
-#: Attributes of a span or of a measurement.
+#: Attributes of a span or of a measured value.
 Attributes = dict[str, str | int | bool]
 
 SYSTEM: Final = "messaging.system"
@@ -32,18 +32,18 @@ OPERATION_DURATION: Final = "messaging.client.operation.duration"
 SENT_MESSAGES: Final = "messaging.client.sent.messages"
 CONSUMED_MESSAGES: Final = "messaging.client.consumed.messages"
 PROCESS_DURATION: Final = "messaging.process.duration"
-#: Bounds of the buckets of durations, in seconds.
+#: Bounds of the histogram buckets of durations, in seconds.
 DURATION_BUCKETS_S: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25),
     *(0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
 )
 
-#: Name of the tracers and meters.
+#: Name under which tracers and meters are created.
 INSTRUMENTATION: Final = "kafkacore"
 
 
 def operation(name: str, kind: str, topic: str, client_id: str | None, group_id: str | None) -> Attributes:
-    """Return the attributes that every span of an operation has."""
+    """Return the attributes that all spans of an operation have."""
     attributes: Attributes = {
         SYSTEM: "kafka",
         OPERATION_NAME: name,
@@ -58,13 +58,13 @@ def operation(name: str, kind: str, topic: str, client_id: str | None, group_id:
 
 
 def measured(attributes: Attributes) -> Attributes:
-    """Return the attributes of a measurement: the attributes of a span that have few distinct values."""
+    """Return the attributes for a metric: those attributes of a span that have few distinct values."""
     names = (SYSTEM, OPERATION_NAME, OPERATION_TYPE, DESTINATION, PARTITION, GROUP, ERROR_TYPE)
     return {name: attributes[name] for name in names if name in attributes}
 
 
 def key_text(key: object) -> str | None:
-    """Return a record's key as text, or ``None`` if that would be ambiguous."""
+    """Return a record's key as text, or ``None`` if the key has no unambiguous text."""
     if isinstance(key, bytes | bytearray | memoryview):
         try:
             return bytes(key).decode("utf-8")
@@ -80,7 +80,7 @@ def error_type(error: BaseException) -> str:
 
 
 class HeaderSetter(Setter[Headers]):
-    """Writes fields of a trace context to the headers of a record, and replaces headers of the same names."""
+    """Writes fields of a trace context to the headers of a record, replacing headers with the same names."""
 
     def set(self, carrier: Headers, key: str, value: str) -> None:
         carrier[:] = [header for header in carrier if header[0] != key]

@@ -1,4 +1,4 @@
-"""A span per record that a producer sends, and the trace context in its headers."""
+"""Create a span for each record that a producer sends, and add the trace context to the headers."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _NO_CONTEXT: Final = Context()
 class OpenTelemetryProducerInterceptor(ProducerInterceptor):
     """Creates a span ``send <topic>`` per record, from ``send()`` until the record is acknowledged or fails.
 
-    The span's parent is the current span of the thread that sends. The trace context is in the record's
-    headers, by default as ``traceparent`` and ``tracestate`` of the W3C. The metrics are
-    ``messaging.client.sent.messages`` and ``messaging.client.operation.duration``.
+    The span's parent is the current span of the thread that calls ``send()``. The interceptor adds the trace
+    context to the record's headers, by default as ``traceparent`` and ``tracestate`` of the W3C. The metrics
+    are ``messaging.client.sent.messages`` and ``messaging.client.operation.duration``.
 
     Parameters
     ----------
     client_id:
         The producer's ``client_id``, for the attribute ``messaging.client.id``.
     tracer_provider, meter_provider:
-        OpenTelemetry's providers; by default the global ones.
+        OpenTelemetry's providers; by default the global providers.
     propagator:
-        Writes the trace context; by default the global one.
+        Writes the trace context; by default the global propagator.
     clock:
-        Clock of the durations.
+        Clock with which durations are measured.
     """
 
     def __init__(
@@ -63,11 +63,12 @@ class OpenTelemetryProducerInterceptor(ProducerInterceptor):
             "Time from send() until the record was acknowledged or had failed.",
             explicit_bucket_boundaries_advisory=names.DURATION_BUCKETS_S,
         )
-        #: Span and start time of each record that is neither acknowledged nor failed, by the ids of the span.
+        #: Ids of a span → the span and its start time, for each record that has not been acknowledged and has
+        #: not failed.
         self._in_flight: dict[_SpanKey, tuple[Span, float]] = {}
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """Start the record's span, and add the trace context to its headers."""
+        """Start a span for the record, and add the trace context to the record's headers."""
         attributes = self._attributes(record.topic)
         if (key := names.key_text(record.key)) is not None:
             attributes[names.KEY] = key
@@ -79,7 +80,8 @@ class OpenTelemetryProducerInterceptor(ProducerInterceptor):
         headers: Headers = list(record.headers or ())
         self._chosen_propagator().inject(headers, trace.set_span_in_context(span), HEADER_SETTER)
         span_key = _key_of(span)
-        # Without an SDK, start_span() returns the parent or a span without an id. Do not track those.
+        # Without an SDK, start_span() returns the parent span or a span without an id. Do not track these
+        # spans.
         if span_key[1] and span_key != _key_of(trace.get_current_span()):
             self._in_flight[span_key] = (span, self._clock.monotonic_ms())
         return record._replace(headers=headers)
@@ -87,7 +89,7 @@ class OpenTelemetryProducerInterceptor(ProducerInterceptor):
     def on_acknowledgement(
         self, metadata: RecordMetadata, error: Exception | None, headers: Headers | None = None
     ) -> None:
-        """End the span whose context is in the headers (KIP-512)."""
+        """End the span whose context is in the record's headers (KIP-512)."""
         attributes = self._attributes(metadata.topic)
         if metadata.partition >= 0:
             attributes[names.PARTITION] = str(metadata.partition)
@@ -109,7 +111,7 @@ class OpenTelemetryProducerInterceptor(ProducerInterceptor):
         span.end()
 
     def close(self) -> None:
-        """End the spans of records whose context a later interceptor removed."""
+        """End the spans of records from which a later interceptor removed the trace context."""
         while self._in_flight:
             self._in_flight.popitem()[1][0].end()
 

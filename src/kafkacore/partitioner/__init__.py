@@ -1,4 +1,4 @@
-"""The partitioners of the producer, under the module name that kafka-python has (``kafka.partitioner``)."""
+"""The partitioners of the producer, in a module with the name of kafka-python's ``kafka.partitioner``."""
 
 from kafkacore.producer.partitioner import DefaultPartitioner, Partitioner, StickyPartitioner, murmur2
 

@@ -13,7 +13,7 @@ from kafkacore.producer.interceptors import ProducerInterceptor, ProducerRecord
 from kafkacore.producer.kafka_producer import KafkaProducer
 from kafkacore.producer.record_metadata import RecordMetadata
 
-# Some programs check isinstance(producer.send(…), Future), as with kafka-python.
+# Register the class, because some programs for kafka-python check isinstance(producer.send(…), Future).
 Future.register(FutureRecordMetadata)
 
 __all__ = [

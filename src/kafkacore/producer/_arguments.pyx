@@ -8,9 +8,9 @@ from kafkacore.record.store cimport append_field
 
 
 cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str what) except -2:
-    """Set ``at`` to the bytes of a serialized key or value. Return their number, or -1 for None.
+    """Set ``at`` to the bytes of a serialized key or value; return the number of bytes, or -1 for None.
 
-    For a buffer that is not ``bytes``, ``view`` is acquired and must be released.
+    If ``data`` is a buffer but not ``bytes``, ``view`` is acquired, and the caller must release it.
     """
     if data is None:
         at[0] = NULL
@@ -29,9 +29,9 @@ cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str
 
 
 cdef bytes encode_headers(object headers, Py_ssize_t* size):
-    """Return the headers in the record format, without their count.
+    """Return the headers encoded for the record format, without the field for their count.
 
-    The number of bytes in their keys and values is added to ``size``.
+    The number of bytes in the headers' keys and values is added to ``size``.
     """
     cdef bytearray encoded = bytearray()
     if not isinstance(headers, (list, tuple)):

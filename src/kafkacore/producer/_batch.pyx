@@ -1,4 +1,4 @@
-"""A batch of records of one partition, from the first record until its last request has ended."""
+"""A batch of records of one partition, from its first record until its last request has completed."""
 
 cimport cython
 from libc.stdint cimport int16_t, int32_t, int64_t
@@ -11,13 +11,13 @@ from kafkacore.errors import IllegalStateError
 from kafkacore.record._batch import read_batches
 
 cdef enum:
-    # Maximum sequence number; 0 follows it.
+    # Maximum sequence number. The next sequence number is 0.
     MAX_SEQUENCE = 0x7FFFFFFF
 
 
 @cython.final
 cdef class ProducerBatch:
-    """One batch: open for appends, then sealed, then done.
+    """One batch. It is first open for appends, then sealed, and finally done.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ cdef class ProducerBatch:
     builder
         A new ``RecordBatchBuilder``.
     clock
-        Measures the waits for the batch's records.
+        Clock for waits on the futures of the batch's records.
     created_ms
-        Monotonic milliseconds from which the delivery time-out counts.
+        Time from which the delivery time-out counts, in monotonic milliseconds.
     reserved_bytes
         Bytes that are reserved in the BufferPool. If the builder's limit is larger, the batch can grow.
     """
@@ -49,8 +49,8 @@ cdef class ProducerBatch:
         self._width = 1.0
 
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1:
-        # append_bytes() creates no object that could start the garbage collector. The collector may run a
-        # finalizer that sends a record, and no other append may happen here.
+        # append_bytes() creates no object that could start the garbage collector. The collector might run a
+        # finalizer that sends a record, and that record must not be appended at the same time.
         if self._builder is None or self._builder.append_bytes(
             future._timestamp_ms, record.key, record.key_size, record.value, record.value_size,
             record.headers, record.headers_size, record.header_count,
@@ -63,9 +63,9 @@ cdef class ProducerBatch:
 
     cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t* rows, Py_ssize_t start,
                                 Py_ssize_t count, int64_t timestamp_ms) except -1:
-        """Append rows while they fit, and return how many were appended.
+        """Append rows as long as they fit; return how many were appended.
 
-        This releases the GIL, so the caller must keep other threads from using the batch.
+        This method releases the GIL, so the caller must keep other threads from using the batch.
         """
         cdef RecordBatchBuilder builder = self._builder
         cdef Py_ssize_t appended
@@ -77,11 +77,11 @@ cdef class ProducerBatch:
         return appended
 
     cdef bint may_grow(self) noexcept:
-        """Return whether the batch could accept more records if more memory were reserved."""
+        """Return whether the batch could accept more records after more memory has been reserved."""
         return self._builder is not None and self._builder.limit < self._full_limit
 
     cdef bint grow(self, Py_ssize_t size) noexcept:
-        """Raise the size limit by ``size`` bytes, which the caller has reserved.
+        """Raise the size limit of the batch by ``size`` bytes, which the caller has reserved.
 
         Return ``False``, and change nothing, if the batch is not open or would exceed its maximum size.
         """
@@ -92,7 +92,7 @@ cdef class ProducerBatch:
         return True
 
     def append(self, long long timestamp_ms, key, value, headers=()):
-        """Append a record and return its future, or ``None`` if it does not fit.
+        """Append a record and return its future, or ``None`` if the record does not fit.
 
         The first record of a batch always fits.
         """
@@ -113,7 +113,7 @@ cdef class ProducerBatch:
 
     @property
     def size_in_bytes(self):
-        """Bytes of the sealed batch or, before that, of its uncompressed records."""
+        """Size in bytes of the sealed batch or, before it is sealed, of its uncompressed records."""
         if self.payload is not None:
             return len(self.payload)
         # A batch that failed before it was sealed has no data.
@@ -130,10 +130,10 @@ cdef class ProducerBatch:
         return self.result.done
 
     def seal(self):
-        """Compress the batch and set its CRC, both without the GIL, and return the bytes to send.
+        """Compress the batch and set its CRC, without holding the GIL, and return the bytes to send.
 
-        The batch accepts no records afterwards. If its sequence numbers were changed after it was sealed,
-        they are replaced in the same bytes. No request may refer to the bytes then.
+        The batch accepts no records afterwards. If its sequence numbers have changed since it was sealed,
+        this method writes the new numbers into the same bytes, to which no request may refer.
         """
         if self.payload is None:
             if self._builder is None:
@@ -163,10 +163,10 @@ cdef class ProducerBatch:
 
     def set_producer_state(self, int64_t producer_id, int16_t producer_epoch, int32_t base_sequence,
                            bint is_transactional=False):
-        """Assign sequence numbers.
+        """Assign sequence numbers to the records of the batch.
 
-        The bytes of a sealed batch change only when it is drained again, because the socket may still refer
-        to them.
+        If the batch is already sealed, its bytes change only when it is drained again, because the socket may
+        still refer to them.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ cdef class ProducerBatch:
         self.is_transactional = is_transactional
 
     def has_leader_changed(self, int leader_epoch):
-        """Return whether this is the first retry since the leader changed. Such a retry needs no back-off.
+        """Return whether this is the first retry since the leader changed, which needs no back-off.
 
         See KIP-951 and Apache Kafka's ``ProducerBatch.maybeUpdateLeaderEpoch``.
         """
@@ -194,29 +194,30 @@ cdef class ProducerBatch:
         return self.attempts > 0 and self.attempts == self.attempts_at_leader_change
 
     def complete(self, long long base_offset=-1, long long log_append_time_ms=-1):
-        """Complete all records with success and run the callbacks."""
+        """Complete the futures of all records with success, and run the callbacks."""
         self.result.complete(base_offset, log_append_time_ms)
 
     def fail(self, error, record_errors=None):
-        """Complete all records with ``error``, except for those in ``record_errors`` (index → error)."""
+        """Fail all records with ``error``, or with their own error in ``record_errors`` (index → error)."""
         if self.payload is None:
             self._builder = None
         self.result.complete(error=error, record_errors=record_errors)
 
     def split(self, make_builder):
-        """Return two batches, each with half of the records in order. Futures move with their records.
+        """Return two batches, each with half of the records in order. Futures now refer to these batches.
 
         Parameters
         ----------
         make_builder
-            ``(size in bytes) → RecordBatchBuilder``.
+            Function that takes a size in bytes and returns a ``RecordBatchBuilder``.
         """
         cdef ProducerBatch half = None
         cdef list halves = []
         cdef list parts = []
         cdef int index = 0
         cdef int first_of_second = (self.record_count + 1) // 2
-        # The size before compression limits the decompression. That many bytes fitted in memory before.
+        # Limit the decompression to the size before compression, because that many bytes fitted in memory
+        # before.
         for batch in read_batches(self.payload, max_decompressed_size=self._size_unsealed):
             for record in batch:
                 if index == 0 or index == first_of_second:

@@ -1,4 +1,4 @@
-"""Record batches in metric sensors, with one call per request."""
+"""Counts record batches in metric sensors, with one call per request."""
 
 cimport cython
 
@@ -14,9 +14,9 @@ cdef class TopicSensors:
     Parameters
     ----------
     records, size, compression
-        Records, bytes and compression ratio of sent batches.
+        Sensors of the records, bytes and compression ratio of sent batches.
     retries, errors
-        Records that were retried, and records that failed.
+        Sensors of the records that were retried, and of the records that failed.
     """
 
     cdef readonly Sensor records, size, compression, retries, errors
@@ -37,14 +37,14 @@ cdef class BatchCounter:
     Parameters
     ----------
     register_topic
-        Called with the name of a topic at its first batch. It returns the TopicSensors.
+        Function that is called with the name of a topic at its first batch, and returns the TopicSensors.
     clock
-        Clock for events that the Sender reports without a time.
+        Source of the time of events that the Sender reports without a time.
     pool
         The producer's buffer memory.
     request_records, queue_time, record_size, splits, pool_wait
-        Sensors of the records of a request, the milliseconds of a batch in its queue, the bytes of its
-        largest record, split batches, and milliseconds of waits for memory.
+        Sensors of the records per request, the milliseconds that a batch was queued, the bytes of a batch's
+        largest record, split batches, and the milliseconds of waits for memory.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ cdef class BatchCounter:
         self._topic(batch).retries.record(batch.record_count, self._clock.monotonic_ms())
 
     def split(self, ProducerBatch batch not None):
-        """Count a batch that is too large for the broker and is split in two."""
+        """Count a batch that is split in two because it is too large for the broker."""
         self._splits.record(1.0, self._clock.monotonic_ms())
 
     def failed(self, ProducerBatch batch not None):

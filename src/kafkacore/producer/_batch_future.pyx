@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False
 """The future of the rows of one ``send_batch()`` or ``send_arrow()``.
 
-A row is one record of that call. Consecutive rows in the same batch are one segment, so a million rows need
+A row is one record of that call. Consecutive rows in the same batch form one segment, so a million rows need
 only a few dozen segments. An object for a single row is created only on request.
 """
 
@@ -25,9 +25,9 @@ logger = logging.getLogger("kafkacore.producer")
 
 @cython.final
 cdef class _Segment:
-    """``count`` consecutive rows in one batch, from position ``position`` on.
+    """``count`` consecutive rows of the call in one batch, starting at position ``position``.
 
-    In the batch, they are the records from ``index`` on.
+    In the batch, the rows are the records from ``index`` on.
     """
 
     cdef ProduceResult result
@@ -39,7 +39,7 @@ cdef class _Segment:
         raise TypeError("a _Segment can only be created by a BatchFuture")
 
     def leaves(self):
-        """Return the segment, divided into segments of the parts if its batch was split."""
+        """Return a list of this segment or, if its batch was split, of segments in the resulting batches."""
         cdef Py_ssize_t first, end, at
         cdef list parts = self.result._parts
         if parts is None:
@@ -58,7 +58,7 @@ cdef class _Segment:
         return found
 
     cdef _Segment pending(self):
-        """Return the first part of the segment that is not done, or ``None`` if all are done."""
+        """Return the first segment of :meth:`leaves` that is not done, or ``None`` if all are done."""
         cdef _Segment leaf
         for leaf in self.leaves():
             if not leaf.result.done:
@@ -88,8 +88,9 @@ cdef BatchFuture new_batch_future(RecordSource source, int64_t default_timestamp
 cdef class BatchFuture:
     """The outcome of one :meth:`~kafkacore.KafkaProducer.send_batch` or ``send_arrow``.
 
-    The producer creates it. ``len()`` is the number of rows, and ``[row]`` is the
-    :class:`~kafkacore.producer.FutureRecordMetadata` of one row. The object keeps a reference to the columns.
+    The producer creates this object. ``len()`` is the number of rows, and ``[row]`` is the
+    :class:`~kafkacore.producer.FutureRecordMetadata` of one row. The object keeps a reference to the sent
+    columns.
     """
 
     def __init__(self):
@@ -105,7 +106,7 @@ cdef class BatchFuture:
     # ---- Calls of the appender -----------------------------------------------------------------------------
 
     cdef int32_t* order(self) except NULL:
-        """Allocate an array of the row at each position. The caller fills it before it calls ``place()``."""
+        """Allocate the array position → row. The caller fills the array before it calls ``place()``."""
         self._rows = <int32_t*>malloc(max(self._source.row_count, 1) * sizeof(int32_t))
         if self._rows is NULL:
             raise MemoryError()
@@ -130,7 +131,7 @@ cdef class BatchFuture:
         if row < 0:
             row += self._source.row_count
         if not 0 <= row < self._source.row_count:
-            raise IndexError(f"row {row} of {self._source.row_count}")
+            raise IndexError(f"row {row} does not exist: there are {self._source.row_count} rows")
         position = self._position_of(row)
         segment = self._segments[bisect_right(self._segments, position, key=_position_of_segment) - 1]
         key_size = self._source.key(row, &data)
@@ -158,7 +159,7 @@ cdef class BatchFuture:
     # ---- All rows ------------------------------------------------------------------------------------------
 
     cdef object _pending(self):
-        """Return the first segment, or part of one, that is not done; ``None`` if all are done."""
+        """Return the first unfinished segment, or part of a segment; ``None`` if all rows are done."""
         cdef _Segment segment, leaf
         for segment in self._segments:
             leaf = segment.pending()
@@ -185,9 +186,9 @@ cdef class BatchFuture:
 
     @property
     def exception(self):
-        """The error of the first row that failed, as in :meth:`get`.
+        """The error of the first row that failed, as :meth:`get` raises it.
 
-        ``None`` until all rows are done, and after success.
+        ``None`` until all rows are done, and also after success.
         """
         return self._first_failure() if self._pending() is None else None
 
@@ -208,7 +209,7 @@ cdef class BatchFuture:
         Raises
         ------
         KafkaTimeoutError
-            Some rows are not done in time. They are still being sent.
+            Some rows are not done in time. The producer continues to send them.
         KafkaError
             A row failed. The error is that of the first such row, and ``error.row`` is the number of the row.
             ``future[row].exception`` is the error of any other row.
@@ -271,7 +272,7 @@ cdef class BatchFuture:
     def add_callback(self, f, *args, **kwargs):
         """Call ``f(*args, future, **kwargs)`` with this object after all rows are acknowledged.
 
-        The call is made on the producer's network thread, or at once if the rows are done. Exceptions of
+        The producer's network thread calls ``f``, or this method does if all rows are done. Exceptions of
         ``f`` are logged. Returns this object.
         """
         self._when_done(f, True, args, kwargs)
@@ -280,7 +281,7 @@ cdef class BatchFuture:
     def add_errback(self, f, *args, **kwargs):
         """Call ``f(*args, error, **kwargs)`` with the error of the first row that failed.
 
-        The call is made when all rows are done, as in :meth:`add_callback`. Returns this object.
+        ``f`` is called when all rows are done, as in :meth:`add_callback`. Returns this object.
         """
         self._when_done(f, False, args, kwargs)
         return self
@@ -291,7 +292,8 @@ cdef class BatchFuture:
             raise TypeError(f"a callback must be callable, not {f!r}")
         leaf = self._pending()
         if leaf is not None:
-            # Wait for one pending batch at a time. When that batch is done, this method is called again.
+            # Wait for one pending batch at a time. When this batch is done, the present method is called
+            # again.
             FutureRecordMetadata(leaf.result, leaf.index).add_both(
                 lambda _: self._when_done(f, on_success, args, kwargs)
             )

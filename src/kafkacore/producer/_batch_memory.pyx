@@ -1,7 +1,7 @@
 """Create batches with reserved memory, let them grow, and release their memory.
 
-The pool's count and the batch's own count change together: no other thread and no signal handler can run in
-between.
+The pool and the batch each count the reserved bytes. No other thread and no signal handler can run between
+the changes of the two counts.
 """
 
 cimport cython
@@ -15,8 +15,8 @@ from kafkacore.record._builder cimport RecordBatchBuilder
 
 from kafkacore.structs import Compression
 
-# Minimum bytes that a new batch reserves. A batch doubles its reservation as it fills, so that a thousand
-# partitions with a few records each do not need a thousand times `batch_size`.
+# Minimum number of bytes that a new batch reserves. A batch doubles its reservation when it is full. A
+# thousand partitions with a few records each therefore do not need a thousand times ``batch_size``.
 cdef Py_ssize_t FIRST_RESERVATION = 16_384
 
 
@@ -27,11 +27,11 @@ cdef class BatchMemory:
     Parameters
     ----------
     pool
-        Limits the memory of all batches.
+        Pool that limits the memory of all batches.
     clock
-        Clock of the batches.
+        Clock that the batches use.
     compression, compression_level
-        Codec of the batches and its level.
+        Codec of the batches, and the codec's compression level.
     """
 
     def __init__(self, BufferPool pool not None, clock, compression, compression_level):
@@ -45,7 +45,7 @@ cdef class BatchMemory:
                                  double max_block_ms):
         """Return a batch for ``size`` bytes after compression, with at least ``first_size`` bytes reserved.
 
-        Wait for at most ``max_block_ms`` until the bytes are free.
+        Wait up to ``max_block_ms`` until this memory is free.
         """
         cdef Py_ssize_t limit = size
         cdef Py_ssize_t reserved
@@ -67,7 +67,7 @@ cdef class BatchMemory:
         return RecordBatchBuilder(size, self._compression, self._compression_level)
 
     cdef bint grow(self, ProducerBatch batch, Py_ssize_t size) except -1:
-        """Reserve ``size`` more bytes for ``batch`` if they are free, and return whether they were."""
+        """Reserve ``size`` more bytes for ``batch`` if they are free; return whether they were free."""
         if not self.pool.take_if_free(size):
             return False
         if not batch.grow(size):

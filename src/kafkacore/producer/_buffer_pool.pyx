@@ -1,4 +1,4 @@
-"""Limit the memory of a producer's batches to ``buffer_memory``. Waiting threads are served in order.
+"""Limit the memory of a producer's batches to ``buffer_memory``. Waiting threads get memory in order.
 
 The pool only counts bytes. The memory itself belongs to the batches.
 """
@@ -12,7 +12,7 @@ from kafkacore.errors import IllegalArgumentError, IllegalStateError, KafkaTimeo
 
 @cython.final
 cdef class _Waiter:
-    """A blocked call: the bytes that it needs, and whether they were granted."""
+    """A blocked call, the number of bytes that it needs, and whether it was granted them."""
 
     cdef object condition
     cdef Py_ssize_t size
@@ -27,21 +27,22 @@ def _nothing():
     pass
 
 
-# The GIL protects the counts. The code that changes them runs no Python code in between, so neither another
-# thread nor a signal handler can run between taking bytes and recording their owner. The RLock is only for
-# waiting threads and for waking them.
+# The GIL protects the counts. The code that changes them runs no Python code in between. Therefore neither
+# another thread nor a signal handler can run between reserving bytes and recording which batch uses them. The
+# RLock is used only to wait and to wake waiting threads.
 @cython.final
 cdef class BufferPool:
-    """A budget of bytes for which threads wait in order.
+    """A limit on allocated bytes. Threads that need more than is available wait in order.
 
     Parameters
     ----------
     total_bytes
-        Maximum bytes that may be allocated at a time (``buffer_memory``).
+        Maximum total of the allocated bytes (``buffer_memory``).
     clock
-        Measures the waits.
+        Clock for the waits.
     on_wait
-        Called under the pool's lock when a thread begins to wait. :attr:`queued` includes that thread.
+        Function that is called under the pool's lock when a thread begins to wait. :attr:`queued` already
+        includes that thread.
 
     Attributes
     ----------
@@ -52,15 +53,16 @@ cdef class BufferPool:
 
     Notes
     -----
-    This behaves like Apache Kafka's ``BufferPool``. A waiting call is served before any later call, even if
-    the later one would fit, so that small records cannot starve a large one.
+    This behaves like Apache Kafka's ``BufferPool``. A waiting call gets its bytes before any later call, even
+    if the bytes would suffice for the later call. Otherwise, small records could block a large record
+    forever.
     """
 
     def __init__(self, Py_ssize_t total_bytes, clock, on_wait=_nothing):
         self.total_bytes = self.available_bytes = total_bytes
         self._clock = clock
         self._on_wait = on_wait
-        # Reentrant, because the garbage collector may run a finalizer that sends a record.
+        # The lock is reentrant, because the garbage collector may run a finalizer that sends a record.
         self._lock = RLock()
         self._waiters = []
 
@@ -70,14 +72,14 @@ cdef class BufferPool:
         return len(self._waiters)
 
     def allocate(self, Py_ssize_t size, double max_block_ms):
-        """Allocate ``size`` bytes, and wait for them for at most ``max_block_ms``.
+        """Allocate ``size`` bytes, waiting up to ``max_block_ms`` until they are free.
 
         Raises
         ------
         IllegalArgumentError
             ``size`` is larger than the pool.
         KafkaTimeoutError
-            The bytes did not become free in time. None are allocated.
+            The bytes did not become free in time. Nothing is allocated.
         IllegalStateError
             The pool is closed, or was closed during the wait.
         """
@@ -86,7 +88,7 @@ cdef class BufferPool:
     def deallocate(self, Py_ssize_t size):
         """Release ``size`` bytes, and wake the waiting threads whose requests now fit.
 
-        This is allowed after :meth:`close`.
+        This method may be called even after :meth:`close`.
         """
         self.give_back(size)
 
@@ -134,7 +136,7 @@ cdef class BufferPool:
         waiter.condition = Condition(self._lock)
         is_over = waiter.is_over
         with self._lock:
-            # Bytes may have been released before the lock was acquired.
+            # Try again, because bytes may have been released before the lock was acquired.
             if self.take_if_free(size):
                 return 0
             self._check_open()
@@ -144,7 +146,8 @@ cdef class BufferPool:
                 self._clock.wait_for(waiter.condition, is_over, max_block_ms)
                 self.waited_ms += self._clock.monotonic_ms() - began_ms
             except BaseException:
-                # After Ctrl-C in the wait, bytes that were granted in the meantime go to the next thread.
+                # The exception may be a Ctrl-C during the wait. If the bytes were granted in the meantime,
+                # pass them on to the next thread.
                 if waiter.is_granted:
                     self.available_bytes += size
                 else:
@@ -178,7 +181,7 @@ cdef class BufferPool:
                     waiter.condition.notify()
                 except BaseException:
                     # Ctrl-C may have interrupted the call before it woke the thread, and no other call would
-                    # do so.
+                    # wake that thread.
                     waiter.condition.notify()
                     raise
         return 0

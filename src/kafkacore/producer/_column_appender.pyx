@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""The part of the RecordAccumulator behind ``send_batch()`` and ``send_arrow()``.
+"""The part of the RecordAccumulator that ``send_batch()`` and ``send_arrow()`` call.
 
-It checks all rows, chooses a partition for each, and appends them, without the GIL. Rows of a partition keep
-their order and follow the records that ``send()`` appended before.
+It checks all rows, chooses a partition for each row, and appends the rows, without the GIL. Rows of the same
+partition keep their order. They are appended after the records that ``send()`` has appended before.
 """
 
 cimport cython
@@ -25,7 +25,7 @@ from kafkacore.errors import KafkaError, MessageSizeTooLargeError
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.structs import TopicPartition
 
-# Upper bound of the size of a batch with one record without key, value and headers.
+# Upper bound of the size of a batch with a single record that has no key, value or headers.
 cdef Py_ssize_t EMPTY_RECORD_BOUND = batch_size_bound(-1, -1, 0, 0)
 
 
@@ -50,12 +50,12 @@ cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size, bint 
 
 
 cdef struct Sticky:
-    # Current partition of rows without a key, the bytes sent to it so far, and the number of bytes after
-    # which another partition is chosen.
+    # Current partition of rows without a key, the number of bytes appended to it so far, and the number of
+    # bytes after which another partition is chosen.
     int32_t partition
     Py_ssize_t size
     Py_ssize_t limit
-    # Candidates, the cumulative sums of their weights, and the state of the random number generator
+    # Candidate partitions, the cumulative sums of their weights, and the state of the random number generator
     # (xorshift, seeded by the clock's generator).
     const int32_t* candidates
     const int64_t* sums
@@ -82,8 +82,8 @@ cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partitio
                             int32_t* partition_of, Py_ssize_t* starts, int32_t* rows) noexcept nogil:
     """Sort the rows by partition. Rows of the same partition keep their order.
 
-    The caller fills ``starts`` with ``partition_count + 1`` zeros. The call sets it to the first position of
-    each partition. Return the first row with a partition that does not exist, or -1.
+    The caller passes ``starts`` with ``partition_count + 1`` zeros. This function stores the first position
+    of each partition in ``starts``. Return the first row whose partition does not exist, or -1.
     """
     cdef Py_ssize_t row, key_size, at
     cdef const uint8_t* key
@@ -106,7 +106,7 @@ cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partitio
         at = starts[partition_of[row]]
         rows[at] = <int32_t>row
         starts[partition_of[row]] = at + 1
-    # Each start has moved to the end of its partition, which is the start of the next partition.
+    # Each entry of ``starts`` is now the end of its partition, which is the start of the next partition.
     for partition in range(partition_count, 0, -1):
         starts[partition] = starts[partition - 1]
     starts[0] = 0
@@ -114,7 +114,7 @@ cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partitio
 
 
 def partition_range(RecordSource source not None):
-    """Return the lowest and the highest partition that rows contain. -1 stands for no partition."""
+    """Return the lowest and the highest partition of the rows; -1 stands for a row without a partition."""
     cdef Py_ssize_t row
     cdef int32_t lowest = 0x7FFFFFFF
     cdef int32_t highest = -1
@@ -133,7 +133,7 @@ cdef class ColumnAppender:
     Parameters
     ----------
     records
-        Appends single records to the same batches.
+        RecordAppender, which appends single records to the same batches.
     """
 
     def __init__(self, RecordAppender records not None):
@@ -141,7 +141,7 @@ cdef class ColumnAppender:
 
     def append_source(self, topic, RecordSource source not None, partition, max_block_ms=None,
                       bint allow_empty=False):
-        """Append all rows.
+        """Append all rows of ``source`` to batches.
 
         Parameters
         ----------
@@ -150,9 +150,9 @@ cdef class ColumnAppender:
         source
             The rows. Rows without a timestamp get the time of this call.
         partition
-            Partition of all rows. With ``None``, each row goes to the partition that the row contains. If it
-            contains none, it goes to the partition of its key. If it has no key either, it goes to the
-            current partition of rows without a key.
+            Partition of all rows. With ``None``, each row is appended to the partition that it contains. A
+            row without a partition is appended to the partition of its key. A row that also has no key is
+            appended to the current partition of such rows.
         max_block_ms
             How long to wait for the memory of each batch. The default is the configured time.
         allow_empty
@@ -161,15 +161,15 @@ cdef class ColumnAppender:
         Returns
         -------
         BatchFuture | None
-            ``None`` if the topic or a partition is unknown. No row is appended then.
+            ``None`` if the topic or a partition is unknown. In this case no row is appended.
 
         Raises
         ------
         MessageSizeTooLargeError, ValueError
             A row is too large, has neither key nor value, or has a negative timestamp. No row is appended.
         KafkaTimeoutError, IllegalStateError
-            No memory became free, or the producer was closed. If some rows were appended before,
-            ``error.future`` is their future, in which the other rows have failed.
+            No memory became free, or the producer was closed. If some rows were already appended,
+            ``error.future`` is the future of all rows. In this future, the other rows have failed.
         """
         cdef TopicState state
         cdef BatchFuture future
@@ -202,7 +202,7 @@ cdef class ColumnAppender:
         return future
 
     def failed_source(self, topic, RecordSource source not None, error):
-        """Return a future in which all rows have failed with ``error``."""
+        """Return a future whose rows have all failed with ``error``."""
         cdef RecordAppender records = self._records
         cdef BatchFuture future = new_batch_future(source, records._timestamp(None), records._clock)
         self._fail_rest(future, topic, error)
@@ -271,7 +271,7 @@ cdef class ColumnAppender:
                 candidates[sticky.candidate_count] = partition
                 sticky.candidate_count += 1
             state.weigh()
-            # Use a copy, because another thread may recompute the weights.
+            # Use a copy of the sums, because another thread may recompute the weights.
             memcpy(sums, state._sums, sticky.candidate_count * sizeof(int64_t))
             sticky.sums = sums
             with nogil:
@@ -294,14 +294,14 @@ cdef class ColumnAppender:
         return True
 
     cdef int _append_sticky(self, TopicState state, BatchFuture future, double max_block_ms) except -1:
-        """Append rows without a key: fill a batch of one partition, then choose another (KIP-480)."""
+        """Append rows without a key: fill a batch, then choose another partition (KIP-480)."""
         cdef Py_ssize_t end = future._source.row_count
         cdef Py_ssize_t at = 0
         if state._sticky_partition < 0 and end > 0:
             state.rotate(self._records._random)
         while at < end:
             at = self._fill(state._queues[state._sticky_partition], future, NULL, at, end, max_block_ms)
-            # The value 0 means that the partition was just chosen.
+            # Set at least 1, because 0 would mean that the partition was just chosen.
             state._sticky_bytes = max(state._sticky_bytes, 1)
             if at < end:
                 state.rotate(self._records._random)
@@ -311,7 +311,7 @@ cdef class ColumnAppender:
 
     cdef Py_ssize_t _fill(self, PartitionQueue queue, BatchFuture future, const int32_t* rows,
                           Py_ssize_t at, Py_ssize_t end, double max_block_ms) except -1:
-        """Append rows from position ``at`` to one batch, and return the first position that did not fit."""
+        """Append rows from position ``at`` on to one batch; return the first position that did not fit."""
         cdef Py_ssize_t reached = self._fill_open(queue, future, rows, at, end)
         if reached > at:
             return reached
@@ -336,8 +336,8 @@ cdef class ColumnAppender:
                     queue._open = None
             finally:
                 queue.end_filling()
-            # Call place() after end_filling(): it creates an object, which may run a finalizer that sends to
-            # the same partition.
+            # Call place() after end_filling(), because place() creates an object, which may run a finalizer
+            # that sends to the same partition.
             future.place(batch.result, first, appended)
             at += appended
             if at == end:
@@ -354,15 +354,17 @@ cdef class ColumnAppender:
         cdef Py_ssize_t appended
         cdef Py_ssize_t size = future._source.size_upper_bound(future._row_at(at))
         cdef Py_ssize_t limit = max(self._records._batch_size, size)
-        # Estimated bytes of all rows, if they are as large as the first one, but at most the limit.
+        # Estimated bytes of all rows, assuming that they are as large as the first row, but at most the
+        # limit.
         cdef Py_ssize_t wanted = limit if end - at > limit // size else size * (end - at)
         if self._records.transactions is not None:
             self._records.transactions.add_partition(queue.topic_partition)
         batch = self._records.memory.new_batch(queue.topic_partition, limit, wanted, max_block_ms)
         try:
-            # The producer may have been closed during the wait for memory. The batch would never be sent.
+            # Check again: if the producer was closed during the wait for memory, the batch would never be
+            # sent.
             self._records.check_usable()
-            # This must precede the append, so that a flush waits for the batch.
+            # Do this before appending, so that a flush waits for the batch.
             self._records.incomplete[batch] = None
             # No other thread has a reference to the batch yet.
             appended = self._fill_alone(batch, future, rows, at, end)
@@ -381,7 +383,7 @@ cdef class ColumnAppender:
 
     cdef Py_ssize_t _fill_alone(self, ProducerBatch batch, BatchFuture future, const int32_t* rows,
                                 Py_ssize_t at, Py_ssize_t end) except -1:
-        """Append rows to a batch that no other thread can access, and return how many were appended."""
+        """Append rows to a batch that no other thread can access; return how many rows were appended."""
         cdef Py_ssize_t start = at
         cdef Py_ssize_t more
         while True:

@@ -1,7 +1,8 @@
 """The results of batches, and the futures of their records.
 
-A future is only a reference to a result and an index. Completing a batch of ten thousand records changes a
-single object; only futures with a callback or a waiting thread cost more.
+A future consists only of a reference to the result of its batch, and of the record's index in the batch.
+Completing a batch of ten thousand records therefore changes a single object. Only futures with a callback or
+a waiting thread cost more.
 """
 
 import logging
@@ -20,14 +21,14 @@ logger = logging.getLogger("kafkacore.producer")
 
 @cython.final
 cdef class ProduceResult:
-    """The outcome of one batch: a base offset, an error, or the results of its parts after a split.
+    """The outcome of one batch: a base offset, an error or, after a split, the results of the new batches.
 
     Parameters
     ----------
     topic_partition
         Partition of the batch.
     clock
-        Measures the waits.
+        Clock for the waits.
     """
 
     def __init__(self, topic_partition, clock=SYSTEM_CLOCK):
@@ -35,7 +36,7 @@ cdef class ProduceResult:
         self.base_offset = -1
         self.log_append_time_ms = -1
         self._clock = clock
-        # Reentrant, because the garbage collector may run a finalizer that uses a future.
+        # The lock is reentrant, because the garbage collector may run a finalizer that uses a future.
         self._lock = RLock()
 
     def complete(self, long long base_offset=-1, long long log_append_time_ms=-1, error=None,
@@ -47,7 +48,7 @@ cdef class ProduceResult:
         base_offset
             Offset of the batch's first record, or -1 with ``acks=0``.
         log_append_time_ms
-            Timestamp that the broker gave to the records, or -1 if they keep their own.
+            Timestamp that the broker set for the records, or -1 if the records keep their own timestamps.
         error
             Error of the batch; ``None`` for success.
         record_errors
@@ -70,7 +71,8 @@ cdef class ProduceResult:
             try:
                 watchers.sort(key=_index_of)
                 for future, function, on_success in watchers:
-                    # On the network thread, not even SystemExit may prevent the other callbacks.
+                    # Catch even SystemExit, because on the network thread it must not prevent the other
+                    # callbacks.
                     (<FutureRecordMetadata>future)._call(function, on_success, BaseException)
             finally:
                 self._settle()
@@ -83,7 +85,7 @@ cdef class ProduceResult:
         return 0
 
     def divide(self, list parts not None):
-        """Replace this result by those of ``parts`` after a split.
+        """Replace this result by the results in ``parts`` after the batch has been split.
 
         Parameters
         ----------
@@ -92,7 +94,7 @@ cdef class ProduceResult:
         """
         cdef FutureRecordMetadata future
         cdef ProduceResult part
-        # Check a copy once, because futures read the list without checks.
+        # Copy the list and check the copy, because futures read it without checks.
         parts = list(parts)
         _check_parts(self, parts)
         with self._lock:
@@ -109,9 +111,9 @@ cdef class ProduceResult:
                 self._condition.notify_all()
 
     def wait(self, timeout_ms=None):
-        """Wait until this result and all of its parts are done and their callbacks have run.
+        """Wait until this result, with all of its parts, is done and the callbacks have run.
 
-        Return ``False`` if that takes longer than ``timeout_ms``.
+        Return ``False`` if the wait takes longer than ``timeout_ms``.
         """
         cdef double started_ms = self._clock.monotonic_ms()
         cdef object left_ms = timeout_ms
@@ -131,7 +133,7 @@ cdef class ProduceResult:
         return self._settled or self._parts is not None
 
     cdef int _wait_until(self, object deadline_ms, str what, object timeout) except -1:
-        """Wait until this is done or split. At the deadline, raise an error with ``what`` and ``timeout``."""
+        """Wait until the batch is done or split. At the deadline, raise an error about ``what``."""
         left_ms = None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
         if left_ms is not None and left_ms < 0 or not self._wait_here(left_ms):
             raise KafkaTimeoutError(f"{what} within {timeout} seconds")
@@ -158,7 +160,7 @@ cdef int _check_parts(ProduceResult whole, list parts) except -1:
     cdef long long index, before = -1
     for at in range(len(parts)):
         if type(parts[at]) is not tuple or len(<tuple>parts[at]) != 2:
-            raise TypeError(f"a part must be a tuple (index, ProduceResult), not {parts[at]!r}")
+            raise TypeError(f"a part of a batch must be a tuple (index, ProduceResult), not {parts[at]!r}")
         index, part = <tuple>parts[at]
         if index <= before or (at == 0 and index != 0):
             raise ValueError(f"part {at} begins at {index}: parts must be sorted, and the first begins at 0")
@@ -184,16 +186,17 @@ cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int v
     return future
 
 
-# The garbage collector does not track futures, because a loop of sends creates and drops millions of them. A
-# reference cycle is only possible through a callback, and the result drops its callbacks when it is done.
+# The garbage collector does not track futures, because a loop of sends creates and drops millions of them.
+# Only a callback could create a reference cycle, and a result drops its callbacks when it is done.
 @cython.final
 @cython.no_gc
 @cython.freelist(128)
 cdef class FutureRecordMetadata:
     """The outcome of one :meth:`~kafkacore.KafkaProducer.send`.
 
-    The producer creates it. Methods and attributes are those of kafka-python. The error of a failed send has
-    the attribute ``possibly_persisted``, which is true if the record may be in the log nevertheless.
+    The producer creates this object. Methods and attributes are those of kafka-python. The error of a failed
+    send has the attribute ``possibly_persisted``, which is true if the record may be in the log although the
+    send failed.
     """
 
     def __init__(self, ProduceResult result not None, int index=0, long long timestamp_ms=-1,
@@ -211,7 +214,8 @@ cdef class FutureRecordMetadata:
         refuse_copy(self, "it waits for a request of this process; copy the RecordMetadata, future.get()")
 
     cdef ProduceResult _current(self):
-        # The GIL makes this safe: no other thread can run between the two assignments.
+        # The assignments to index and result need no lock, because the GIL keeps other threads from running
+        # in between.
         cdef tuple part
         while self._result._parts is not None:
             for part in reversed(self._result._parts):
@@ -256,7 +260,7 @@ cdef class FutureRecordMetadata:
 
     @property
     def exception(self):
-        """The error of the record; ``None`` while it is not done, and after success."""
+        """The error of the record; ``None`` while the record is not done, and after success."""
         cdef ProduceResult result = self._current()
         return self._error_of(result) if result.done else None
 
@@ -290,9 +294,9 @@ cdef class FutureRecordMetadata:
         Raises
         ------
         KafkaTimeoutError
-            The record is not done in time. It is still being sent.
+            The record is not done in time. The producer continues to send it.
         KafkaError
-            The record failed. ``error.possibly_persisted`` is true if it may be in the log nevertheless.
+            The record failed. ``error.possibly_persisted`` is true if the record may be in the log anyway.
         """
         cdef ProduceResult result = self._current()
         if not result.done:
@@ -300,7 +304,8 @@ cdef class FutureRecordMetadata:
             result = self._current()
         error = self._error_of(result)
         if error is not None:
-            # Many records share one error object. Reset its traceback, which each raise would extend.
+            # Reset the traceback, because many records share one error object, and each raise would extend
+            # it.
             raise error.with_traceback(None)
         return self.value
 
@@ -312,9 +317,9 @@ cdef class FutureRecordMetadata:
     def add_callback(self, f, *args, **kwargs):
         """Call ``f(*args, record_metadata, **kwargs)`` after the record is acknowledged.
 
-        The call is made on the producer's network thread, or at once if the record is done. Exceptions of
-        ``f`` are logged. The callback must not wait for another record of the same producer, because it
-        blocks the thread that would complete it. Returns the future.
+        The producer's network thread calls ``f``, or this method does if the record is done. Exceptions of
+        ``f`` are logged. ``f`` must not wait for another record of the same producer, because it would block
+        the thread that completes that record. Returns the future.
         """
         return self._add(f, True, args, kwargs)
 
@@ -326,7 +331,7 @@ cdef class FutureRecordMetadata:
         return self._add(f, False, args, kwargs)
 
     def add_both(self, f, *args, **kwargs):
-        """Call ``f`` in either case, as :meth:`add_callback` or :meth:`add_errback`. Returns the future."""
+        """Add ``f`` both as a callback and as an errback. Returns the future."""
         self._add(f, True, args, kwargs)
         return self._add(f, False, args, kwargs)
 

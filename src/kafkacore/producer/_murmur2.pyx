@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""The murmur2 hash, which determines the partition of a key. It must be equal to that of the Java client.
+"""The murmur2 hash, which determines the partition of a key. It must equal the hash of the Java client.
 
 See Apache Kafka's ``org.apache.kafka.common.utils.Utils.murmur2``.
 """
@@ -15,7 +15,7 @@ cdef uint32_t murmur2_of(const uint8_t* data, Py_ssize_t length) noexcept nogil:
     cdef uint32_t h = SEED ^ <uint32_t>length
     cdef uint32_t k
     while length >= 4:
-        # Read byte by byte, because the hash is defined as little-endian on every machine.
+        # Read single bytes, because the hash is defined on little-endian integers on every machine.
         k = data[0] | (<uint32_t>data[1] << 8) | (<uint32_t>data[2] << 16) | (<uint32_t>data[3] << 24)
         k *= MULTIPLIER
         k ^= k >> SHIFT
@@ -33,7 +33,7 @@ cdef uint32_t murmur2_of(const uint8_t* data, Py_ssize_t length) noexcept nogil:
 
 
 def murmur2(const uint8_t[::1] data not None):
-    """Return the murmur2 hash of a buffer as an unsigned 32-bit number. Java's has the same bits, signed.
+    """Return the murmur2 hash of a buffer as an unsigned 32-bit number. Java's number is signed.
 
     The partition of a key is ``(murmur2(key) & 0x7fffffff) % partition_count``.
     """

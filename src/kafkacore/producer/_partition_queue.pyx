@@ -1,6 +1,7 @@
-"""The waiting batches of one partition.
+"""The batches of one partition that wait to be sent.
 
-Any thread may append records. Only the sender removes batches, and puts retried ones back in their old place.
+Any thread may append records. Only the sender removes batches. The sender also puts back batches that must be
+retried, in their original order.
 """
 
 cimport cython
@@ -41,13 +42,14 @@ cdef class PartitionQueue:
             PyThread_free_lock(self._lock)
 
     # ---- Mutual exclusion ----------------------------------------------------------------------------------
-    # The GIL is the lock: the methods below run no foreign Python code and do not release it. Only columns
-    # are encoded without the GIL. Other threads that need the queue in the meantime wait in `_await_filling`.
+    # The GIL protects the queue: the methods below run no foreign Python code and do not release the GIL.
+    # Columns are an exception, because they are encoded without the GIL. Other threads that need the queue in
+    # the meantime wait in `_await_filling`.
 
     cdef int begin_filling(self) except -1:
-        """Keep other threads out until `end_filling`, even while the GIL is released."""
+        """Keep other threads from using the queue until ``end_filling``, even while the GIL is released."""
         self._await_filling()
-        # A thread that has waited may still hold the lock for a moment.
+        # Try again, because another thread that has just waited may hold the lock for a moment.
         while not PyThread_acquire_lock(self._lock, NOWAIT_LOCK):
             self._wait_for_lock()
             self._await_filling()
@@ -84,7 +86,7 @@ cdef class PartitionQueue:
 
     cdef bint append_new(self, ProducerBatch batch, FutureRecordMetadata future,
                          const SerializedRecord* record) except -1:
-        """Append to the open batch if another thread has just added one, else to ``batch``.
+        """Append a record to the open batch if another thread has just added one, otherwise to ``batch``.
 
         Return whether ``batch`` was used.
         """
@@ -93,14 +95,14 @@ cdef class PartitionQueue:
         if self._open is not None and self._open.try_append(future, record):
             return False
         if not batch.try_append(future, record):
-            # The first record of a batch always fits, so the batch must have been failed by a close that does
-            # not wait.
+            # The first record of a batch always fits. Therefore the batch must have failed, because close()
+            # was called without waiting.
             raise IllegalStateError("KafkaProducer is closed")
         self.add(batch)
         return True
 
     cdef int add(self, ProducerBatch batch) except -1:
-        """Add a new batch at the end. The open batch accepts no more records."""
+        """Add a new batch at the end. The batch that was open until now accepts no more records."""
         batch.place = self._next_place
         self._next_place += 1
         self._batches.append(batch)
@@ -114,7 +116,7 @@ cdef class PartitionQueue:
     @property
     def head(self):
         """The oldest batch, which is sent next, or ``None``."""
-        # The GIL makes this safe, because other threads only append at the end.
+        # This needs no lock besides the GIL, because other threads only append at the end.
         return self._batches[0] if self._batches else None
 
     @property
@@ -136,11 +138,11 @@ cdef class PartitionQueue:
         return batch
 
     def put_back(self, ProducerBatch batch not None):
-        """Put back a batch that was removed before, in front of all batches that were created after it."""
+        """Put back a batch that was removed, before all batches that were created after it."""
         cdef int at = 0
         if self._is_filling:
             self._await_filling()
-        # Use an index: creating an iterator could start the garbage collector.
+        # Use an index, because creating an iterator could start the garbage collector.
         while at < len(self._batches) and (<ProducerBatch?>self._batches[at]).place < batch.place:
             at += 1
         self._batches.insert(at, batch)

@@ -1,6 +1,6 @@
-"""Encode produce requests and decode their responses without an object per topic and partition.
+"""Encode produce requests and decode their responses without creating an object per topic and partition.
 
-The generated messages can do the same, and the tests compare the results.
+The generated message classes encode and decode the same bytes, and the tests compare the results.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -10,12 +10,12 @@ from kafkacore.wire._cursor cimport Cursor
 from kafkacore.wire._writer cimport Writer
 
 cdef enum:
-    # First version with each field or encoding, from Apache Kafka's message definition.
+    # First version that has the field or the encoding in Apache Kafka's message definition.
     LOG_START_OFFSET_FROM = 5
     RECORD_ERRORS_FROM = 8
     FLEXIBLE_FROM = 9
     TOPIC_ID_FROM = 13
-    # Minimum encoded size of one element of each array in the response.
+    # Minimum encoded size of one element, for each array in the response.
     MIN_TOPIC = 3
     MIN_PARTITION = 22
     MIN_RECORD_ERROR = 6
@@ -50,7 +50,7 @@ def write_body(Writer writer not None, int version, int acks, int timeout_ms, li
             writer.write_int32(batch.topic_partition[1])
             payload = batch.payload
             writer.write_length(len(payload), compact)
-            # write_piece() keeps a reference: the batch is not copied on its way to the socket.
+            # write_piece() keeps a reference, so that the batch is not copied before it reaches the socket.
             writer.write_piece(payload)
             if compact:
                 writer.write_unsigned_varint(0)
@@ -66,8 +66,8 @@ def read_acknowledgements(Cursor cursor not None, int version):
     Returns
     -------
     tuple | None
-        ``(partitions, throttle_time_ms)``, or ``None`` if the response contains anything else. With ``None``,
-        the cursor has not moved.
+        ``(partitions, throttle_time_ms)``, or ``None`` if the response also contains other information, such
+        as an error. In this case the cursor has not moved.
 
         ``partitions`` is a list of ``(topic, partition, base_offset, log_append_time_ms)``. ``topic`` is the
         name or, from version 13 on, the 16 bytes of the topic's id. ``log_append_time_ms`` may be -1.
@@ -107,7 +107,7 @@ def read_acknowledgements(Cursor cursor not None, int version):
 
 
 cdef bint _read_partition(Cursor cursor, int version, topic, list answers) except -1:
-    """Read one partition. Return whether it succeeded and contains no further information."""
+    """Read the result of one partition. Return whether it is a success without further information."""
     cdef bint compact = version >= FLEXIBLE_FROM
     cdef int32_t partition = cursor.read_int32()
     cdef bint is_plain = cursor.read_int16() == 0

@@ -1,4 +1,4 @@
-"""Find the partitions with batches to send and their leaders, in every iteration of the sender."""
+"""Find the partitions with batches to send, and their leaders, in each iteration of the sender."""
 
 from libc.math cimport INFINITY
 
@@ -7,7 +7,7 @@ from kafkacore.producer._partition_queue cimport PartitionQueue
 
 
 cdef int _update_leader(PartitionQueue queue, cluster) except -1:
-    """Look up the partition's leader, once per snapshot of the metadata."""
+    """Look up the leader of the queue's partition, once per snapshot of the metadata."""
     if queue._cluster is not cluster:
         queue._leader = cluster.leader_for(queue.topic_partition)
         epoch = cluster.leader_epoch(queue.topic_partition)
@@ -23,7 +23,7 @@ cdef double _backing_off_ms(PartitionQueue queue, ProducerBatch head, double now
 
 
 def backing_off_ms(PartitionQueue queue not None, cluster, double now_ms):
-    """Return the milliseconds for which the first batch still backs off after a failure."""
+    """Return the milliseconds until the back-off of the first batch after a failure is over."""
     _update_leader(queue, cluster)
     return _backing_off_ms(queue, queue._batches[0], now_ms)
 
@@ -35,7 +35,7 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
     Parameters
     ----------
     active
-        The queues that have batches. Empty queues are removed.
+        The queues that have batches. The function removes empty queues.
     cluster
         Snapshot of the metadata with the leaders.
     now_ms
@@ -43,16 +43,17 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
     linger_ms
         How long a batch waits for more records.
     send_now
-        Whether batches are sent without that wait.
+        Whether batches are sent without waiting for ``linger_ms``.
     nodes
-        Node id → node. The nodes that were found are added.
+        Node id → node. The function adds the nodes that it finds.
     unknown_leader_topics
-        Topics of partitions without a leader are added.
+        Set to which the function adds the topics of partitions without a leader.
 
     Returns
     -------
     float
-        Milliseconds until the next batch becomes ready because time has passed; infinite if none does.
+        Milliseconds until the time at which the next batch becomes ready; infinity if no batch becomes ready
+        by the passing of time.
     """
     cdef PartitionQueue queue
     cdef ProducerBatch head
@@ -63,7 +64,7 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
             active.pop(queue, None)
             continue
         _update_leader(queue, cluster)
-        # There is still a batch: other threads may have run during the call above, but only the sender
+        # There is still a batch. Other threads may have run during the call above, but only the sender
         # removes batches.
         head = queue._batches[0]
         if queue._leader is None:
@@ -82,7 +83,7 @@ def check_ready(dict active not None, cluster, double now_ms, double linger_ms, 
 
 
 def by_leader(dict active not None, cluster):
-    """Return node id → queues that may be drained. Queues that have waited longest come first."""
+    """Return node id → queues that may be drained, those that have waited longest first."""
     cdef PartitionQueue queue
     cdef dict found = {}
     for queue in list(active):
@@ -94,7 +95,7 @@ def by_leader(dict active not None, cluster):
 
 def move_to_back(dict active not None, PartitionQueue queue not None):
     """Move a queue to the end after one of its batches was drained, or remove it if it is empty."""
-    # The GIL keeps other threads from adding a batch in between, which would be missed.
+    # Because of the GIL, no other thread can add a batch during these steps. Such a batch would not be sent.
     active.pop(queue, None)
     if len(queue._batches):
         active[queue] = None

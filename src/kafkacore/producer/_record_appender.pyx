@@ -28,11 +28,12 @@ import os
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, TransactionAbortedError
 
-# Part of MAX_RECORD_OVERHEAD that a record usually does not need unless it is the first one of a batch.
+# Number of bytes of MAX_RECORD_OVERHEAD that most records do not need, except for the first record of a
+# batch.
 cdef Py_ssize_t RECORD_OVERHEAD_SPARED = MAX_RECORD_OVERHEAD - 5
 
-# Number of forks that led to this process. A producer of another generation belongs to a parent process: its
-# thread does not run here, and its sockets must not be used here.
+# Number of forks that led to this process. A producer with another number belongs to a parent process. Its
+# thread does not run in this process, and this process must not use its sockets.
 cdef int fork_generation = 0
 
 
@@ -51,15 +52,15 @@ cdef class RecordAppender:
     Parameters
     ----------
     clock
-        Time of batches and of records without a timestamp.
+        Source of the time of batches, and of timestamps for records without a timestamp.
     sender_wakeup
-        Wakes the sender when there is work before the time at which it wakes by itself.
+        Wakes the sender if there is work before the time at which the sender wakes by itself.
     memory
-        Creates the batches.
+        BatchMemory, which creates the batches.
     batch_size, linger_ms, max_request_size, max_block_ms
         Settings, in bytes and milliseconds.
     is_adaptive, ignores_keys
-        How partitions are chosen: see RecordAccumulator.
+        Settings for the choice of partitions; see RecordAccumulator.
     """
 
     def __init__(self, clock, SenderWakeup sender_wakeup not None, BatchMemory memory not None, *,
@@ -70,7 +71,7 @@ cdef class RecordAppender:
         self.incomplete = {}
         self._clock = clock
         self._wall_ms = clock.wall_ms
-        # With the real clock, the time is read without a Python call.
+        # If this is the real clock, the time is read without a Python call.
         self._is_machine_clock = type(clock) is Clock
         self._random = clock.random
         self.sender_wakeup = sender_wakeup
@@ -94,12 +95,12 @@ cdef class RecordAppender:
         topic
             Name of a topic for which :meth:`set_topic` was called.
         value, key
-            Bytes-like or ``None``.
+            Bytes-like objects, or ``None``.
         headers
             List of (str, bytes), or ``None``.
         partition
             Number of the partition. With ``None``, the key's hash determines the partition. Records without a
-            key go to the same partition until a batch is full.
+            key are appended to the same partition until a batch is full.
         timestamp_ms
             Milliseconds since the epoch; ``None`` for the current time.
         max_block_ms
@@ -208,23 +209,23 @@ cdef class RecordAppender:
         if not queue.try_append(future, record):
             queue = self._append_elsewhere(state, queue, future, record, size, sticky, max_block_ms)
         if sticky:
-            # The bytes counted here must not exceed the size of the record in its batch. Otherwise another
-            # partition would be chosen before the batch is full.
+            # Count at most the bytes that the record needs in its batch. Otherwise another partition would be
+            # chosen before the batch is full.
             state._sticky_bytes += size - RECORDS_AT - RECORD_OVERHEAD_SPARED
         return future
 
     cdef PartitionQueue _append_elsewhere(self, TopicState state, PartitionQueue queue,
                                           FutureRecordMetadata future, const SerializedRecord* record,
                                           Py_ssize_t size, bint sticky, double max_block_ms):
-        """Append a record that does not fit in the open batch, or for which no batch is open."""
+        """Append a record that does not fit into the open batch, or whose partition has no open batch."""
         while self._grow(queue, size):
             if queue.try_append(future, record):
                 return queue
         if len(queue._batches):
             self.sender_wakeup.batch_is_full(queue)
             if sticky and state._sticky_bytes > 0:
-                # Switch to another partition (KIP-480), unless this one was just chosen although it has
-                # waiting batches.
+                # Switch to another partition (KIP-480). Do not switch if this partition was just chosen
+                # although it has waiting batches.
                 state.rotate(self._random)
                 queue = state._queues[state._sticky_partition]
         if not queue.try_append(future, record):
@@ -232,7 +233,7 @@ cdef class RecordAppender:
         return queue
 
     cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1:
-        """Reserve more memory for the open batch, at least ``size`` bytes if its maximum allows that.
+        """Reserve more memory for the open batch: at least ``size`` bytes, if its maximum size allows this.
 
         If no memory is free, the batch is full. Return whether to try the append again.
         """
@@ -248,10 +249,10 @@ cdef class RecordAppender:
         return queue._open is batch
 
     def check_usable(self):
-        """Raise an error if records are rejected.
+        """Raise an error if the producer rejects records.
 
-        It is the error of :meth:`fail_appends`, or ``IllegalStateError`` if the producer is closed or was
-        created before ``fork()``.
+        The error is the one that was passed to :meth:`fail_appends`, or an ``IllegalStateError`` if the
+        producer is closed or was created before ``fork()``.
         """
         if self._fork_generation != fork_generation:
             raise IllegalStateError(
@@ -292,9 +293,10 @@ cdef class RecordAppender:
             self.transactions.add_partition(queue.topic_partition)
         batch = self.memory.new_batch(queue.topic_partition, max(self._batch_size, size), size, max_block_ms)
         try:
-            # The producer may have been closed during the wait for memory. The batch would never be sent.
+            # Check again: if the producer was closed during the wait for memory, the batch would never be
+            # sent.
             self.check_usable()
-            # This must precede the append, because the sender may complete the batch at any time afterwards.
+            # Do this before appending, because the sender may complete the batch at any time afterwards.
             self.incomplete[batch] = None
             self._admit(queue, batch)
             if not queue.append_new(batch, future, record):
@@ -307,38 +309,40 @@ cdef class RecordAppender:
         return 0
 
     cdef int _admit(self, PartitionQueue queue, ProducerBatch batch) except -1:
-        """Add a new batch to the transaction, which cannot end before all batches in `incomplete` are done.
+        """Add the partition of a new batch to the transaction.
 
-        Records are appended to an open batch without this check, because no batch is open outside of a
-        transaction.
+        The transaction cannot end before all batches in ``incomplete`` are done.
+
+        Records are appended to an existing open batch without calling this method, because no batch is open
+        outside of a transaction.
         """
         if self.transactions is not None:
             self.transactions.add_partition(queue.topic_partition)
         if batch.result.done:
-            # The batch was failed in the meantime, by a close that does not wait or because its transaction
-            # was aborted.
+            # The batch has failed in the meantime, because close() was called without waiting, or the
+            # transaction was aborted.
             self.check_usable()
             raise TransactionAbortedError("the transaction was aborted while this record was being appended")
         return 0
 
     cdef int _activate(self, PartitionQueue queue, ProducerBatch batch) except -1:
-        """Activate the queue after a new batch was added to it."""
+        """Put a queue with a new batch into ``active``, and wake the sender if needed."""
         self.active[queue] = None
         if batch.is_full:
             return self.sender_wakeup.batch_is_full(queue)
         return self.sender_wakeup.batch_is_due(queue, batch.created_ms + self._linger_ms)
 
     cdef int _abandon(self, ProducerBatch batch) except -1:
-        # The batch has no records, but a flush may wait for it.
+        # The batch has no records, but a flush may wait until it is done.
         if not batch.result.done:
             batch.complete()
         self.incomplete.pop(batch, None)
         self.memory.give_back(batch)
-        # The end of a transaction, or a close, may be waiting only for this batch.
+        # Wake the sender, because the end of a transaction, or a close, may be waiting only for this batch.
         return self.sender_wakeup.wake()
 
     def release(self, ProducerBatch batch not None):
-        """Release the memory of a batch whose last request has ended. Further calls have no effect."""
+        """Release the memory of a batch whose last request has completed. Further calls have no effect."""
         self.memory.give_back(batch)
 
     # ---- Topics ------------------------------------------------------------------------------------------
@@ -348,7 +352,7 @@ cdef class RecordAppender:
         return self._look_up(topic)
 
     def set_topic(self, str topic not None, list queues not None, tuple available not None):
-        """Use ``queues``, one per partition. ``available`` are the partitions that have a leader."""
+        """Use ``queues``, one per partition, for a topic. ``available`` are the partitions with a leader."""
         cdef TopicState before = self._topics.get(topic)
         cdef TopicState state = TopicState(topic, queues, available, self._is_adaptive)
         if before is not None and before._sticky_partition in available:
@@ -358,7 +362,7 @@ cdef class RecordAppender:
         self._last_topic = self._last_state = None
 
     def forget_topic(self, str topic not None):
-        """Remove a topic, so that the next record to it has to wait for metadata."""
+        """Remove a topic, so that the next record of this topic has to wait for metadata."""
         self._topics.pop(topic, None)
         self._last_topic = self._last_state = None
 
@@ -370,7 +374,8 @@ cdef class RecordAppender:
 
     def forget_if_empty(self, PartitionQueue queue not None):
         """Remove a partition without batches from :attr:`active`."""
-        # The GIL keeps other threads from adding a batch in between, which would be missed.
+        # Because of the GIL, no other thread can add a batch between the check and the removal. Such a batch
+        # would not be sent.
         if len(queue._batches) == 0:
             self.active.pop(queue, None)
 

@@ -1,6 +1,6 @@
 """The compiled ``KafkaProducer.send``, which an application calls for each record.
 
-If no Python code has to process the record and the topic is known, the call only appends the record.
+If the topic is known, and no Python code has to process the record, the call only appends the record.
 """
 
 cimport cython
@@ -11,19 +11,19 @@ from kafkacore.producer._record_appender cimport RecordAppender
 
 @cython.final
 cdef class RecordSender:
-    """Appends a record directly if possible, and passes it to the preparer otherwise.
+    """Appends a record directly if possible, otherwise passes it to ``preparer``.
 
     Parameters
     ----------
     records
-        Appends records to the batches of known topics.
+        RecordAppender, which appends records to the batches of known topics.
     preparer
-        Object whose method ``send`` handles records that Python code has to process, and whose method
-        ``send_to_unknown`` handles records of unknown topics.
+        Object for the other records. Its method ``send`` handles records that Python code has to process. Its
+        method ``send_to_unknown`` handles records of unknown topics.
     is_plain
-        Whether records can be appended without Python code that processes them.
+        Whether records can be appended without being processed by Python code.
     owner
-        Object that is kept alive as long as a program refers to ``send``.
+        Object that must stay alive as long as a program refers to ``send``.
     """
 
     cdef RecordAppender _records

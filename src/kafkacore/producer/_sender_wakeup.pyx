@@ -1,7 +1,7 @@
 """Decide when the network thread has to be woken.
 
-A wake-up costs a system call and a switch of the GIL, so unnecessary ones are avoided. Any thread that holds
-the GIL may call the methods.
+A wake-up costs a system call and a switch of the GIL, so unnecessary wake-ups are avoided. Any thread that
+holds the GIL may call the methods.
 """
 
 cimport cython
@@ -17,7 +17,7 @@ cdef class SenderWakeup:
     Parameters
     ----------
     wakeup
-        Function that makes the sender's current wait, or its next one, return immediately.
+        Function that makes the sender's current wait, or else the next wait, return immediately.
     """
 
     def __init__(self, wakeup):
@@ -28,21 +28,21 @@ cdef class SenderWakeup:
     # ---- Calls of the sender -----------------------------------------------------------------------------
 
     def sender_runs(self):
-        """Note that the sender is about to check all queues. Later events have to wake it."""
+        """Record that the sender is about to check all queues. Later events must wake the sender."""
         self._sleeps_until_ms = INFINITY
         self._busy_nodes = ()
         self._is_pending = False
 
     def sender_sleeps(self, double until_ms, busy_nodes=()):
-        """Note that the sender has checked all queues.
+        """Record that the sender has checked all queues and will wait.
 
         Parameters
         ----------
         until_ms
-            Time at which the sender wakes by itself. A batch that is due later need not wake it.
+            Time at which the sender wakes by itself. A batch that is due later need not wake the sender.
         busy_nodes
             Ids of nodes that accept no further request until they have responded. The response wakes the
-            sender, so batches for these nodes need not.
+            sender, so new batches for these nodes need not wake it.
         """
         self._sleeps_until_ms = until_ms
         self._busy_nodes = busy_nodes
@@ -57,19 +57,19 @@ cdef class SenderWakeup:
         return self.wake() if self._is_of_use(queue) else 0
 
     cdef int batch_is_due(self, PartitionQueue queue, double due_ms) except -1:
-        """Wake the sender for a new batch, if it is due before the sender wakes by itself."""
+        """Wake the sender for a new batch, if the batch is due before the sender wakes by itself."""
         return self.wake() if due_ms < self._sleeps_until_ms and self._is_of_use(queue) else 0
 
     cpdef int wake(self) except -1:
         """Wake the sender at once."""
-        # One wake-up is enough until the sender runs.
+        # A single wake-up is enough until the sender runs again.
         if not self._is_pending:
             self._is_pending = True
             try:
                 self._wakeup()
             except BaseException:
-                # Ctrl-C may have interrupted the call before the system call. Without a wake-up, the record
-                # would not be sent.
+                # Reset the flag, because Ctrl-C may have prevented the system call. Without a wake-up, the
+                # record would not be sent.
                 self._is_pending = False
                 self._wakeup()
                 raise

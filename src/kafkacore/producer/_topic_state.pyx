@@ -8,13 +8,13 @@ from kafkacore.producer._partition_queue cimport PartitionQueue
 from kafkacore.wire.memory cimport free, malloc
 
 cdef enum:
-    # The weights are computed from all queues once per (number of partitions / this number) choices, so that
-    # a choice costs the same for a thousand partitions as for a few.
+    # The weights are recomputed from all queues after (number of partitions / PARTITIONS_PER_CHOICE) choices.
+    # A choice therefore costs the same for a thousand partitions as for a few partitions.
     PARTITIONS_PER_CHOICE = 16
 
 
 cdef Py_ssize_t weighted_index(const int64_t* sums, Py_ssize_t count, int64_t random_number) noexcept nogil:
-    """Return the index of the first cumulative sum above ``random_number``, or the last index if none is."""
+    """Return the index of the first sum above ``random_number``, or the last index if no sum is above it."""
     cdef Py_ssize_t low = 0
     cdef Py_ssize_t high = count - 1
     cdef Py_ssize_t middle
@@ -44,20 +44,20 @@ cdef class TopicState:
     queues
         Queues of all partitions.
     available
-        Partitions to choose from.
+        Partitions from which one is chosen for records without a key.
     is_adaptive
         Whether a partition with a longer queue is chosen less often (KIP-794).
     """
 
     def __cinit__(self, str name not None, list queues not None, tuple available not None,
                   bint is_adaptive=False):
-        # Check the copies once, because the loops index them without checks.
+        # Copy and check the arguments once, because the loops index the copies without checks.
         self._queues = [checked_queue(queue) for queue in queues]
         for partition in available:
             if not 0 <= <int> partition < len(self._queues):
-                raise ValueError(f"{name}: partition {partition} is not one of {len(self._queues)}")
+                raise ValueError(f"{name}: available partition {partition} is not below {len(self._queues)}")
         if len(available) > len(self._queues):
-            raise ValueError(f"{name}: {len(available)} available partitions of {len(self._queues)}")
+            raise ValueError(f"{name}: {len(available)} of {len(self._queues)} partitions are available")
         self.name = name
         self.available = available
         self._candidates = available or tuple(range(len(self._queues)))
@@ -83,7 +83,8 @@ cdef class TopicState:
             self.weigh()
             self._choices_left = max(count // PARTITIONS_PER_CHOICE, 1)
         self._choices_left -= 1
-        # Another thread may recompute the weights during the call. The choice then uses the new weights.
+        # Another thread may recompute the weights during the call. In this case the choice uses the new
+        # weights.
         self._sticky_partition = self._candidates[
             weighted_index(self._sums, count, random.randrange(self._sums[count - 1]))
         ]

@@ -1,4 +1,4 @@
-"""Complete batches in flight: acknowledge, retry, split, expire or fail them."""
+"""Decide what happens to batches in flight: acknowledge, retry, split, expire or fail them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ class BatchCompletion:
     Parameters
     ----------
     accumulator:
-        Queues batches for a retry. Its ProducerManager, if it has one, handles every outcome.
+        Queues batches for a retry. If the accumulator has a ProducerManager, the manager handles every
+        outcome.
     clock:
-        Gives the time of each outcome.
+        Source of the time of each outcome.
     acks:
         0, 1, or -1 for all in-sync replicas.
     retries:
@@ -62,8 +63,8 @@ class BatchCompletion:
         self._metrics = metrics
         #: Batches in flight, in the order in which they were sent.
         self._in_flight: dict[ProducerBatch, None] = {}
-        #: Last error of the partitions whose batches are retried. It is kept as text, because an exception
-        #: would keep its stack frames alive.
+        #: Partition → last error of its batches that are retried. The error is kept as text, because an
+        #: exception would keep its stack frames alive.
         self._last_errors: dict[TopicPartition, str] = {}
         #: No batch in flight expires before this time.
         self._no_expiry_before_ms = math.inf
@@ -73,7 +74,7 @@ class BatchCompletion:
         return bool(self._in_flight)
 
     def begin(self, batch: ProducerBatch) -> None:
-        """Add a batch that has been drained."""
+        """Add a drained batch to the batches in flight."""
         batch.in_flight = True
         self._in_flight[batch] = None
         deadline_ms = self._accumulator.deadline_ms(batch)
@@ -85,7 +86,7 @@ class BatchCompletion:
     def ended_before_request(self, batch: ProducerBatch) -> bool:
         """Return whether the batch was completed before its request was built.
 
-        If so, its memory is released, because no request refers to it.
+        If so, release the batch's memory, because no request refers to the batch.
         """
         if batch.done:
             self._request_ended(batch)
@@ -94,23 +95,26 @@ class BatchCompletion:
     # ---- Responses ---------------------------------------------------------------------------------------
 
     def handle(self, batch: ProducerBatch, response: PartitionResponse, now_ms: float) -> None:
-        """Handle the end of the request with ``batch``, with or without a response."""
+        """Handle the outcome of the request that contained ``batch``, with or without a response."""
         try:
             self._handle(batch, response, now_ms)
         except Exception as failure:
-            # A bug in the handling of one batch must not leave the futures of others incomplete.
-            logger.exception("failed to handle the produce response for %s", batch)
+            # A bug in the handling of one batch must not leave the futures of other batches incomplete.
+            logger.exception("unexpected error while handling the produce response for %s", batch)
             if not batch.done:
-                self.fail(batch, KafkaError(f"failed to handle the produce response: {failure!r}"))
+                self.fail(
+                    batch, KafkaError(f"unexpected error while handling the produce response: {failure!r}")
+                )
 
     def _handle(self, batch: ProducerBatch, response: PartitionResponse, now_ms: float) -> None:
         error = response.error
         if self._idempotence is not None and isinstance(error, DuplicateSequenceNumberError):
-            # The broker wrote the batch in an earlier attempt whose response was lost, and no longer knows
-            # its offset.
+            # The broker wrote the batch in an earlier attempt, whose response was lost. It no longer knows
+            # the batch's offset.
             error = None
         if batch.done:
-            # The batch has expired or was aborted. The late response only allows its memory to be released.
+            # The batch has expired or was aborted. Because of the late response, its memory can now be
+            # released.
             self._request_ended(batch)
             if error is None and self._idempotence is not None:
                 self._idempotence.completed(batch, response.base_offset)
@@ -127,7 +131,7 @@ class BatchCompletion:
         self._metrics.acknowledged(batch)
         self._accumulator.release(batch)
         batch.complete(response.base_offset, response.log_append_time_ms)
-        # Remove the batch last, because a flush that begins in the meantime has to find it.
+        # Remove the batch last, because a flush that begins in the meantime must still wait for it.
         self._accumulator.incomplete.pop(batch, None)
 
     def _refuse(
@@ -174,7 +178,7 @@ class BatchCompletion:
     def fail(
         self, batch: ProducerBatch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
     ) -> None:
-        """Fail the batch for good."""
+        """Fail the batch permanently."""
         self._metrics.failed(batch)
         if self._idempotence is not None:
             error = self._idempotence.failed(batch, error)
@@ -186,9 +190,9 @@ class BatchCompletion:
         self._accumulator.incomplete.pop(batch, None)
 
     def abort(self, reason: KafkaError) -> None:
-        """Fail all incomplete batches with errors that have the class and text of ``reason``.
+        """Fail each incomplete batch with an error that has the class and text of ``reason``.
 
-        The memory of a batch in flight is released when its request has ended.
+        The memory of a batch in flight is released when its request has completed.
         """
         self._accumulator.abort(self._error_of(reason))
 
@@ -209,7 +213,7 @@ class BatchCompletion:
     # ---- Expiry ------------------------------------------------------------------------------------------
 
     def expire(self, now_ms: float) -> None:
-        """Fail the batches, waiting or in flight, that were not acknowledged in time."""
+        """Fail the batches that were not acknowledged in time, both waiting batches and batches in flight."""
         if now_ms >= self._accumulator.no_expiry_before_ms:
             for batch in self._accumulator.expired_batches(now_ms):
                 self.fail(batch, self._expired(batch, now_ms))
@@ -217,8 +221,8 @@ class BatchCompletion:
             return
         for batch in list(self._in_flight):
             if not batch.done and self._accumulator.deadline_ms(batch) <= now_ms:
-                # The memory is released when the request has ended, because the socket may have sent only
-                # half of it.
+                # The memory is released when the request has completed, because the socket may have sent only
+                # a part of the batch.
                 batch.possibly_persisted = True
                 self.fail(batch, self._expired(batch, now_ms))
         in_flight = (self._accumulator.deadline_ms(batch) for batch in self._in_flight if not batch.done)
@@ -233,5 +237,5 @@ class BatchCompletion:
         )
 
     def next_expiry_ms(self) -> float:
-        """Return a time before which no batch expires."""
+        """Return the time before which no batch expires."""
         return min(self._no_expiry_before_ms, self._accumulator.no_expiry_before_ms)

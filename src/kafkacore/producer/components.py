@@ -1,4 +1,4 @@
-"""Create the parts of a producer from its settings and connect them."""
+"""Create the objects of which a producer consists, according to its settings, and connect them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kafkacore.settings import Config
 
 
 class ProducerComponents(NamedTuple):
-    """The parts that :func:`make_components` creates.
+    """The objects that :func:`make_components` creates.
 
     Attributes
     ----------
     metrics:
-        ``None`` with ``metrics_enabled=False``.
+        Metrics of the producer; ``None`` with ``metrics_enabled=False``.
     transactions:
-        ``None`` without a ``transactional_id``.
+        The transaction manager; ``None`` without a ``transactional_id``.
     """
 
     client: NetworkClient
@@ -42,14 +42,14 @@ class ProducerComponents(NamedTuple):
 
 
 def make_components(config: Config, clock: Clock) -> ProducerComponents:
-    """Return the parts of a producer. The network thread is not started.
+    """Create the objects of which a producer consists, without starting the network thread.
 
     Parameters
     ----------
     config:
         Settings from :func:`kafkacore.producer.config.resolve_producer`, with a client id.
     clock:
-        Clock of all parts.
+        Clock that all of these objects use.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def _accumulator(
 def _idempotence_of(
     config: Config, clock: Clock, api_versions: ApiVersions
 ) -> tuple[ProducerManager | None, TransactionManager | None]:
-    """Return the manager of an idempotent producer, and the same manager if it is transactional."""
+    """Return the manager of an idempotent producer, and the same manager again if it is transactional."""
     if config["transactional_id"] is None:
         return (IdempotenceManager() if config["enable_idempotence"] else None), None
     manager = TransactionManager(

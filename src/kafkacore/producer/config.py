@@ -39,7 +39,7 @@ COMPRESSIONS = {codec.name.lower(): codec for codec in Compression}
 class ProducerConfigurationError(KafkaConfigurationError, ValueError):
     """A setting is unknown or has an invalid value.
 
-    It is a ``ValueError`` too, because kafka-python's producer raises that.
+    The class is also a ``ValueError``, because kafka-python's producer raises that.
     """
 
 
@@ -156,7 +156,7 @@ def _settle_idempotence(config: Config, given: Mapping[str, object]) -> None:
 def _settle_delivery_timeout(config: Config, given: Mapping[str, object]) -> None:
     """Reject a ``delivery_timeout_ms`` below ``linger_ms`` + ``request_timeout_ms``, as in Java's producer.
 
-    If ``delivery_timeout_ms`` was not given, raise it to that sum.
+    If the user did not set ``delivery_timeout_ms``, raise the default to that sum.
     """
     least_ms = config["linger_ms"] + config["request_timeout_ms"]
     if config["delivery_timeout_ms"] >= least_ms:

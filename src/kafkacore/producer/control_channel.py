@@ -1,6 +1,7 @@
 """Send the control requests of a producer's manager, one at a time and with back-off.
 
-This is ``maybeSendAndPollTransactionalRequest`` of Apache Kafka's ``Sender``. It never delays batches.
+This is ``maybeSendAndPollTransactionalRequest`` of Apache Kafka's ``Sender``. Control requests never delay
+batches.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ logger = logging.getLogger("kafkacore.producer")
 
 
 class ControlChannel:
-    """The Sender's channel for its manager's requests to brokers and coordinators.
+    """Sends the requests of the Sender's manager to brokers and coordinators.
 
     Parameters
     ----------
     client:
-        Runs callbacks inside its ``poll``.
+        Network client, whose ``poll`` runs the callbacks.
     manager:
         Queues the requests and handles their responses.
     backoff:
-        Wait before a request is retried.
+        Pause before a request is retried.
     request_timeout_ms:
         How long to wait for a response.
     """
@@ -51,12 +52,12 @@ class ControlChannel:
         return self._in_flight is not None
 
     def turn(self, now_ms: float) -> float:
-        """Send the next request if possible.
+        """Send the manager's next request if possible.
 
         Returns
         -------
         float
-            Milliseconds until the next turn is due; infinite if only a network event can change anything.
+            Milliseconds until the next call is due; infinity if only a network event requires another call.
         """
         if self._in_flight is not None:
             return math.inf

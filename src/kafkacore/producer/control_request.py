@@ -1,4 +1,4 @@
-"""Requests of a producer without records: for a producer id, or for a step of a transaction."""
+"""Requests of a producer that contain no records: for a producer id, or for a step of a transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkacore.protocol import Request, request_class_of
 
 
 class ControlRequest(ABC):
-    """One request, until its response has been handled.
+    """One control request, which exists until its response has been handled.
 
     Parameters
     ----------
@@ -18,20 +18,20 @@ class ControlRequest(ABC):
         The request message.
     coordinator:
         Type of the coordinator that receives the request, ``"transaction"`` or ``"group"``. With ``None``,
-        the least loaded node receives it.
+        the least loaded node receives the request.
     key:
         Transactional id or group id whose coordinator receives the request.
     max_version:
         Newest version to use; ``None`` for the newest version of the message.
     backoff_ms:
-        Fixed wait before a retry; ``None`` for the exponential back-off of the producer.
+        Fixed pause before a retry; ``None`` for the exponential back-off of the producer.
 
     Attributes
     ----------
     is_retry, attempts:
         Whether the request has been sent before, and how many times.
     not_before_ms:
-        Time before which a retry must not be sent, by the producer's clock. The channel sets it.
+        Time before which a retry must not be sent, by the producer's clock. The ControlChannel sets it.
     """
 
     __slots__ = (
@@ -62,7 +62,8 @@ class ControlRequest(ABC):
         """Handle the response, on the network thread.
 
         A response without a message has a ``version_mismatch`` or an ``authentication_error``. If the
-        connection was closed before the response arrived, the request is retried and this is not called.
+        connection was closed before the response arrived, the request is retried, and this method is not
+        called.
         """
 
     def mark_retry(self) -> None:

@@ -30,7 +30,7 @@ from kafkacore.structs import INT32_MAX, Node, TopicPartition
 
 logger = logging.getLogger("kafkacore.producer")
 
-#: Errors of a batch after which the producer cannot send anything.
+#: Errors of a batch after which the producer cannot send any more records.
 FATAL = (
     ClusterAuthorizationFailedError,
     TransactionalIdAuthorizationFailedError,
@@ -45,7 +45,7 @@ class ProducerIdRequest(ControlRequest):
     Parameters
     ----------
     handle:
-        Function that is called with this request and its response.
+        Function that is called with the request and its response.
     """
 
     __slots__ = ("_handle",)
@@ -70,8 +70,8 @@ class IdempotenceManager:
     error:
         The fatal error, which every later ``send()`` raises, or ``None``.
     abortable_error:
-        The error with which the Sender fails the waiting records. The Sender then resets it, and later
-        records may succeed.
+        The error with which the Sender fails the waiting records. The Sender then resets this attribute, and
+        later records may succeed.
     """
 
     is_transactional = False
@@ -84,9 +84,9 @@ class IdempotenceManager:
         self.id_state = ProducerIdState()
         self.error: KafkaError | None = None
         self.abortable_error: KafkaError | None = None
-        #: Partitions that need a new epoch.
+        #: Partitions whose errors require a new producer epoch.
         self._to_bump: dict[TopicPartition, None] = {}
-        #: Whether begin_turn() has something to do.
+        #: Whether begin_turn() has work to do.
         self._wants_turn = False
         self._queued: ControlRequest | None = None
         self._wants_id = True
@@ -94,12 +94,12 @@ class IdempotenceManager:
 
     @property
     def producer_id(self) -> int:
-        """-1 until a broker has assigned one."""
+        """The producer id; -1 until a broker has assigned an id."""
         return self.id_state.producer_id
 
     @property
     def producer_epoch(self) -> int:
-        """-1 until a broker has assigned one."""
+        """The producer epoch; -1 until a broker has assigned an epoch."""
         return self.id_state.producer_epoch
 
     # ---- Batches -------------------------------------------------------------------------------------------
@@ -122,7 +122,8 @@ class IdempotenceManager:
                 self._request_bump(batch.topic_partition)
             return True
         if isinstance(error, UnknownProducerIdError):
-            # Every batch of the partition gets this error. The first one resets the sequence numbers of all.
+            # Every batch of the partition gets this error. The first error resets the sequence numbers of all
+            # these batches.
             if log_start_offset >= 0 and not batch.sequence_has_been_reset:
                 self._request_bump(batch.topic_partition)
             return True
@@ -141,15 +142,15 @@ class IdempotenceManager:
     def fail(self, error: KafkaError) -> None:
         """Stop sending permanently. The first error is kept."""
         if self.error is None:
-            logger.error("fatal error, the producer must be closed: %s", error)
+            logger.error("the producer cannot send any more records and must be closed: %s", error)
             self.error = error
             self._wants_turn = True
 
     def begin_close(self, now_ms: float) -> None:
-        """Do nothing, because a close waits only for batches."""
+        """Do nothing: when a producer without transactions closes, it waits only for batches."""
 
     def close(self) -> None:
-        """Do nothing, because no caller waits for the manager."""
+        """Do nothing, because no thread waits for this manager."""
 
     def reset_sequences(self) -> None:
         self.id_state.reset_sequences()
@@ -203,7 +204,7 @@ class IdempotenceManager:
         self.requeue(request)
 
     def coordinator(self, kind: str, key: str | None) -> Node | None:
-        """Return ``None``: any broker assigns producer ids."""
+        """Return ``None``, because any broker assigns producer ids."""
         return None
 
     def lookup_coordinator(self, request: ControlRequest) -> None:
@@ -234,7 +235,7 @@ class IdempotenceManager:
         elif for_code(message.error_code).retriable:
             self.retry(request)
         elif message.error_code == ClusterAuthorizationFailedError.errno:
-            # An administrator may grant the right, so the next record requests a producer id again.
+            # An administrator may grant the right later, so the next record requests a producer id again.
             self._wants_id = False
             self.abortable_error = ClusterAuthorizationFailedError(
                 "not authorized to write idempotently: grant Write on a topic, or set "

@@ -32,7 +32,7 @@ class ProducerRecord(NamedTuple):
     key, value:
         Key and value before serialization.
     partition, timestamp_ms:
-        ``None`` if the producer has to choose them.
+        Partition and timestamp; ``None`` if the producer has to choose them.
     """
 
     topic: str
@@ -46,15 +46,15 @@ class ProducerRecord(NamedTuple):
 class ProducerInterceptor:
     """Base class of interceptors. Pass instances as the ``interceptors`` setting of the producer.
 
-    If several threads send records, they call the methods concurrently.
+    If several threads send records, these threads call the methods concurrently.
     """
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         """Return the record to send instead of ``record``.
 
-        The record is not serialized yet, and may have no partition. The method runs in the thread that sends,
-        and interceptors run in their order. If it raises an exception, the next interceptor receives the same
-        record.
+        The record is not serialized yet, and may have no partition. The method runs in the thread that calls
+        ``send()``. Interceptors run in the order of the setting. If the method raises an exception, the next
+        interceptor receives the same record.
         """
         return record
 
@@ -62,16 +62,16 @@ class ProducerInterceptor:
         """Handle the outcome of a record: its metadata, or an error.
 
         If the record failed, the offset in ``metadata`` is -1. The method runs on the producer's network
-        thread and must not block. If the outcome is known before ``send()`` returns, it runs in the thread
-        that sends. It runs before the callbacks of the record's future, in the order of the records of a
-        partition.
+        thread and must not block. If the outcome is known before ``send()`` returns, the method runs in the
+        thread that calls ``send()``. The method runs before the callbacks of the record's future. For the
+        records of a partition, it is called in the order of the records.
 
-        A method with a further parameter ``headers`` also receives the headers of the record that was sent,
-        by which it can recognize the record (KIP-512).
+        If the method has a further parameter ``headers``, it also receives the headers of the record that was
+        sent. With these headers it can recognize the record (KIP-512).
         """
 
     def close(self) -> None:
-        """Release resources. The producer calls this when it is closed."""
+        """Release the interceptor's resources. The producer calls this method when it is closed."""
 
 
 class ProducerInterceptors(Interceptors):
@@ -93,7 +93,8 @@ class ProducerInterceptors(Interceptors):
         Parameters
         ----------
         keeps_topic:
-            Whether an interceptor fails if it changes the topic. True for the rows of ``send_batch()``.
+            Whether an interceptor that changes the topic counts as failed. True for the rows of
+            ``send_batch()``.
         """
         for interceptor in self._interceptors:
             try:
@@ -102,22 +103,24 @@ class ProducerInterceptors(Interceptors):
                     raise TypeError(f"on_send() must return a ProducerRecord, not {type(made).__name__}")
                 if keeps_topic and made.topic != record.topic:
                     raise ValueError(
-                        f"on_send() cannot send one row of send_batch() to another topic, {made.topic!r}"
+                        f"on_send() must not change the topic of a send_batch() row, here to {made.topic!r}"
                     )
                 record = made
             except Exception:
                 logger.exception(
-                    "interceptor %r failed in on_send() for topic %s", interceptor, printable(record.topic)
+                    "on_send() of interceptor %r failed for topic %s; ignoring it for this record",
+                    interceptor,
+                    printable(record.topic),
                 )
         return record
 
     def notify_when_done(self, future: FutureRecordMetadata, headers: Headers | None) -> None:
-        """Call the interceptors when the outcome of a record is known."""
+        """Call the interceptors as soon as the outcome of a record is known."""
         future.add_callback(self._acknowledge, headers, None)
         future.add_errback(self._fail, headers, future)
 
     def notify_failed(self, record: ProducerRecord, error: Exception) -> None:
-        """Call the interceptors for a record that failed before it had a future."""
+        """Call the interceptors for a record that failed before a future was created for it."""
         partition = record.partition if isinstance(record.partition, int) else -1
         self._acknowledge(record.headers, error, _failed_metadata(TopicPartition(record.topic, partition)))
 
@@ -145,7 +148,7 @@ def _takes_headers(interceptor: Any) -> bool:
     try:
         return "headers" in inspect.signature(interceptor.on_acknowledgement).parameters
     except (TypeError, ValueError):
-        # A method implemented in C may have no signature.
+        # A method that is implemented in C may have no signature.
         return False
 
 

@@ -1,4 +1,4 @@
-"""The public producer: a façade over the parts that :mod:`kafkacore.producer.components` creates."""
+"""The public producer, which calls the objects that :mod:`kafkacore.producer.components` creates."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from kafkacore.record._source import RecordSource
 from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from kafkacore.wire.copying import refuse_copy
 
-#: How long ``close()`` waits for the network thread after it has failed all remaining records.
+#: How long ``close()``, after its timeout, waits for the network thread to fail the remaining records and
+#: stop.
 FORCED_CLOSE_TIMEOUT_S = 5.0
 #: How long a ``with`` block that ends by Ctrl-C or ``sys.exit`` waits for records.
 INTERRUPTED_CLOSE_TIMEOUT_S = 5.0
 
-#: Columns of ``poll_arrow()`` that a broker sets and a producer cannot. ``send_arrow()`` ignores them.
+#: Columns of ``poll_arrow()`` that only a broker can set. ``send_arrow()`` ignores these columns.
 SET_BY_BROKERS = ("offset", "timestamp_type")
 
 _client_numbers = itertools.count(1)
@@ -42,8 +43,8 @@ _client_numbers = itertools.count(1)
 class _Unclosed:
     """Warn about a producer that is garbage-collected without ``close()``, and close it.
 
-    The producer and its ``send`` method share this object. A program that keeps a reference to either of them
-    keeps the producer open.
+    The producer and its ``send`` method share this object. A program that keeps a reference to the producer
+    or to the method keeps the producer open.
     """
 
     def __init__(self, client_id: str, thread: SenderThread, accumulator: RecordAccumulator) -> None:
@@ -54,16 +55,16 @@ class _Unclosed:
     def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
         if not self._thread.closing and not self._accumulator.is_forked:
             _warn(f"unclosed <KafkaProducer client_id={self._client_id}>", ResourceWarning, source=self)
-            # Do not wait for the thread: a finalizer can run in any thread and at any point.
+            # Do not wait for the thread, because a finalizer can run in any thread and at any point.
             self._thread.initiate_close()
 
 
 class KafkaProducer:
     """A client that sends records to a Kafka cluster.
 
-    ``send()`` appends a record to a batch and returns. A background thread sends the batches, retries them if
-    necessary, and completes the futures. A producer is thread-safe, and one per process is usually enough.
-    Method and argument names are those of kafka-python.
+    ``send()`` appends a record to a batch and returns a future. A background thread sends the batches,
+    retries them if necessary, and completes the futures. A producer is thread-safe, and one per process is
+    usually enough. Method and argument names are those of kafka-python.
 
     Parameters
     ----------
@@ -85,16 +86,16 @@ class KafkaProducer:
         - ``max_in_flight_requests_per_connection`` (5): without idempotence, only 1 keeps the records of a
           partition in order after a retry.
         - ``key_serializer``, ``value_serializer`` (None): functions or
-          :class:`kafkacore.serializer.Serializer` objects. Without one, keys and values must be bytes.
-        - ``partitioner`` (None): chooses the partition of a record that has none.
+          :class:`kafkacore.serializer.Serializer` objects. Otherwise, keys and values must be bytes.
+        - ``partitioner`` (None): chooses the partition of a record for which ``send()`` got none.
         - ``partitioner_adaptive_partitioning_enable`` (True): whether records without a key are sent less
           often to partitions with a longer queue.
         - ``partitioner_availability_timeout_ms`` (0): time after which records without a key avoid a broker
           that accepts no batches. 0 switches this off.
         - ``partitioner_ignore_keys`` (False): whether to choose the partition of a record with a key as if it
-          had none.
+          had no key.
         - ``enable_idempotence`` (True): whether each record is written exactly once and in order, despite
-          retries. It needs ``acks="all"``, ``retries`` above 0 and at most 5
+          retries. Idempotence needs ``acks="all"``, ``retries`` above 0 and at most 5
           ``max_in_flight_requests_per_connection``. If another value is given for one of these, idempotence
           is switched off with a warning; if ``enable_idempotence=True`` is given too, an error is raised.
           Without idempotence, a record can be written twice if the first response is lost.
@@ -105,8 +106,8 @@ class KafkaProducer:
           is serialized and when its outcome is known.
         - ``metric_reporters`` (none): classes like :class:`kafkacore.metrics.MetricsReporter`.
         - ``metrics_enabled`` (True): whether the producer keeps metrics.
-        - ``bootstrap_timeout_ms`` (30000): how long the constructor waits for a broker; ``max_block_ms`` is a
-          limit too. With ``api_version`` or ``max_block_ms=0`` it does not wait.
+        - ``bootstrap_timeout_ms`` (30000): how long the constructor waits for a broker, at most
+          ``max_block_ms``. With ``api_version`` or ``max_block_ms=0`` the constructor does not wait.
 
     Raises
     ------
@@ -121,8 +122,9 @@ class KafkaProducer:
 
     Notes
     -----
-    Call ``close()`` or use ``with``. At interpreter exit, records of an open producer get five seconds to be
-    sent. A producer cannot be used in a child process after ``fork()``: create a new one there.
+    Call ``close()`` or use ``with``. At interpreter exit, an open producer has five seconds to send its
+    records. A producer cannot be used in a child process after ``fork()``: create a new producer in the
+    child.
     """
 
     #: Default of every setting.
@@ -143,10 +145,10 @@ class KafkaProducer:
             parts.accumulator.records, parts.preparer, parts.preparer.is_plain, unclosed
         )
         if type(self).send is _SEND:
-            # Calls the compiled method directly, without a Python frame in between.
+            # A call of ``send`` runs the compiled method directly, without a Python frame in between.
             self.send = self._record_sender.send  # type: ignore[method-assign]
-        # With api_version given, the constructor does not wait for a broker, as in kafka-python. The thread
-        # sets api_version as soon as it is connected.
+        # With api_version given, the constructor does not wait for a broker, as in kafka-python. The network
+        # thread sets api_version as soon as it is connected.
         waits = config["api_version"] is None and self._topics.max_block_ms > 0
         self._thread.start()
         if waits:
@@ -188,13 +190,13 @@ class KafkaProducer:
         topic:
             Name of the topic.
         value, key:
-            Bytes-like objects, or objects that the serializers accept. A record needs at least one of the
-            two. A ``None`` value deletes its key from a compacted topic.
+            Bytes-like objects, or objects that the serializers accept. A record needs a key or a value. In a
+            compacted topic, a ``None`` value deletes the key.
         headers:
             List of tuples of a name and bytes.
         partition:
-            Number of the partition. With ``None`` the partitioner chooses: by the key if there is one,
-            otherwise the same partition until a batch is full.
+            Number of the partition. With ``None``, the partitioner chooses the partition by the key. Records
+            without a key get the same partition until a batch is full.
         timestamp_ms:
             Milliseconds since the epoch. ``None`` stands for the current time.
 
@@ -202,8 +204,8 @@ class KafkaProducer:
         -------
         FutureRecordMetadata
             Future with ``get(timeout=seconds)``, ``add_callback()`` and ``add_errback()``. Errors of the
-            topic, such as :class:`InvalidTopicError` and :class:`TopicAuthorizationFailedError`, are set on
-            the future too.
+            topic, such as :class:`InvalidTopicError` and :class:`TopicAuthorizationFailedError`, are also
+            errors of the future, and are not raised.
 
         Raises
         ------
@@ -214,12 +216,11 @@ class KafkaProducer:
         TypeError, ValueError
             An argument is not valid, or the topic does not have this partition.
         IllegalStateError
-            The producer is closed, it was created before ``fork()``, or it has a ``transactional_id`` and no
-            transaction is open. If the transaction has failed, the error of the transaction is raised
-            instead.
+            The producer is closed, or was created before ``fork()``. Or it has a ``transactional_id``, and no
+            transaction is open. If the transaction has failed, its error is raised instead.
         """
-        # Instances have the compiled method as an attribute instead of this one, unless a subclass overrides
-        # it.
+        # An instance has the compiled method as an attribute, which hides this method, unless a subclass
+        # overrides it.
         if getattr(self, "_record_sender", None) is None:
             raise IllegalStateError("KafkaProducer.__init__() has not been called")
         return self._record_sender.send(topic, value, key, headers, partition, timestamp_ms)
@@ -246,29 +247,30 @@ class KafkaProducer:
         values, keys:
             One item per row: a bytes-like object, ``None``, or an object that the serializers accept. Arrow
             binary or string data (an object with ``__arrow_c_array__`` or ``__arrow_c_stream__``) is sent as
-            it is. A row needs a key or a value. Interceptors are called for each row, but cannot change its
+            it is. A row needs a key or a value. Interceptors are called for each row, but cannot change the
             topic.
         headers:
             One item per row: a list of tuples of a ``str`` and bytes, or ``None``.
         timestamps:
             One item per row: milliseconds since the epoch, or ``None`` for the time of this call.
         partition:
-            Number of the partition for all rows. With ``None`` it is chosen for each row as in :meth:`send`.
+            Number of the partition for all rows. With ``None``, a partition is chosen for each row as in
+            :meth:`send`.
 
         Returns
         -------
         BatchFuture
             Future of all rows: ``get(timeout=seconds)`` waits for them and returns their offsets, and
-            ``[row]`` is the future of one row. It keeps a reference to the arguments, which must not change
-            until ``send_batch()`` returns.
+            ``[row]`` is the future of one row. The future keeps a reference to the arguments, which must not
+            change until ``send_batch()`` returns.
 
         Raises
         ------
         MessageSizeTooLargeError, TypeError, ValueError
             A row is too large, an argument is not valid, or the columns differ in length. No row is sent.
         KafkaTimeoutError
-            See :meth:`send`. If some rows were appended before the time ran out, ``error.future`` is the
-            BatchFuture, in which the other rows have failed.
+            See :meth:`send`. If some rows were appended before the timeout, ``error.future`` is the
+            BatchFuture of all rows. In this future, the other rows have failed.
         IllegalStateError
             See :meth:`send`.
         """
@@ -304,8 +306,8 @@ class KafkaProducer:
             Name of the column with timestamps, of type ``int64`` (milliseconds) or ``timestamp``. Null stands
             for the time of this call.
         partition:
-            Name of the column with partitions, of type ``int32`` or ``int64``; for null the partition is
-            chosen as in :meth:`send`. If this is a number, it is the partition of all rows.
+            Name of the column with partitions, of type ``int32`` or ``int64``. If a row has null there, its
+            partition is chosen as in :meth:`send`. A number instead of a name is the partition of all rows.
         allow_empty:
             Whether to send rows that have neither a key nor a value, as Java's producer does.
 
@@ -317,11 +319,11 @@ class KafkaProducer:
         Raises
         ------
         ValueError
-            The column of values is missing, or the table has a column with another name. Rename or drop that
-            column. The columns ``offset`` and ``timestamp_type``, which a broker sets, are ignored.
+            The column of values is missing, or the table has a column that no argument names. Rename or drop
+            that column. The columns ``offset`` and ``timestamp_type``, which a broker sets, are ignored.
         TypeError
-            The argument is not Arrow data, a column has the wrong type, or this producer has serializers or
-            interceptors, which need each record.
+            ``table`` is not Arrow data, a column has the wrong type, or this producer has serializers or
+            interceptors, which process single records.
         MessageSizeTooLargeError, KafkaTimeoutError, IllegalStateError
             See :meth:`send_batch`.
         """
@@ -343,22 +345,23 @@ class KafkaProducer:
         )
 
     # ---- Transactions (KIP-98, 447, 939) -------------------------------------------------------------------
-    # A call that waits does so for at most ``max_block_ms``. After a time-out or an interrupt the operation
-    # continues: calling the same method again waits for it, and any other method is rejected until it has
-    # finished.
+    # A call waits for at most ``max_block_ms``. After a time-out or an interrupt, the operation continues.
+    # Another call of the same method waits for the operation; calls of other methods are rejected until it
+    # has finished.
 
     def init_transactions(self) -> None:
         """Register the ``transactional_id`` with the broker. Call this once, before the first transaction.
 
         The broker aborts an open transaction of an earlier producer with the same id, and fences that
-        producer: every later request of it fails.
+        producer, so that all its later requests fail.
 
         Raises
         ------
         KafkaTimeoutError
             The broker did not respond within ``max_block_ms``. Call the method again.
         TransactionalIdAuthorizationFailedError
-            The user may not use the id. Call the method again after the right has been granted.
+            The user is not authorized to use the id. Call the method again after the permission has been
+            granted.
         UnsupportedVersionError
             The broker does not support transactions.
         IllegalStateError
@@ -367,16 +370,16 @@ class KafkaProducer:
         self._await(self._manager("init_transactions()").init_transactions())
 
     def begin_transaction(self) -> None:
-        """Begin a transaction, which contains every record that is sent until the commit.
+        """Begin a transaction. All records belong to it until it is committed or aborted.
 
         Raises
         ------
         IllegalStateError
-            A transaction is open, or :meth:`init_transactions` has not returned.
+            A transaction is already open, or :meth:`init_transactions` has not completed.
         ProducerFencedError
-            Another producer with the same ``transactional_id`` has started. Close this one.
+            Another producer with the same ``transactional_id`` has started. Close this producer.
         KafkaError
-            The previous transaction has failed. Abort it.
+            The previous transaction has failed. Abort that transaction.
         """
         self._manager("begin_transaction()", waits=False).begin_transaction()
 
@@ -388,11 +391,11 @@ class KafkaProducer:
         Parameters
         ----------
         offsets:
-            Next offset to read of each partition.
+            Partition → offset of the next record to read.
         group_metadata:
             Metadata of the consumer that was assigned the partitions, or the name of the group. With
             metadata, the broker rejects the offsets if the consumer has lost its partitions in the meantime
-            (KIP-447). With a name alone it does not check that.
+            (KIP-447). With only a name, the broker does not check this.
 
         Raises
         ------
@@ -420,12 +423,13 @@ class KafkaProducer:
         Raises
         ------
         KafkaTimeoutError
-            The commit did not finish within ``max_block_ms``. Call the method again.
+            The commit did not complete within ``max_block_ms``. Call the method again.
         ProducerFencedError, InvalidProducerEpochError, InvalidTxnStateError
             Another producer with the same ``transactional_id`` has started, or the transaction took longer
             than ``transaction_timeout_ms``. Close this producer.
         KafkaError
-            A record of the transaction has failed; this is the first error. Call :meth:`abort_transaction`.
+            A record of the transaction has failed. The error is that of the first such record. Call
+            :meth:`abort_transaction`.
         IllegalStateError
             No transaction is open.
         """
@@ -439,7 +443,7 @@ class KafkaProducer:
         Raises
         ------
         KafkaTimeoutError
-            The abort did not finish within ``max_block_ms``. Call the method again.
+            The abort did not complete within ``max_block_ms``. Call the method again.
         ProducerFencedError
             See :meth:`commit_transaction`.
         IllegalStateError
@@ -460,30 +464,32 @@ class KafkaProducer:
         self._manager("change_transactional_id()", waits=False).change_transactional_id(transactional_id)
 
     def prepare_transaction(self) -> PreparedTransaction:
-        """Detach the open transaction, so that a producer in any process can commit or abort it.
+        """Detach the open transaction, so that another producer, in any process, can commit or abort it.
 
-        Call :meth:`flush` before this, and :meth:`init_transactions` before the next transaction. The
+        Call :meth:`flush` before this method, and :meth:`init_transactions` before the next transaction. The
         transaction stays open: the broker aborts it after ``transaction_timeout_ms``, or when a producer with
         the same ``transactional_id`` calls :meth:`init_transactions`.
 
         Raises
         ------
         KafkaError
-            A record of the transaction has failed; this is the first error. Call :meth:`abort_transaction`.
+            A record of the transaction has failed. The error is that of the first such record. Call
+            :meth:`abort_transaction`.
         IllegalStateError
-            No transaction is open, or records of it are in flight.
+            No transaction is open, or records of the transaction are in flight.
         """
         return self._manager("prepare_transaction()", waits=False).prepare()
 
     def take_over_transaction(self, prepared: PreparedTransaction) -> None:
         """Continue a transaction that another producer has prepared: send offsets, commit or abort it.
 
-        No request is sent. If the transaction has been ended already, the next request fails.
+        This method sends no request. If the transaction has already been committed or aborted, the next
+        request fails.
 
         Raises
         ------
         IllegalStateError
-            This producer has a transaction of its own.
+            This producer already has an open transaction.
         """
         self._manager("take_over_transaction()", waits=False).resume(prepared)
 
@@ -509,7 +515,7 @@ class KafkaProducer:
     # ---- Flush, close and metadata -----------------------------------------------------------------------
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send all records now, and wait until each is acknowledged or has failed.
+        """Send all records now, and wait until each of them is acknowledged or has failed.
 
         Parameters
         ----------
@@ -519,7 +525,7 @@ class KafkaProducer:
         Raises
         ------
         KafkaTimeoutError
-            Some records were neither acknowledged nor failed in time. They are still being sent.
+            Some records were neither acknowledged nor failed in time. The producer continues to send them.
         IllegalStateError
             The method was called from a callback, where it would block the thread that it waits for.
         """
@@ -539,8 +545,8 @@ class KafkaProducer:
         Parameters
         ----------
         timeout:
-            Seconds to wait for the records. Records that are left then fail. 0 does not wait, and ``None``
-            waits for all records. In a callback the call never waits.
+            Seconds to wait for the records. After that, the remaining records fail. 0 means not to wait, and
+            ``None`` to wait for all records. A call in a callback never waits.
         null_logger:
             Has no effect. It exists for compatibility with kafka-python.
 
@@ -576,7 +582,7 @@ class KafkaProducer:
                     close_serializer()
 
     def partitions_for(self, topic: str) -> set[int]:
-        """Return the partitions of a topic. If they are unknown, request the topic's metadata first.
+        """Return the partition numbers of a topic. If they are unknown, request the topic's metadata first.
 
         Raises
         ------
@@ -593,7 +599,7 @@ class KafkaProducer:
 
     @classmethod
     def max_usable_produce_magic(cls, api_version: tuple[int, ...]) -> int:
-        """Return the newest record format that a broker of ``api_version`` accepts.
+        """Return the newest record format that a broker of version ``api_version`` accepts.
 
         This producer always writes format 2.
         """
@@ -614,7 +620,7 @@ class KafkaProducer:
         Returns
         -------
         dict of dict of float
-            Group → name → value. It is empty after the producer is closed.
+            Group → name → value. The dictionary is empty after the producer has been closed.
         dict of MetricName to KafkaMetric
             The metric objects, if ``raw`` is true.
         None
@@ -640,5 +646,5 @@ class KafkaProducer:
         return f"<KafkaProducer client_id={self.config['client_id']}>"
 
 
-#: The original method, to recognize a subclass or a test that replaces it.
+#: The original method. Comparing with it shows whether a subclass or a test replaces ``send``.
 _SEND = KafkaProducer.send

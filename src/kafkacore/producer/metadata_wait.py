@@ -1,4 +1,4 @@
-"""Wait until the metadata of the cluster contains a topic, for at most ``max_block_ms``.
+"""Wait up to ``max_block_ms`` until the cluster's metadata contain a topic.
 
 This is ``KafkaProducer.waitOnMetadata`` of Apache Kafka.
 """
@@ -19,13 +19,13 @@ class MetadataWait:
     Parameters
     ----------
     client, metadata:
-        Request the metadata.
+        Objects with which metadata are requested.
     accumulator:
-        Receives the partitions of each topic that is found.
+        Gets the partitions of each topic that is found.
     thread:
-        The network thread, in which a call must not wait.
+        The network thread. A call in this thread must not wait.
     clock:
-        Measures the waits.
+        Clock for the waits.
     max_block_ms:
         How long a call may wait.
     """
@@ -47,17 +47,17 @@ class MetadataWait:
         self.max_block_ms = max_block_ms
 
     def deadline_ms(self) -> float:
-        """Return the time at which a call that begins now must have returned."""
+        """Return the time by which a call that begins now must return."""
         return self._clock.monotonic_ms() + self.max_block_ms
 
     def left_ms(self, deadline_ms: float) -> float:
-        """Return the milliseconds until ``deadline_ms``, or 0 if it has passed."""
+        """Return the milliseconds until ``deadline_ms``, or 0 if that time has passed."""
         return max(deadline_ms - self._clock.monotonic_ms(), 0.0)
 
     def await_topic(self, topic: str, partition: int | None, deadline_ms: float) -> Cluster:
-        """Return metadata with the topic and, if it exists, the partition.
+        """Return metadata that contain the topic and, if it exists, the partition.
 
-        If either is missing, request metadata once more.
+        If the topic or the partition is missing, request metadata once more.
         """
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
@@ -67,7 +67,8 @@ class MetadataWait:
                 "characters a-z, A-Z, 0-9, '.', '_' and '-'"
             )
         self._accumulator.check_usable()
-        # A new topic is requested at once. Any other request for metadata waits for the back-off.
+        # The metadata of a new topic are requested at once. Any other request for metadata waits for the
+        # back-off.
         version = self._metadata.update_version if topic not in self._metadata.topics else None
         self._metadata.add_topic(topic)
         refreshed = False
@@ -75,7 +76,7 @@ class MetadataWait:
             cluster = self._metadata.fetch()
             is_known = self._accumulator.update_topic(topic, cluster)
             if self._metadata.fetch() is not cluster:
-                # The network thread has stored newer metadata in the meantime. Use that instead.
+                # The network thread has stored newer metadata in the meantime. Use these metadata instead.
                 continue
             known = cluster.partitions_for_topic(topic) or ()
             if is_known:
@@ -107,6 +108,6 @@ class MetadataWait:
         self._accumulator.check_usable()
 
     def connection_errors(self) -> str:
-        """Return the connection errors in parentheses, to be appended to a message, or an empty string."""
+        """Return the connection errors in parentheses, to append to a message; or an empty string."""
         summary = self._client.connection_errors.summary()
         return f" ({summary})" if summary else ""

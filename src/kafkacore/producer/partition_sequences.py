@@ -14,7 +14,7 @@ MAX_SEQUENCE = INT32_MAX
 
 
 def sequence_after(sequence: int, count: int = 1) -> int:
-    """Return the sequence number ``count`` records later. 0 follows -1, which stands for no number."""
+    """Return the sequence number ``count`` records later. After -1, which means no number, 0 follows."""
     return (sequence + count) & MAX_SEQUENCE
 
 
@@ -24,21 +24,22 @@ class PartitionSequences:
     Attributes
     ----------
     producer_id, producer_epoch:
-        The producer id and epoch under which the batches are numbered.
+        The producer id and epoch to which the sequence numbers belong.
     next:
         Sequence number of the first record of the next new batch.
     last_acknowledged:
         Sequence number of the last acknowledged record, or -1.
     known_by_id:
-        Producer id under which the broker has acknowledged a batch, even in an earlier epoch; -1 if it has
-        not. After the first acknowledgement, the broker enforces the order of sequence numbers.
+        Producer id with which the broker has acknowledged a batch, even in an earlier epoch; -1 before the
+        first acknowledgement. After the first acknowledgement, the broker enforces the order of sequence
+        numbers.
     known_at_ms:
-        When the broker last acknowledged a batch, by the producer's clock.
+        Time of the last acknowledgement, by the producer's clock.
     last_offset:
         Offset of the last acknowledged record; -1 if unknown.
     in_flight:
-        Incomplete batches with sequence numbers, sent or waiting for a retry, in the order of those numbers.
-        Their queue has the same order, by ``batch.place``.
+        Incomplete batches with sequence numbers, which were sent or wait for a retry, in the order of these
+        numbers. In the queue they have the same order, by ``batch.place``.
     """
 
     __slots__ = (
@@ -53,7 +54,7 @@ class PartitionSequences:
         self.forget()
 
     def forget(self) -> None:
-        """Drop the producer id, the sequences and the batches in flight."""
+        """Drop the producer id, the sequence numbers and the batches in flight."""
         self.producer_id = -1
         self.producer_epoch = -1
         self.next = 0
@@ -65,16 +66,16 @@ class PartitionSequences:
 
     @property
     def expected(self) -> int:
-        """The sequence number after the last acknowledged one."""
+        """The sequence number after ``last_acknowledged``."""
         return sequence_after(self.last_acknowledged)
 
     @staticmethod
     def is_later(sequence: int, other: int) -> bool:
-        """Return whether ``sequence`` comes after ``other``, modulo 2^31."""
+        """Return whether ``sequence`` is later than ``other``, for numbers modulo 2^31."""
         return 0 < (sequence - other) & MAX_SEQUENCE <= MAX_SEQUENCE // 2
 
     def number(self, batch: ProducerBatch, is_transactional: bool) -> None:
-        """Assign the next sequence numbers to a closed batch."""
+        """Assign the next sequence numbers to a batch that accepts no more records."""
         batch.set_producer_state(self.producer_id, self.producer_epoch, self.next, is_transactional)
         self.next = sequence_after(self.next, batch.record_count)
         self.in_flight.append(batch)
@@ -83,7 +84,7 @@ class PartitionSequences:
         return bool(self.in_flight) and self.in_flight[0] is batch
 
     def remove(self, batch: ProducerBatch) -> bool:
-        """Remove a batch, and return whether it was in flight."""
+        """Remove a batch from ``in_flight``; return whether it was in flight."""
         in_flight = self.in_flight
         if in_flight and in_flight[0] is batch:
             del in_flight[0]
@@ -94,16 +95,16 @@ class PartitionSequences:
         return True
 
     def replace(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
-        """Replace ``batch`` by ``halves``, which have its sequence numbers."""
+        """Replace ``batch`` by ``halves``, which have the same sequence numbers."""
         if batch in self.in_flight:
             at = self.in_flight.index(batch)
             self.in_flight[at : at + 1] = halves
 
     def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
-        """Note that the broker has written the batch. Responses may arrive in any order."""
+        """Record that the broker has written the batch. Responses may arrive in any order."""
         self.remove(batch)
         producer_id = batch.producer_id
-        # is_of() is inlined, because this runs for every acknowledged batch.
+        # This is the code of is_of(), inlined because it runs for every acknowledged batch.
         if producer_id < 0 or producer_id != self.producer_id or batch.producer_epoch != self.producer_epoch:
             return
         self.known_by_id = producer_id
@@ -116,7 +117,7 @@ class PartitionSequences:
             self.last_offset = last_offset
 
     def start_at_beginning(self, producer_id: int, producer_epoch: int) -> None:
-        """Renumber the batches in flight from 0, under a new producer id or epoch."""
+        """Renumber the batches in flight from 0, with a new producer id or epoch."""
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
         self.next = 0
         self.last_acknowledged = NO_SEQUENCE

@@ -1,7 +1,7 @@
-"""Partitioners, which choose the partition of a record that was sent without one.
+"""Partitioners, which choose the partition of a record if ``send()`` got no partition.
 
-Compiled code of the producer implements the two built-in partitioners. It recognizes their classes and never
-calls them. Any other partitioner is called for each record.
+The two built-in partitioners are implemented by compiled code of the producer, which recognizes their classes
+and never calls their methods. The producer calls any other partitioner for each record.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from kafkacore.structs import printable
 __all__ = ["DefaultPartitioner", "Partitioner", "PartitionerCluster", "StickyPartitioner", "murmur2"]
 
 
-#: Key or value of the application. It is ``Any`` so that a subclass may declare its own type.
+#: Key or value that the application passes. The type is ``Any``, so that a subclass may declare its own type.
 UserObject: TypeAlias = Any
 
 
 class PartitionerCluster(Protocol):
-    """The metadata that a partitioner receives. Method names are those of kafka-python."""
+    """The cluster metadata that a partitioner receives. Method names are those of kafka-python."""
 
     def topics(self) -> set[str]: ...
     def partitions_for_topic(self, topic: str, /) -> set[int] | None: ...
@@ -52,8 +52,8 @@ class Partitioner(ABC):
 class DefaultPartitioner(Partitioner):
     """The default partitioner, which is compatible with the Java client.
 
-    A record with a key goes to the partition of the key's murmur2 hash. Records without a key go to the same
-    partition until a batch is full, then to another one, which is chosen at random from those with a leader
+    The murmur2 hash of the key determines a record's partition. Records without a key get the same partition
+    until a batch is full. Then another partition is chosen at random from the partitions with a leader
     (KIP-480, KIP-794).
     """
 
@@ -92,14 +92,14 @@ class DefaultPartitioner(Partitioner):
 
 
 class StickyPartitioner(DefaultPartitioner):
-    """The default partitioner under its name in kafka-python."""
+    """The default partitioner, under another name that kafka-python also has."""
 
 
 class FunctionPartitioner(Partitioner):
     """A partitioner that calls a function, as kafka-python supported before 3.0.
 
     The function receives the bytes of the key, all partitions, and the partitions that have a leader. It
-    returns one of them.
+    returns one of these partitions.
     """
 
     def __init__(self, function: Callable[[UserObject, list[int], list[int]], int]) -> None:

@@ -1,7 +1,7 @@
-"""A transaction that one producer has begun and another one ends.
+"""A transaction that one producer begins and another producer commits or aborts.
 
-The idea is that of KIP-939, but brokers are not involved. Until it is ended, the transaction is an ordinary
-open transaction: the broker aborts it after its time-out, or when a new producer uses its transactional id.
+The idea is that of KIP-939, but brokers are not involved. For the broker, the transaction is an ordinary open
+transaction. The broker aborts it after its time-out, or when a new producer uses its transactional id.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class PreparedTransaction(NamedTuple):
-    """The identity of a prepared transaction. It is not a secret."""
+    """The identity of a prepared transaction. It need not be kept secret."""
 
     transactional_id: str
     producer_id: int

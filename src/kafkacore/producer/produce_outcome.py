@@ -1,4 +1,4 @@
-"""Decide from the error of a produce request whether the records may be in the log."""
+"""Decide whether the records of a failed produce request may be in the log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REJECTED = (
 )
 #: Errors of a broker that is not, or no longer, the leader. With ``acks`` 0 and 1, the broker has not written
 #: the batch. With ``acks="all"``, it may have written the batch and lost leadership while it waited for the
-#: replicas. Then the new leader may have the batch.
+#: replicas. In this case the new leader may have the batch.
 REJECTED_UNLESS_REPLICATING = (
     errors.NotLeaderForPartitionError,
     errors.UnknownTopicOrPartitionError,
@@ -45,14 +45,14 @@ REJECTED_UNLESS_REPLICATING = (
 
 
 def may_be_written(error: KafkaError, acks: int) -> bool:
-    """Return whether a batch that failed with ``error`` may be in the log nevertheless."""
+    """Return whether a batch may be in the log although it failed with ``error``."""
     if isinstance(error, REJECTED):
         return False
     return acks == -1 or not isinstance(error, REJECTED_UNLESS_REPLICATING)
 
 
 def produce_error(error: KafkaError, possibly_persisted: bool) -> KafkaError:
-    """Record in ``error`` and its notes whether the record may be in the log, and return it."""
+    """Record in ``error`` and its notes whether the record may be in the log; return ``error``."""
     error.possibly_persisted = possibly_persisted
     error.add_note(
         "The record may be in the log nevertheless: its outcome is unknown."

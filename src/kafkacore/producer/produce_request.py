@@ -1,4 +1,4 @@
-"""Build produce requests of sealed batches, and read the outcome of each batch from the response.
+"""Build produce requests from sealed batches, and read the outcome of each batch from the response.
 
 See KIP-516 (topic ids since version 13), KIP-467 (errors of single records) and KIP-951 (leader hints).
 """
@@ -34,18 +34,18 @@ class PartitionResponse:
     record_errors: dict[int, KafkaError] | None = None
     #: Id and epoch of the current leader, if the broker is not the leader.
     leader: tuple[int, int] | None = None
-    #: First offset of the partition, or -1 if unknown. Only a response with an error has it.
+    #: First offset of the partition, or -1 if unknown. Only responses with an error contain this offset.
     log_start_offset: int = -1
 
 
 class BatchesResponse(ResponseMessage):
-    """A produce response without an object per topic and partition, unless a batch failed.
+    """A produce response, which has objects per topic and partition only if a batch failed.
 
     Attributes
     ----------
     acknowledged:
-        Topic (name, or bytes of its id), partition, base offset and log append time of each batch. Empty
-        unless all batches were appended.
+        Topic (name, or bytes of its id), partition, base offset and log append time of each batch. The list
+        is empty if any batch failed.
     detailed:
         The generated message if a batch failed, otherwise ``None``.
     throttle_time_ms:
@@ -82,7 +82,7 @@ class BatchesResponse(ResponseMessage):
 
 
 class BatchesRequest(RequestMessage[BatchesResponse]):
-    """A produce request that is written from its batches, without an object per topic and partition.
+    """A produce request that is encoded directly from its batches, without an object per partition.
 
     Parameters
     ----------
@@ -135,14 +135,14 @@ def produce_request(
     transactional_id: str | None = None,
     max_version: int | None = None,
 ) -> tuple[BatchesRequest, int | None]:
-    """Return a request with sealed ``batches``, and the newest version to send it in.
+    """Return a request with sealed ``batches``, and the newest version in which it may be sent.
 
     The version is ``None`` if there is no limit.
 
     Parameters
     ----------
     max_version:
-        Upper limit of that version; ``None`` for no limit.
+        Upper limit of the version; ``None`` for no limit.
     """
     by_topic: dict[str, list[ProducerBatch]] = {}
     for batch in batches:
@@ -157,7 +157,7 @@ def produce_request(
 def partition_responses(
     response: BatchesResponse, sent: BatchesRequest
 ) -> Mapping[tuple[str, int], PartitionResponse]:
-    """Return topic and partition → outcome. Topics that were not in the request are ignored."""
+    """Return topic and partition → outcome of the batch. Topics that were not in the request are ignored."""
     detailed = response.detailed
     if detailed is None:
         acknowledged = response.acknowledged
@@ -181,7 +181,7 @@ def partition_responses(
 def leader_hints(
     responses: Mapping[tuple[str, int], PartitionResponse], response: BatchesResponse
 ) -> tuple[dict[TopicPartition, tuple[int, int]], list[Node]]:
-    """Return partition → (id, epoch) of its new leader, and the new leaders with addresses (KIP-951)."""
+    """Return partition → (id, epoch) of its new leader, and the addresses of new leaders (KIP-951)."""
     leaders = {
         TopicPartition(topic, partition): result.leader
         for (topic, partition), result in responses.items()
@@ -204,7 +204,7 @@ def _partition_response(partition: ProduceResponse.PartitionProduceResponse) -> 
         for blamed in partition.record_errors
     }
     if record_errors:
-        # The error of the other records of the batch, which are valid but fail together with it.
+        # Error of the valid records of the batch, which fail because other records were rejected.
         error = InvalidRecordError(
             f"{len(record_errors)} other record(s) of the batch were rejected: {error}"
         )

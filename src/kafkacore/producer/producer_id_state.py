@@ -15,12 +15,12 @@ logger = logging.getLogger("kafkacore.producer")
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
-#: The last epoch of a producer id. The next bump needs a new producer id.
+#: The last epoch of a producer id. To increase the epoch further, a new producer id is needed.
 LAST_EPOCH = 2**15 - 1
-#: Number of batches that a broker remembers for a producer and partition. No more may be in flight.
+#: Number of batches that a broker remembers per producer and partition, and therefore the maximum in flight.
 MAX_IN_FLIGHT = 5
-#: How long a broker is sure to remember an idle producer. By default it does so for a day
-#: (``producer.id.expiration.ms``).
+#: How long, in milliseconds, this client assumes that a broker remembers an idle producer. By default a
+#: broker remembers it for a day (``producer.id.expiration.ms``).
 KNOWN_FOR_MS = 3_600_000.0
 
 
@@ -32,12 +32,12 @@ class ProducerIdState:
     Attributes
     ----------
     producer_id, producer_epoch:
-        -1 until a broker has assigned them.
+        Current producer id and epoch; -1 until a broker has assigned them.
     sequences:
         Topic-partition → sequence numbers of its batches.
     unresolved:
-        Topic-partition → sequence number after the last batch that failed there without a response. Whether
-        the broker has written that batch is unknown until the broker responds to a later one.
+        Topic-partition → sequence number after the last batch of the partition that failed without a
+        response. Only the response to a later batch shows whether the broker has written the failed batch.
     """
 
     __slots__ = ("producer_epoch", "producer_id", "sequences", "unresolved")
@@ -60,7 +60,7 @@ class ProducerIdState:
         Returns
         -------
         bool
-            ``False`` after the last epoch: the producer id is then dropped, and a new one is needed.
+            ``False`` after the last epoch. In this case the producer id is dropped, and a new id is needed.
         """
         if self.producer_epoch == LAST_EPOCH:
             self.producer_id, self.producer_epoch = NO_PRODUCER_ID, NO_EPOCH
@@ -78,15 +78,16 @@ class ProducerIdState:
             return True
         in_flight = sequences.in_flight
         if batch.has_sequence:
-            # Retries are sent one at a time and in order, until every batch sent before them is complete.
+            # Retries are sent one at a time and in order, until all batches that were sent before them are
+            # complete.
             return not in_flight or in_flight[0] is batch
         if topic_partition in self.unresolved:
             return False
         if not in_flight:
             return True
-        # A broker without state for the producer accepts any first sequence. Until the broker has accepted a
-        # batch, it could take the second batch before the first. And sequence 0 of a new epoch must not
-        # overtake batches of the previous epoch.
+        # A broker without state for the producer accepts any first sequence number. Until it has accepted a
+        # batch, it could therefore accept the second batch before the first. In addition, sequence number 0
+        # of a new epoch must not overtake batches of the previous epoch.
         return (
             sequences.known_by_id == self.producer_id
             and now_ms - sequences.known_at_ms < KNOWN_FOR_MS
@@ -97,7 +98,7 @@ class ProducerIdState:
     def assign(self, batch: ProducerBatch, is_transactional: bool) -> None:
         """Assign sequence numbers to a batch that is drained for the first time.
 
-        A retried batch keeps its numbers, by which the broker recognizes a duplicate.
+        A retried batch keeps its numbers. By these numbers, the broker recognizes duplicates.
         """
         if batch.has_sequence:
             return
@@ -105,7 +106,7 @@ class ProducerIdState:
         if sequences is None:
             sequences = self.sequences[batch.topic_partition] = PartitionSequences()
         producer_id, producer_epoch = self.producer_id, self.producer_epoch
-        # is_of() is inlined, because this runs for every batch.
+        # This is the code of is_of(), inlined because it runs for every batch.
         if not sequences.in_flight and (
             sequences.producer_epoch != producer_epoch or sequences.producer_id != producer_id
         ):
@@ -113,12 +114,12 @@ class ProducerIdState:
         sequences.number(batch, is_transactional)
 
     def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
-        """Note that the broker has written the batch, even if the batch failed before the response arrived.
+        """Record that the broker has written the batch, even if the batch failed before the response arrived.
 
         Parameters
         ----------
         base_offset:
-            Offset of the first record. -1 if unknown, because the batch is a duplicate of an old one.
+            Offset of the first record, or -1 if it is unknown because the batch is a duplicate.
         """
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is not None:
@@ -127,8 +128,8 @@ class ProducerIdState:
     def is_next(self, batch: ProducerBatch) -> bool:
         """Return whether ``batch`` follows the last acknowledged or the last failed batch.
 
-        An OUT_OF_ORDER_SEQUENCE_NUMBER for such a batch means that the broker lacks earlier records, which no
-        retry will send. For any other batch, the missing records are in flight.
+        If such a batch gets OUT_OF_ORDER_SEQUENCE_NUMBER, the broker lacks earlier records that no retry will
+        send. If any other batch gets this error, the missing records are in flight.
         """
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is None or batch.sequence_has_been_reset or not sequences.is_first(batch):
@@ -142,7 +143,7 @@ class ProducerIdState:
         Returns
         -------
         bool
-            ``False`` if the batch was not in flight; nothing changes then.
+            ``False`` if the batch was not in flight. In this case nothing changes.
         """
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is None or not batch.has_sequence or not sequences.remove(batch):
@@ -160,7 +161,7 @@ class ProducerIdState:
         Returns
         -------
         bool
-            ``False`` if that could leave a gap or a duplicate. Nothing changes then.
+            ``False`` if that could leave a gap or a duplicate. In this case nothing changes.
         """
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is None or batch.possibly_persisted or sequences.in_flight != [batch]:
@@ -170,7 +171,7 @@ class ProducerIdState:
         return True
 
     def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
-        """Replace ``batch`` by ``halves``, which have its sequence numbers."""
+        """Replace ``batch`` by ``halves``, which have the same sequence numbers."""
         sequences = self.sequences.get(batch.topic_partition)
         if sequences is not None:
             sequences.replace(batch, halves)
@@ -178,12 +179,13 @@ class ProducerIdState:
     # ---- Partitions ----------------------------------------------------------------------------------------
 
     def resolve(self) -> list[TopicPartition]:
-        """Clear the unresolved partitions whose broker has acknowledged the failed batch or a later one.
+        """Clear the unresolved partitions in which the failed batch or a later batch was acknowledged.
 
         Returns
         -------
         list of TopicPartition
-            Partitions that stay unresolved although no batch is in flight. No response will resolve them.
+            Partitions that stay unresolved although no batch is in flight, so that no response will resolve
+            them.
         """
         unresolvable = []
         for topic_partition, following in list(self.unresolved.items()):
@@ -195,7 +197,7 @@ class ProducerIdState:
         return unresolvable
 
     def start_at_beginning(self, topic_partition: TopicPartition) -> None:
-        """Renumber the partition's batches from 0, under the current producer id and epoch."""
+        """Renumber the partition's batches from 0, with the current producer id and epoch."""
         sequences = self.sequences.get(topic_partition)
         if sequences is not None:
             sequences.start_at_beginning(self.producer_id, self.producer_epoch)

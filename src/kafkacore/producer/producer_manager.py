@@ -11,15 +11,15 @@ from kafkacore.structs import Node
 
 
 class ProducerManager(Protocol):
-    """The interface of a manager to the Sender, the ControlChannel and the RecordAccumulator.
+    """The methods of a manager that the Sender, the ControlChannel and the RecordAccumulator call.
 
     IdempotenceManager and TransactionManager implement it.
 
     Attributes
     ----------
     abortable_error:
-        The error with which the Sender fails the waiting records. The Sender then resets it, and later
-        records may succeed.
+        The error with which the Sender fails the waiting records. The Sender then resets this attribute, and
+        later records may succeed.
     """
 
     abortable_error: KafkaError | None
@@ -38,7 +38,7 @@ class ProducerManager(Protocol):
 
     @property
     def produce_max_version(self) -> int | None:
-        """The newest version of a produce request; ``None`` for any."""
+        """The newest version of a produce request to use; ``None`` for no limit."""
 
     @property
     def is_completing(self) -> bool:
@@ -51,13 +51,13 @@ class ProducerManager(Protocol):
     # ---- Batches -------------------------------------------------------------------------------------------
 
     def may_send(self) -> bool:
-        """Return whether batches may be drained: there is a producer id and no fatal error."""
+        """Return whether batches may be drained: the producer has an id and no fatal error."""
 
     def may_drain(self, batch: ProducerBatch) -> bool:
         """Return whether the first batch of a queue may be drained now."""
 
     def assign(self, batch: ProducerBatch) -> None:
-        """Assign sequence numbers to a drained batch that has none."""
+        """Assign sequence numbers to a drained batch that has no numbers yet."""
 
     def completed(self, batch: ProducerBatch, base_offset: int) -> None:
         """Handle a batch that the broker has written, even if the batch has failed before.
@@ -65,16 +65,16 @@ class ProducerManager(Protocol):
         Parameters
         ----------
         base_offset:
-            Offset of the first record. -1 if unknown, because the batch is a duplicate of an old one.
+            Offset of the first record, or -1 if it is unknown because the batch is a duplicate.
         """
 
     def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
-        """Return whether to retry a rejected batch that has attempts and time left.
+        """Return whether to retry a rejected batch, which has attempts and time left.
 
         Parameters
         ----------
         log_start_offset:
-            First offset of the partition; -1 if the response does not have it.
+            First offset of the partition; -1 if the response does not contain it.
         """
 
     def failed(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
@@ -83,11 +83,11 @@ class ProducerManager(Protocol):
         Returns
         -------
         KafkaError
-            The error of its records, which may be more specific than the broker's.
+            The error to set for the batch's records, which may be more specific than the broker's error.
         """
 
     def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
-        """Replace ``batch`` by ``halves``, which have its sequence numbers."""
+        """Replace ``batch`` by ``halves``, which have the same sequence numbers."""
 
     def reset_sequences(self) -> None:
         """Start every partition at sequence 0."""
@@ -95,7 +95,7 @@ class ProducerManager(Protocol):
     # ---- Iterations of the network thread ------------------------------------------------------------------
 
     def begin_turn(self, now_ms: float, has_batches: bool) -> None:
-        """Do what the last responses require, at the start of an iteration.
+        """Do the work that the last responses require, at the start of an iteration.
 
         Parameters
         ----------
@@ -104,31 +104,31 @@ class ProducerManager(Protocol):
         """
 
     def next_turn_ms(self, now_ms: float) -> float:
-        """Return the milliseconds after which :meth:`begin_turn` must be called even if nothing happens."""
+        """Return the milliseconds after which :meth:`begin_turn` must be called even without an event."""
 
     def begin_close(self, now_ms: float) -> None:
-        """Begin to close the producer. :attr:`has_work` is true while the close has to wait."""
+        """Begin to close the producer. :attr:`has_work` is true while ``close()`` has to wait."""
 
     def close(self) -> None:
-        """Fail all waiting calls and requests, because nothing will be sent any more."""
+        """Fail all waiting calls and requests, because no more requests will be sent."""
 
     # ---- Requests ------------------------------------------------------------------------------------------
 
     def next_request(self, now_ms: float) -> ControlRequest | None:
         """Remove and return the next request to send.
 
-        The caller passes it to :meth:`requeue`, :meth:`retry` or :meth:`lookup_coordinator`, or calls its
-        ``on_response``.
+        The caller passes the request to :meth:`requeue`, :meth:`retry` or :meth:`lookup_coordinator`, or
+        calls the request's ``on_response``.
         """
 
     def requeue(self, request: ControlRequest) -> None:
-        """Put a request that could not be sent yet back into the queue."""
+        """Put a request back into the queue, because it could not be sent yet."""
 
     def retry(self, request: ControlRequest) -> None:
         """Put a request back into the queue, to be retried after a back-off."""
 
     def coordinator(self, kind: str, key: str | None) -> Node | None:
-        """Return the coordinator of ``key``, or ``None`` if it is unknown.
+        """Return the coordinator of ``key``, or ``None`` if the coordinator is unknown.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
-"""Collect records in batches until the sender takes them.
+"""Collect records in batches until the sender drains the batches.
 
-Batches of a partition are sent in order. The BufferPool limits their memory, which is released when the last
-request of a batch has ended.
+Batches of a partition are sent in order. The BufferPool limits the memory of batches. This memory is released
+when the last request of a batch has completed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from kafkacore.structs import Compression, Node, TopicPartition
 
 logger = logging.getLogger("kafkacore.producer")
 
-#: How fast the estimated compression ratio follows the observed one: it rises by at least ``RATIO_STEP_UP``
-#: and falls by at most ``RATIO_STEP_DOWN`` per batch.
+#: How fast the estimated compression ratio follows the observed ratio. Per batch, the estimate rises by at
+#: least ``RATIO_STEP_UP`` and falls by at most ``RATIO_STEP_DOWN``.
 RATIO_STEP_UP = 0.05
 RATIO_STEP_DOWN = 0.005
-#: Lower limit of the estimated compression ratio. It limits the uncompressed size of a batch, and so its
-#: memory, to ``batch_size`` divided by this number.
+#: Lower limit of the estimated compression ratio. It limits the uncompressed size of a batch, and thereby the
+#: batch's memory, to ``batch_size`` / ``RATIO_FLOOR``.
 RATIO_FLOOR = 0.125
 #: Relative jitter of back-offs, so that producers do not retry at the same time.
 BACKOFF_JITTER = 0.2
@@ -51,10 +51,11 @@ class ClusterView(Protocol):
 
 @dataclass
 class ReadyCheckResult:
-    """The brokers that have data to be sent to them."""
+    """The brokers for which there are batches to send, and the time until the next check."""
 
     nodes: dict[int, Node] = field(default_factory=dict)
-    #: Milliseconds until the next batch becomes ready because time has passed; infinite if none does.
+    #: Milliseconds until the time at which the next batch becomes ready; infinity if no batch becomes ready
+    #: by the passing of time.
     next_check_delay_ms: float = math.inf
     unknown_leader_topics: set[str] = field(default_factory=set)
 
@@ -62,15 +63,15 @@ class ReadyCheckResult:
 class RecordAccumulator:
     """Queues of batches for all partitions, like Apache Kafka's ``RecordAccumulator``.
 
-    Records are appended by :attr:`records` and :attr:`columns`, which are compiled. This class does what is
-    done at most once per batch.
+    The compiled objects :attr:`records` and :attr:`columns` append records. This class does the work that is
+    needed at most once per batch.
 
     Parameters
     ----------
     clock:
-        Measures the age of batches and waits, and is the source of jitter.
+        Clock for waits and for the age of batches. It is also the source of random jitter.
     wakeup:
-        Wakes the sender. It may be called from any thread.
+        Function that wakes the sender. Any thread may call it.
     batch_size:
         Size in bytes, after compression, at which a batch is full.
     linger_ms:
@@ -78,9 +79,9 @@ class RecordAccumulator:
     buffer_memory:
         Maximum bytes of all batches.
     compression, compression_level:
-        Codec of the batches and its level.
+        Codec of the batches, and the codec's compression level.
     retry_backoff_ms, retry_backoff_max_ms:
-        Wait before the first retry, which doubles with each further retry up to the maximum (KIP-580).
+        Pause before the first retry. It doubles with each further retry up to the maximum (KIP-580).
     delivery_timeout_ms:
         Time after which a batch that is not acknowledged expires (KIP-91).
     max_request_size, max_block_ms:
@@ -88,10 +89,10 @@ class RecordAccumulator:
     adaptive_partitioning:
         Whether records without a key are sent less often to a partition with more waiting batches (KIP-794).
     partition_availability_timeout_ms:
-        Time after which records without a key avoid the partitions of a broker that has waiting batches but
-        accepts none. 0 switches this off.
+        Time after which records without a key avoid the partitions of a broker for which batches wait, but
+        which accepts no batches. 0 disables this.
     ignore_keys:
-        Whether to choose the partition of a record with a key as if it had none.
+        Whether to choose the partition of a record with a key as if it had no key.
     idempotence:
         Manager that decides which batches may be drained and assigns their sequence numbers.
 
@@ -100,7 +101,7 @@ class RecordAccumulator:
     records, columns:
         Appenders of single records, and of many rows in one call.
     active:
-        Partitions with waiting batches, in the order in which they received the first one.
+        Partitions with waiting batches, in the order in which they received the first of these batches.
     incomplete:
         Batches that are neither acknowledged nor failed.
     """
@@ -126,7 +127,8 @@ class RecordAccumulator:
         idempotence: ProducerManager | None = None,
     ) -> None:
         self.sender_wakeup = SenderWakeup(wakeup)
-        # When the pool is exhausted, lingering batches have to be sent now.
+        # When the pool is exhausted, wake the sender, because batches must be sent now instead of waiting for
+        # linger_ms.
         self.pool = BufferPool(buffer_memory, clock, on_wait=self.sender_wakeup.wake)
         self.memory = BatchMemory(self.pool, clock, compression, compression_level)
         self.records = RecordAppender(
@@ -143,7 +145,7 @@ class RecordAccumulator:
         self.columns = ColumnAppender(self.records)
         self.active: dict[PartitionQueue, None] = self.records.active
         self.incomplete: dict[ProducerBatch, None] = self.records.incomplete
-        # Bound methods, so that a call has no overhead.
+        # Store bound methods of these objects, so that a call has no overhead.
         self.append = self.records.append
         self.append_source = self.columns.append_source
         self.failed_source = self.columns.failed_source
@@ -158,13 +160,13 @@ class RecordAccumulator:
         #: No waiting batch expires before this time.
         self.no_expiry_before_ms = -math.inf
         self._unsealable: list[tuple[ProducerBatch, Exception]] = []
-        #: As in Apache Kafka, the time-out needs adaptive partitioning.
+        #: As in Apache Kafka, the time-out has an effect only with adaptive partitioning.
         self._availability_timeout_ms = partition_availability_timeout_ms if adaptive_partitioning else 0.0
         self._ready_nodes: tuple[int, ...] = ()
-        #: Id of a node that has waiting batches but cannot accept them → time at which this began.
+        #: Id of a node for which batches wait, but which cannot accept them → time at which this began.
         self._unable_since: dict[int, float] = {}
         self._unavailable_nodes: frozenset[int] = frozenset()
-        # Reentrant, because the garbage collector may run a finalizer that sends a record.
+        # The lock is reentrant, because the garbage collector may run a finalizer that sends a record.
         self._lock = RLock()
         self._flushes = 0
 
@@ -177,8 +179,8 @@ class RecordAccumulator:
         -------
         bool
             ``False`` if the topic is unknown, or if its list of partitions has gaps. Kafka numbers partitions
-            from 0 without gaps. With a gap the number of partitions is unknown, and so is the partition of a
-            key.
+            from 0 without gaps. If there is a gap, the number of partitions is unknown, and so is the
+            partition of a key.
         """
         partitions = cluster.partitions_for_topic(topic)
         if not partitions or max(partitions) != len(partitions) - 1:
@@ -199,7 +201,7 @@ class RecordAccumulator:
             for number, leader in leaders.items()
             if leader is not None and leader.node_id not in self._unavailable_nodes
         )
-        # If all brokers are unavailable, none of them is avoided.
+        # If all brokers are unavailable, do not avoid any of them.
         return able or available
 
     def update_cluster(self, cluster: ClusterView) -> None:
@@ -223,8 +225,8 @@ class RecordAccumulator:
         """Return the nodes that have data to be sent, and when to check again.
 
         The first batch of a partition is ready if it is full, has waited for ``linger_ms``, or has backed off
-        after a failure. It is also ready while the pool is exhausted, or a flush or a close waits. A batch
-        that still backs off, or whose partition is muted, is never ready.
+        after a failure. It is also ready while the pool is exhausted, and while a flush or a close waits. A
+        batch that still backs off, or whose partition is muted, is never ready.
         """
         result = ReadyCheckResult()
         send_now = (
@@ -251,9 +253,9 @@ class RecordAccumulator:
     ) -> dict[int, list[ProducerBatch]]:
         """Remove and seal the first batch of each partition that is led by one of ``nodes``.
 
-        Each node gets at most ``max_size`` bytes. A larger batch is taken alone. If the
-        partitions of a node do not all fit, the next call begins with the first one that was left out, so
-        that none starves.
+        Each node gets at most ``max_size`` bytes, but a larger batch is drained alone. If batches of some
+        partitions do not fit, the next call begins with the first of these partitions, so that every
+        partition gets its turn.
         """
         queues = by_leader(self.active, cluster)
         able = list(nodes)
@@ -268,8 +270,8 @@ class RecordAccumulator:
         }
 
     def _update_availability(self, able: set[int], cluster: ClusterView, now_ms: float) -> None:
-        """Note which ready nodes have no connection that accepts requests: those that are not in ``able``."""
-        # A node without waiting batches is considered available again.
+        """Record which ready nodes cannot accept requests now: those that are not in ``able``."""
+        # Nodes for which no batches wait are considered available again.
         unable = (node_id for node_id in self._ready_nodes if node_id not in able)
         self._unable_since = {node_id: self._unable_since.get(node_id, now_ms) for node_id in unable}
         unavailable = frozenset(
@@ -302,7 +304,7 @@ class RecordAccumulator:
             try:
                 size += self._seal(batch)
             except Exception as error:
-                logger.exception("failed to seal %s", batch)
+                logger.exception("failed to compress %s", batch)
                 self._unsealable.append((batch, error))
                 continue
             drained.append(batch)
@@ -331,7 +333,7 @@ class RecordAccumulator:
         self.memory.ratios[topic] = min(max(expected, RATIO_FLOOR), 1.0)
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
-        """Put a batch back in its old place for a retry."""
+        """Put a batch back into its queue, in its original position, for a retry."""
         batch.attempts += 1
         batch.last_attempt_ms = now_ms
         backoff_ms = min(
@@ -341,7 +343,7 @@ class RecordAccumulator:
         self._put_back(batch)
 
     def split_and_reenqueue(self, batch: ProducerBatch) -> None:
-        """Replace a batch that is too large for the broker by two halves, and release its memory."""
+        """Replace a batch that is too large for the broker by two halves, and release the batch's memory."""
         # Assume no compression, which makes the next batches smaller.
         self.memory.ratios[batch.topic_partition.topic] = 1.0
         halves = batch.split(self.memory.new_builder)
@@ -370,7 +372,7 @@ class RecordAccumulator:
                 expired.append(queue.pop())
             self.records.forget_if_empty(queue)
         if not self.active:
-            # No node has waiting batches any more.
+            # No node has waiting batches, so all nodes count as available.
             self._unable_since.clear()
         # Batches that are created from now on do not expire before now_ms + delivery_timeout_ms.
         self.no_expiry_before_ms = min(self.next_expiry_ms(), now_ms + self._delivery_timeout_ms)
@@ -396,22 +398,23 @@ class RecordAccumulator:
         return self._flushes > 0
 
     def begin_flush(self) -> None:
-        """Make all batches ready until :meth:`await_flush_completion` returns."""
+        """Count all batches as ready to send until :meth:`await_flush_completion` returns."""
         with self._lock:
             self._flushes += 1
         self.sender_wakeup.wake()
 
     def await_flush_completion(self, timeout_ms: float | None) -> None:
-        """Wait for all batches that exist now.
+        """Wait until all batches that exist now are done.
 
         Raises
         ------
         KafkaTimeoutError
-            Some batches are neither acknowledged nor failed after ``timeout_ms``.
+            After ``timeout_ms``, some batches were neither acknowledged nor had failed.
         """
         deadline_ms = math.inf if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
         try:
-            # Start with the newest batch. When it is done, most others are done too and need no wait.
+            # Start with the newest batch. When it is done, most other batches are done, too, and waiting for
+            # them takes no time.
             for batch in reversed(list(self.incomplete)):
                 left_ms = None if timeout_ms is None else max(deadline_ms - self._clock.monotonic_ms(), 0.0)
                 if not batch.result.wait(left_ms):
@@ -423,9 +426,9 @@ class RecordAccumulator:
                 self._flushes -= 1
 
     def abort(self, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
-        """Fail all incomplete batches, and release the memory of those that are waiting.
+        """Fail all incomplete batches, and release the memory of waiting batches.
 
-        The memory of a batch in flight is released when its request has ended.
+        The memory of a batch in flight is released when its request has completed.
         """
         for queue in list(self.active):
             while queue.head is not None:
@@ -449,7 +452,7 @@ class RecordAccumulator:
             self.records.forget_if_empty(queue)
 
     def close_for_appends(self) -> None:
-        """Reject further records."""
+        """Reject records from now on."""
         self.records.close_for_appends()
 
     def fail_appends(self, error: KafkaError) -> None:
@@ -457,7 +460,7 @@ class RecordAccumulator:
         self.records.fail_appends(error)
 
     def check_usable(self) -> None:
-        """Raise an error if records are rejected: see :meth:`RecordAppender.check_usable`."""
+        """Raise an error if the producer rejects records; see :meth:`RecordAppender.check_usable`."""
         self.records.check_usable()
 
     @property
@@ -466,7 +469,7 @@ class RecordAccumulator:
         return self.records.is_forked
 
     def release(self, batch: ProducerBatch) -> None:
-        """Release the memory of a batch whose last request has ended. Further calls have no effect."""
+        """Release the memory of a batch whose last request has completed. Further calls have no effect."""
         self.records.release(batch)
 
     def _fail(self, batch: ProducerBatch, error_of: Callable[[ProducerBatch], KafkaError]) -> None:

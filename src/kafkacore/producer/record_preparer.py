@@ -1,7 +1,7 @@
-"""Prepare records for which the compiled ``send()`` is not enough.
+"""Prepare records that the compiled ``send()`` cannot append without Python code.
 
 Interceptors, serializers and a custom partitioner are applied to each record, in this order. If a topic is
-unknown, the call waits for its metadata.
+unknown, the call waits for the topic's metadata.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from kafkacore.structs import TopicPartition, printable
 
 
 class RecordPreparer:
-    """Prepares records and appends them.
+    """Prepares records, and appends them to batches.
 
     Parameters
     ----------
     config:
         The producer's settings.
     accumulator:
-        Receives the records.
+        Appends the prepared records to batches.
     topics:
-        Waits for unknown topics.
+        Waits for the metadata of unknown topics.
     metadata:
-        Metadata for a custom partitioner.
+        Metadata to pass to a custom partitioner.
     transactions:
         Fails the transaction when a record fails; ``None`` without a ``transactional_id``.
     clock:
-        Clock for the futures of records that fail before they are in a batch.
+        Clock for the futures of records that fail before they are appended to a batch.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RecordPreparer:
         self._value_serializer = _serialize_function(config["value_serializer"])
         self._serializes = self._key_serializer is not None or self._value_serializer is not None
         partitioner = config["partitioner"]
-        # The built-in partitioners are implemented in compiled code.
+        # The built-in partitioners need no Python code, because they are implemented in compiled code.
         is_built_in = type(partitioner) in (type(None), DefaultPartitioner, StickyPartitioner)
         self._partitioner = None if is_built_in else partitioner
         interceptors = config["interceptors"]
@@ -260,11 +260,11 @@ class RecordPreparer:
         return future
 
     def check_takes_columns(self) -> None:
-        """Raise ``TypeError`` if the producer has serializers or interceptors, which need single records."""
+        """Raise ``TypeError`` if there are serializers or interceptors, which process single records."""
         if self._serializes or self._interceptors is not None:
             raise TypeError(
                 "send_arrow() sends columns unchanged, but this producer has a key_serializer, a "
-                "value_serializer or interceptors. Use send_batch(), or a producer without them."
+                "value_serializer or interceptors. Use send_batch(), or a producer without these settings."
             )
 
     def check_partitions(self, source: RecordSource) -> None:
@@ -322,7 +322,7 @@ class RecordPreparer:
         return future
 
     def _fail_transaction(self, error: KafkaError) -> None:
-        """Fail the transaction because a record failed before it was in a batch."""
+        """Fail the transaction, because a record failed before it was appended to a batch."""
         if self._transactions is not None:
             self._transactions.fail_transaction(error)
 
@@ -330,7 +330,7 @@ class RecordPreparer:
 def _serialize_function(serializer: Any) -> Callable[[str, Headers, Any], Any] | None:
     """Return a function ``(topic, headers, data) → bytes``.
 
-    The serializer is an object with a ``serialize`` method, or a function of the data alone.
+    ``serializer`` is an object with a ``serialize`` method, or a function that takes only the data.
     """
     if serializer is None:
         return None
@@ -346,5 +346,5 @@ def _refuse_arrow(*columns: object) -> None:
     ):
         raise TypeError(
             "Arrow data are sent unchanged, but this producer has an interceptor, a serializer or a "
-            "partitioner that processes each row. Pass lists, or use a producer without them."
+            "partitioner that processes each row. Pass lists, or use a producer without these settings."
         )

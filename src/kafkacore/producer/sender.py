@@ -1,4 +1,4 @@
-"""Send the accumulator's batches to the brokers and dispatch the responses.
+"""Send the accumulator's batches to the brokers, and pass on the responses.
 
 ``run_once`` is one iteration of the network thread. It sends produce requests and the control requests of the
 ProducerManager, and passes responses to ``BatchCompletion``.
@@ -43,20 +43,21 @@ class Sender:
     Parameters
     ----------
     client, metadata, accumulator, clock:
-        The client runs callbacks inside its ``poll``, in the thread that calls ``run_once``. If the
-        accumulator has a ProducerManager, each iteration first calls its ``begin_turn``.
+        Shared with the other objects of the producer. The client runs callbacks inside its ``poll``, in the
+        thread that calls ``run_once``. If the accumulator has a ProducerManager, each iteration first calls
+        the manager's ``begin_turn``.
     acks:
         0, 1, or -1 for all in-sync replicas.
     retries:
         Maximum number of retries of a batch.
     request_timeout_ms:
-        How long to wait for a response. The leader waits equally long for its replicas.
+        How long to wait for a response. The leader waits for its replicas for the same time.
     max_request_size:
         Maximum bytes of the batches in one request.
     guarantee_message_order:
         Whether to keep at most one batch of a partition in flight.
     retry_backoff_ms, retry_backoff_max_ms:
-        Initial and maximum wait before a request of the manager is retried. The wait doubles each time.
+        Initial and maximum pause before a request of the manager is retried. The pause doubles each time.
     metrics:
         Counts requests and their outcomes.
     """
@@ -99,13 +100,13 @@ class Sender:
             metrics=self.metrics,
         )
         self._cluster: Cluster | None = None
-        #: Nodes that have batches waiting but accept no further request until they have responded.
+        #: Ids of nodes for which batches wait, but which accept no further request until they have responded.
         self._busy_nodes: list[int] = []
 
     # ---- One iteration -----------------------------------------------------------------------------------
 
     def run_once(self, now_ms: float) -> None:
-        """Send what is ready, fail what has expired, and wait in ``poll`` for the next event."""
+        """Send batches that are ready, fail batches that have expired, and wait in ``poll`` for an event."""
         self._accumulator.sender_wakeup.sender_runs()
         control_ms = math.inf
         if self._control is not None:
@@ -119,7 +120,7 @@ class Sender:
 
     @property
     def has_work(self) -> bool:
-        """Whether a batch is incomplete, or a close has to wait for the manager's requests."""
+        """Whether there are incomplete batches, or ``close()`` has to wait for the manager's requests."""
         return bool(
             self._accumulator.incomplete
             or self._outcomes.has_in_flight
@@ -127,19 +128,19 @@ class Sender:
         )
 
     def begin_close(self, now_ms: float) -> None:
-        """Start to close. An open transaction is aborted."""
+        """Begin to close the producer. An open transaction is aborted."""
         if self._idempotence is not None:
             self._idempotence.begin_close(now_ms)
 
     def abort(self) -> None:
-        """Fail every incomplete batch at the end of a close."""
+        """Fail every incomplete batch, at the end of ``close()``."""
         if self._idempotence is not None:
             self._idempotence.close()
         closed = KafkaError("the producer was closed before this record was acknowledged")
         self._outcomes.abort(closed)
 
     def _settle(self, manager: ProducerManager, now_ms: float) -> None:
-        """Call the manager's ``begin_turn``, and fail the batches that the manager's errors affect."""
+        """Call the manager's ``begin_turn``. If the manager has an error, fail the affected batches."""
         manager.begin_turn(now_ms, bool(self._accumulator.active))
         if manager.error is not None:
             self._accumulator.fail_appends(manager.error)
@@ -147,14 +148,15 @@ class Sender:
         elif manager.abortable_error is not None:
             error, manager.abortable_error = manager.abortable_error, None
             if manager.is_transactional:
-                # Batches with sequence numbers are still sent, so that the next transaction has no gap.
+                # Still send batches that have sequence numbers, so that the numbers of the next transaction
+                # have no gap.
                 self._outcomes.abort_undrained(error)
             else:
                 manager.reset_sequences()
                 self._outcomes.abort(error)
 
     def _send_producer_data(self, now_ms: float) -> float:
-        """Send batches, and return the milliseconds until there is new work even without a network event."""
+        """Send batches; return the milliseconds until there is more to do even without a network event."""
         cluster = self._current_cluster()
         outcomes = self._outcomes
         if not self._accumulator.active:
@@ -186,7 +188,7 @@ class Sender:
             node_id for node_id in wanted if not self._client.is_below_in_flight_limit(node_id)
         ]
         if has_drained and len(self._busy_nodes) < len(wanted):
-            # A node that is not busy may have more batches.
+            # There may be more batches for a node that is not busy, so do not wait.
             return 0.0
         return max(min(ready.next_check_delay_ms, not_ready_ms, outcomes.next_expiry_ms() - now_ms), 0.0)
 
@@ -268,7 +270,7 @@ class Sender:
                 partition_response = PartitionResponse()
             elif missing is None:
                 partition_response = responses.get(batch.topic_partition) or PartitionResponse(
-                    error=UnknownError("the produce response does not contain the partition")
+                    error=UnknownError("the produce response does not contain the partition of this batch")
                 )
             else:
                 # Each batch gets its own error object, which records whether the batch may be in the log.

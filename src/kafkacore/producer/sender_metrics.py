@@ -1,7 +1,7 @@
-"""The metrics of a producer, and the interface by which the Sender reports events.
+"""The metrics of a producer, and the interface through which the Sender reports events.
 
 Names and meanings are those of kafka-python. The metrics ``…-total``, ``batch-split-…``, ``buffer…`` and
-``waiting-threads`` are taken from Apache Kafka.
+``waiting-threads`` are those of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SenderMetrics(Protocol):
         """Count a batch that is going to be retried."""
 
     def split(self, batch: ProducerBatch) -> None:
-        """Count a batch that is too large for the broker and is split in two."""
+        """Count a batch that is split in two because it is too large for the broker."""
 
     def failed(self, batch: ProducerBatch) -> None:
         """Count a batch that has failed."""
@@ -53,15 +53,15 @@ class ProducerMetrics:
     metrics:
         Registry of the metrics.
     clock:
-        Clock for events that the Sender reports without a time.
+        Source of the time of events that the Sender reports without a time.
     pool:
         The producer's buffer memory.
     incomplete:
         Batches that are neither acknowledged nor failed.
     metadata_age_ms:
-        Function that returns the age of the metadata at a monotonic time, both in milliseconds.
+        Function that takes a monotonic time and returns the age of the metadata then, both in milliseconds.
     prefix:
-        Prefix of the names of the metric groups.
+        Start of the name of each metric group.
 
     Attributes
     ----------

@@ -1,6 +1,7 @@
-"""The producer's network thread, which runs the Sender until it is closed, and stops in bounded time.
+"""The producer's network thread, which runs the Sender until the producer is closed.
 
-The thread has no reference to the KafkaProducer, so that an unused producer can be garbage-collected.
+``close()`` stops the thread in bounded time. The thread has no reference to the KafkaProducer, so that an
+unused producer can be garbage-collected.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from kafkacore.producer.sender import Sender
 
 logger = logging.getLogger("kafkacore.producer")
 
-#: How long the interpreter waits at exit for producers that were not closed to send their records.
+#: How long the interpreter, when it exits, waits for the records of producers that were not closed.
 EXIT_TIMEOUT_S = 5.0
-#: Pause after an iteration that failed with an unexpected exception.
+#: Pause, in milliseconds, after an iteration that failed with an unexpected exception.
 PAUSE_AFTER_FAILURE_MS = 100.0
 
 #: Threads of this process that are running.
@@ -70,18 +71,18 @@ class SenderThread(threading.Thread):
         return threading.get_ident() == self.ident
 
     def initiate_close(self) -> None:
-        """Reject further records, send the remaining ones, and stop. The call returns at once."""
+        """Reject further records, send the remaining records, then stop. The call returns at once."""
         self._accumulator.close_for_appends()
         self._closing = True
         self._client.wakeup()
 
     def force_close(self) -> None:
-        """Fail the remaining records and stop. The call returns at once."""
+        """Fail the remaining records, and stop the thread. The call returns at once."""
         self._forced = True
         self.initiate_close()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until the thread has ended, like ``Thread.join``, but tolerate interrupts.
+        """Wait until the thread has ended. Unlike ``Thread.join``, this is correct after an interrupt.
 
         If a signal handler interrupts ``Thread.join``, Python considers the thread to have ended (bpo-45274).
         A signal that arrives just before ``Thread.join`` starts to wait is handled only after the wait.
@@ -90,7 +91,7 @@ class SenderThread(threading.Thread):
         with self._ended:
             has_ended = self._clock.wait_for(self._ended, lambda: self._has_ended, timeout_ms)
         if has_ended:
-            # The thread is about to return, so this does not block.
+            # This does not block, because the thread is about to end.
             super().join()
 
     def run(self) -> None:
@@ -101,8 +102,7 @@ class SenderThread(threading.Thread):
             while self.sender.has_work and not self._forced:
                 self._turn()
         finally:
-            # The connections are closed first, because their sockets may still refer to the memory of
-            # batches.
+            # Close the connections first, because their sockets may still refer to the memory of batches.
             self._accumulator.close_for_appends()
             try:
                 self._client.close()
@@ -119,8 +119,9 @@ class SenderThread(threading.Thread):
         try:
             self.sender.run_once(self._clock.monotonic_ms())
         except Exception:
-            logger.exception("uncaught error in %s", self.name)
-            # If the sender fails during a close, the close does not wait for the remaining records.
+            logger.exception("unexpected error in thread %s", self.name)
+            # If the sender fails while the producer is being closed, stop without waiting for the remaining
+            # records.
             self._forced = self._closing
             self._clock.sleep_ms(PAUSE_AFTER_FAILURE_MS)
 

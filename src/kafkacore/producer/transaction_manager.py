@@ -109,7 +109,8 @@ class TransactionManager:
     error:
         The fatal error, which every later ``send()`` raises, or ``None``.
     abortable_error:
-        The error with which the Sender fails the waiting records. The Sender then resets it.
+        The error with which the Sender fails the waiting records. The Sender then sets this attribute to
+        ``None``.
     is_version_2:
         Whether the current transaction uses version 2 of the protocol (KIP-890): a produce request adds its
         partitions to the transaction, and every transaction has its own epoch.
@@ -133,7 +134,7 @@ class TransactionManager:
         self.error: KafkaError | None = None
         self.abortable_error: KafkaError | None = None
         #: Protects everything that both threads use. It is never held during a wait or a user's callback. It
-        #: is reentrant because a finalizer may send.
+        #: is reentrant because a finalizer may call ``send()`` on the thread that holds the lock.
         self.lock = RLock()
         self._clock = clock
         self._api_versions = api_versions
@@ -154,23 +155,24 @@ class TransactionManager:
         self._pending_partitions: set[TopicPartition] = set()
         self._partitions: set[TopicPartition] = set()
         self._is_late_to_close = False
-        #: Whether begin_turn() has something to do now, and the time by which it must be called.
+        #: Whether begin_turn() has something to do now, and the time by which the network thread must call
+        #: it.
         self._wants_turn = False
         self._turn_due_ms = math.inf
         self._now_ms = 0.0
 
     @property
     def producer_id(self) -> int:
-        """-1 until the coordinator has assigned one."""
+        """Producer id; -1 until the coordinator has assigned an id."""
         return self.id_state.producer_id
 
     @property
     def producer_epoch(self) -> int:
-        """-1 until the coordinator has assigned one."""
+        """Producer epoch; -1 until the coordinator has assigned an epoch."""
         return self.id_state.producer_epoch
 
     def attach(self, batches: Batches) -> None:
-        """Make ``batches`` call :meth:`add_partition`. EndTxn then waits until they are complete."""
+        """Make ``batches`` call :meth:`add_partition`. EndTxn then waits for all batches to complete."""
         self._batches = batches
         batches.records.transactions = self
 
@@ -233,7 +235,7 @@ class TransactionManager:
                     self._batches.sender_wakeup.wake()
 
     def fail_transaction(self, error: KafkaError) -> None:
-        """Fail the transaction because a record failed before it was in a batch."""
+        """Fail the transaction because a record failed before it was added to a batch."""
         with self.lock:
             if self._state.current is State.IN_TRANSACTION:
                 self._fail_by_record(error)
@@ -255,12 +257,12 @@ class TransactionManager:
     def _begin_or_resume(
         self, operation: str, source: State, begin: Callable[[TransactionalRequestResult], None]
     ) -> TransactionalRequestResult:
-        """Begin a call and return its result. If the same call is already pending, return the result of that.
+        """Begin a call and return its result, or return the result of the same call if it is already pending.
 
         Parameters
         ----------
         source:
-            The state in which the call may begin. An abort may also begin in an open transaction.
+            The state in which the call may begin. An abort may also begin while a transaction is open.
         """
         with self.lock:
             pending = self._pending
@@ -306,7 +308,7 @@ class TransactionManager:
         self._begin_end(result, is_commit=False)
 
     def _changed_meanwhile(self, target: State, result: TransactionalRequestResult) -> bool:
-        """Fail the call if an error or a close occurred after it was accepted, and return whether it did."""
+        """Fail an accepted call if an error or a close now prevents it. Return whether it has failed."""
         if self._state.may_become(target):
             return False
         result.fail(self._state.error or KafkaError("the producer was closed"))
@@ -384,7 +386,7 @@ class TransactionManager:
         if self._state.current is State.ABORTABLE_ERROR:
             return not isinstance(request, FindCoordinator)
         if self._state.current is State.ABORTING_TRANSACTION:
-            # An abort does not need the coordinator of a group, and must not wait for it.
+            # An abort does not need the coordinator of a group, and must not wait for its lookup.
             return (
                 isinstance(request, TxnOffsetCommit) or getattr(request, "kind", TRANSACTION) != TRANSACTION
             )
@@ -449,8 +451,8 @@ class TransactionManager:
     def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
         """Return whether a rejected batch may be retried if it has attempts and time left.
 
-        Some errors can only be resolved by a new epoch. They fail the transaction, where a producer without
-        transactions would bump its epoch.
+        Some errors can be resolved only by a new epoch. Such an error fails the transaction; a producer
+        without transactions would bump its epoch instead.
         """
         state = self.id_state
         sequences = state.sequences.get(batch.topic_partition)
@@ -471,14 +473,14 @@ class TransactionManager:
     def failed(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
         with self.lock:
             if isinstance(error, InvalidProducerEpochError):
-                # The error is not fatal, because the transaction may only have taken too long. The producer
-                # can then continue after an abort.
+                # The error is not fatal, because its cause may be a transaction that took too long. In that
+                # case the producer can continue after an abort.
                 cause, error = error, self.fenced_error()
                 error.__cause__ = cause
                 self._fail_transaction(error)
             else:
                 self._fail_by_record(error)
-            # Without epoch bumps (Kafka before 2.5) the next batch has to reuse unsent sequence numbers.
+            # Without epoch bumps (Kafka before 2.5), the next batch has to reuse the failed batch's numbers.
             if (self._has_epochs or not self._take_back(batch, error)) and self.id_state.give_up(batch):
                 self._wants_turn = True
             return error
@@ -489,7 +491,7 @@ class TransactionManager:
         if sequences is None or not batch.has_sequence:
             return False
         if isinstance(error, UnknownProducerIdError):
-            # The broker has no state for the other batches either, so all restart at sequence 0.
+            # The broker has no state for the partition's other batches either, so their numbers restart at 0.
             sequences.forget()
             return True
         return self.id_state.take_back(batch)
@@ -532,7 +534,10 @@ class TransactionManager:
         )
 
     def fail_abortably(self, error: KafkaError) -> None:
-        """Fail the transaction, so that the user can only abort it. Ignored while it is being aborted."""
+        """Fail the transaction, so that the user can only abort it.
+
+        An error is ignored while the transaction is being aborted.
+        """
         if self._state.current in (State.ABORTING_TRANSACTION, State.FATAL_ERROR):
             logger.debug("ignored an error, because the transaction is already ending: %s", error)
         elif self._state.may_become(State.ABORTABLE_ERROR):
@@ -569,7 +574,7 @@ class TransactionManager:
     # ---- Responses -----------------------------------------------------------------------------------------
 
     def coordinator_answered(self, node_id: int) -> None:
-        """Note whether the transaction coordinator can bump epochs."""
+        """Record whether the transaction coordinator, which is node ``node_id``, can bump epochs."""
         versions = self._api_versions.get(node_id)
         known = None if versions is None else versions.supported_range(ApiKey.INIT_PRODUCER_ID)
         if known is not None:
@@ -588,7 +593,7 @@ class TransactionManager:
         self._become(State.READY)
 
     def forget_initialization(self, error: KafkaError) -> None:
-        """Allow another ``init_transactions()``, because an administrator may grant the missing rights."""
+        """Allow another ``init_transactions()`` after a failure. An administrator may grant the rights."""
         self._become(State.ABORTABLE_ERROR, error)
         self._become(State.UNINITIALIZED)
         self._fail_waiting(error)
@@ -621,7 +626,7 @@ class TransactionManager:
         self._pending_partitions.clear()
         self._partitions.clear()
         if self.producer_id < 0:
-            # This was the abort of a failed initialization.
+            # This abort followed a failed initialization, so the producer has no id yet.
             self._become(State.READY)
             self._become(State.UNINITIALIZED)
             end.result.done()
@@ -699,7 +704,8 @@ class TransactionManager:
         Parameters
         ----------
         is_first:
-            Whether this is before the first transaction. Otherwise a switch to version 2 needs a new epoch.
+            Whether no transaction has begun yet. After a transaction, a switch to version 2 needs a new
+            epoch.
         """
         before = self.is_version_2
         self.is_version_2 = self._api_versions.finalized_features.get(FEATURE, 0) >= VERSION_2

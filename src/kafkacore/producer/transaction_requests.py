@@ -42,8 +42,8 @@ KEY_TYPES = {GROUP: find_coordinator.GROUP, TRANSACTION: find_coordinator.TRANSA
 ADD_PARTITIONS_MAX_VERSION = 3
 #: Version 6 is for two-phase commit and is not stable.
 INIT_PRODUCER_ID_MAX_VERSION = 5
-#: The last versions for version 1 of the transaction protocol (KIP-890). Later versions implicitly add
-#: partitions and offsets to the transaction.
+#: The last request versions for version 1 of the transaction protocol (KIP-890). Later versions implicitly
+#: add partitions and offsets to the transaction.
 END_TXN_MAX_VERSION_V1 = 4
 TXN_OFFSET_COMMIT_MAX_VERSION_V1 = 4
 #: CONCURRENT_TRANSACTIONS mostly means that the previous transaction is still being completed, which takes a
@@ -61,7 +61,7 @@ NO_TRANSACTIONS = (
     "broker does not"
 )
 
-#: Explanation of INVALID_TXN_STATE in response to the end of a transaction.
+#: Explanation of the error INVALID_TXN_STATE in the response to EndTxn.
 ENDED_ALREADY = (
     "the broker has already aborted the transaction, probably because it took longer than "
     "transaction_timeout_ms"
@@ -165,7 +165,7 @@ class TransactionalRequest(ControlRequest):
         self.manager.fail_abortably(error)
 
     def handle_error(self, error: KafkaError) -> None:
-        """Handle an error as most requests do."""
+        """Handle an error in the way that is common to most requests."""
         if isinstance(error, MOVED):
             self.retry_elsewhere()
         elif error.retriable:
@@ -237,7 +237,7 @@ class FindCoordinator(TransactionalRequest):
             )
             self.result.done()
         elif error.retriable:
-            # This request is the lookup itself, so it is only retried.
+            # This request is itself the lookup of a coordinator, so it is retried without another lookup.
             self.retry(error)
         elif self.kind == TRANSACTION and isinstance(error, NO_SUCH_COORDINATOR):
             self.fatal(no_transactions(error))
@@ -339,7 +339,8 @@ class AddPartitionsToTxn(TransactionalRequest):
         if not refused:
             self.result.done()
             return
-        # OPERATION_NOT_ATTEMPTED is only the consequence of another partition's error, so report that one.
+        # OPERATION_NOT_ATTEMPTED is only the consequence of another partition's error. Report the other
+        # error.
         first = min(refused.values(), key=lambda error: isinstance(error, errors.OperationNotAttemptedError))
         self.abortable(first)
 
@@ -348,7 +349,7 @@ class AddPartitionsToTxn(TransactionalRequest):
         return not self.manager.has_partitions
 
     def _concerns_transaction(self, error: KafkaError) -> bool:
-        """Return whether the error concerns the transaction and not only its partition."""
+        """Return whether a partition's error concerns the whole transaction."""
         of_transaction: tuple[type[KafkaError], ...] = (
             *FENCED, *self.fatal_errors, errors.UnknownProducerIdError, errors.TransactionAbortableError,
         )  # fmt: skip

@@ -22,12 +22,13 @@ class TransactionalRequestResult:
     operation:
         The user's call, such as ``commit_transaction()``.
     clock:
-        Measures the wait.
+        Measures the time that a caller waits.
 
     Attributes
     ----------
     is_acknowledged:
-        Whether the outcome was returned to a caller. Until then, the same call resumes the wait.
+        Whether the outcome was returned to a caller. Until then, a user who repeats the call resumes the
+        wait.
     """
 
     def __init__(self, operation: str, clock: Clock) -> None:
@@ -60,8 +61,8 @@ class TransactionalRequestResult:
         Raises
         ------
         KafkaTimeoutError
-            The operation has not finished after ``timeout_ms``. It continues, and the same call waits for it
-            again.
+            The operation has not finished after ``timeout_ms``. It continues, and a user who repeats the call
+            waits for it again.
         KafkaError
             The error with which the operation failed.
         """

@@ -93,7 +93,7 @@ class TransactionState:
         return self.current in REACHED_FROM[target]
 
     def become(self, target: State, error: KafkaError | None = None) -> None:
-        """Change the state. The transition must be in the table.
+        """Change the state. The transition must be in :data:`REACHED_FROM`.
 
         Parameters
         ----------
@@ -131,12 +131,12 @@ class TransactionState:
         )
 
     def raise_error(self) -> None:
-        """In an error state, raise a new error of the same class that says what to do.
+        """In an error state, raise an error of the class of :attr:`error` that says what to do.
 
         Raises
         ------
         KafkaError
-            An error of the class of :attr:`error`, which is its cause.
+            The state is an error state. The cause of the raised error is :attr:`error`.
         """
         error = self.error
         if error is None or not self.has_error:

@@ -75,7 +75,10 @@ def negated(expression: str) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """The message of a field, the versions in which it can occur, and the dotted name of its structure."""
+    """The message of a field, and the versions in which the field can occur.
+
+    ``path`` is the dotted name of the structure that has the field, such as ``FetchResponse.PartitionData``.
+    """
 
     message: Message
     versions: Versions
@@ -125,7 +128,7 @@ class FieldCode:
         self.compact = "False" if field.inflexible else self._compact()
         self.struct = f"{scope.message.name}.{field.type}" if field.is_struct else ""
         if field.tag is not None and field.is_struct and not field.is_array and self.nullable:
-            raise NotImplementedError(f"{self.label}: a tagged structure that may be null")
+            raise NotImplementedError(f"{self.label}: a tagged structure that may be null is not supported")
 
     def _compact(self) -> str:
         expression = compact_expression(self.scope)
@@ -195,10 +198,12 @@ class FieldCode:
 
     # ---- Encoding ----------------------------------------------------------------------------------------
     def refuse(self, guard: str = "") -> Iterator[str]:
-        """Generate the check that a field is not set in a version without the field, unless it is ignorable.
+        """Generate the code that raises an error if the field is set in a version that lacks it.
 
-        ``guard`` is an expression that is true in those versions. It is empty if the generated code has
-        already tested the version.
+        An ignorable field needs no such code.
+
+        ``guard`` is an expression that is true in the versions that lack the field. It is empty if the
+        generated code has already tested the version.
         """
         if not self.field.ignorable:
             test = self.not_default()

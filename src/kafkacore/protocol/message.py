@@ -40,10 +40,10 @@ MIN_PIECE_SIZE_BYTES: Final = 512
 
 
 class Struct:
-    """A structure of fields. Structures are equal if their fields are.
+    """A structure of fields. Structures are equal if their fields are equal.
 
-    They are mutable and therefore unhashable. Type checkers treat this class as abstract. It has no ABCMeta,
-    which would make every ``isinstance`` slower.
+    Structures are mutable and therefore unhashable. Type checkers treat this class as abstract. It has no
+    ABCMeta, which would make every ``isinstance`` slower.
     """
 
     __slots__: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Struct:
 
     def __repr__(self) -> str:
         kind = type(self).__qualname__
-        # A structure whose decoding failed has only its first fields. A debugger may show it.
+        # After a failed decoding, a structure has only its first fields. A debugger may call repr() for it.
         fields = ", ".join(
             f"{name}={HIDDEN if is_secret(kind, name) else _shortened(getattr(self, name))}"
             for name in self.__slots__
@@ -92,7 +92,8 @@ class Message(Struct):
     """A message of a protocol, with its range of versions.
 
     ``NAME`` is Kafka's name. Versions ``MIN_VERSION`` to ``MAX_VERSION`` are supported. Versions from
-    ``FLEXIBLE_FROM`` on have compact lengths and tagged fields (KIP-482). ``None`` means that none has them.
+    ``FLEXIBLE_FROM`` on have compact lengths and tagged fields (KIP-482). ``FLEXIBLE_FROM`` is ``None`` if no
+    version has them.
     """
 
     __slots__ = ()
@@ -168,7 +169,7 @@ def request_class_of(request: Request[ResponseT]) -> type[RequestMessage[Respons
 def is_secret(qualified_name: str, field: str) -> bool:
     """Return whether ``repr()`` hides the value of a field.
 
-    CVE-2026-33558 was a secret in the debug log of a request.
+    CVE-2026-33558: the debug log of a request showed a secret.
     """
     # An altered configuration may be the password of a key store.
     return field in SECRET_FIELDS or (field == "value" and qualified_name.endswith(".AlterableConfig"))

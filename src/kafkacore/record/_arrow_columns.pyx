@@ -224,7 +224,7 @@ cdef bint _look_up(const Column *values, int64_t value_count, const Piece *piece
 
 
 cdef inline int64_t integer_at(const void *data, int64_t at, char kind) noexcept nogil:
-    """Return an integer of Arrow's type ``kind``."""
+    """Return element ``at`` of an array of Arrow's integer type ``kind``."""
     if kind == c"l" or kind == c"L":
         return (<const int64_t *> data)[at]
     if kind == c"i":
@@ -242,7 +242,7 @@ cdef inline int64_t integer_at(const void *data, int64_t at, char kind) noexcept
 
 # ---- Numbers -----------------------------------------------------------------------------------------------
 cdef const int64_t *import_timestamps(ArrowColumn source, list owners) except? NULL:
-    """Return an array of milliseconds, with NO_TIMESTAMP for null; NULL if all are null.
+    """Return an array of milliseconds, with NO_TIMESTAMP for null; NULL if all values are null.
 
     The type is int64 (milliseconds) or a timestamp of any unit.
 
@@ -317,7 +317,7 @@ cdef bint _to_milliseconds(const Piece *piece, const int64_t *data, const uint8_
 
 
 cdef const int32_t *import_partitions(ArrowColumn source, list owners) except? NULL:
-    """Return an array of partition numbers, with NO_PARTITION for null; NULL if all are null.
+    """Return an array of partition numbers, with NO_PARTITION for null; NULL if all values are null.
 
     The type is int32 or int64.
     """

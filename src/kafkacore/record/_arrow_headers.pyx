@@ -12,7 +12,7 @@ from kafkacore.record._arrow_table cimport ArrowColumn, Piece, check_array, chec
 from kafkacore.record.column cimport COLUMN_SPANS, Column, Span, bit_is_set, column_row
 from kafkacore.record._gather cimport HeaderColumns, new_block
 
-# State of the loop over one piece, and its output.
+# State and output of the loop over one piece of a column.
 cdef struct _Filling:
     # Names and values of all headers of the piece. The index of the first header is 0.
     Column names
@@ -80,7 +80,7 @@ cdef int _check_type(ArrowColumn source) except -1:
 
 
 cdef ArrowColumn one_piece(ArrowColumn source, Py_ssize_t at):
-    """Return a column of a single piece."""
+    """Return a column that has only piece ``at`` of ``source``."""
     cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
     made.owner, made.name = source.owner, source.name
     made.schema = source.schema
@@ -154,7 +154,7 @@ cdef int _fill(const Piece *piece, const Piece *elements, bint is_large, str nam
 cdef int64_t _fill_rows(const Piece *piece, const Piece *elements, bint is_large,
                         const uint8_t *rows_validity, const uint8_t *elements_validity,
                         _Filling *filling) noexcept nogil:
-    """Fill the headers. Return -1, or the number of the first row with an invalid header."""
+    """Fill the columns. Return the number of the first row with an invalid header; -1 if all are valid."""
     cdef const void *offsets = piece.array.buffers[1]
     cdef int64_t first, row, at
     if piece.length == 0:

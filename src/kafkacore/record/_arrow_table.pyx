@@ -71,8 +71,11 @@ cdef class _Chunks:
         return 0
 
     cdef int read(self, ArrowArrayStream *exported) except -1:
-        """Move all arrays of a stream into this object, without the GIL, which its threads may need."""
-        # The stream is moved first, because the capsule may be passed a second time, or to another thread.
+        """Move all arrays of a stream into this object.
+
+        The GIL is released meanwhile, because threads of the stream may need it.
+        """
+        # The stream is moved out first, so that a second use of the capsule, even by another thread, fails.
         cdef ArrowArrayStream stream = exported[0]
         if stream.release == NULL:
             raise ValueError("the Arrow stream has already been consumed")

@@ -50,15 +50,15 @@ cdef enum:
     SMALL_RECORD = 1024
 
 cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
-# Indexed by Kafka's number; -1 is the last entry.
+# Indexed by Kafka's number of the timestamp type. The index -1 selects the last entry.
 cdef list _TIMESTAMP_TYPES = [
     TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME, TimestampType.NO_TIMESTAMP_TYPE,
 ]
 
 
-# RecordBatch derives from BatchHeader. When a batch contained its header instead, decoding took 4 % longer,
-# because each record read the header's fields through another pointer. The batch would also have to forward
-# all attributes of the header.
+# RecordBatch derives from BatchHeader. When a batch referred to a separate header object, decoding took 4 %
+# longer, because each record read the header's fields through another pointer. The batch would also have to
+# forward all attributes of the header.
 @cython.final
 cdef class RecordBatch(BatchHeader):
     """A batch of records. Each iteration over it returns its :class:`Record` objects from the start.
@@ -92,14 +92,14 @@ cdef class RecordBatch(BatchHeader):
             plain = decompress(codec, self.source.slice(at, end), self.max_decompressed_size)
         except CorruptRecordError as error:
             raise type(error)(error.reason, offset=self.base_offset) from error
-        # Decompression released the GIL. If another thread was faster, its records may be in use already.
+        # Decompression released the GIL. If another thread has already set the records, they may be in use.
         if self.records_at != NULL:
             return 0
         records = Payload(plain)
         return self._set_records(records, records.data, records.size)
 
     cdef int close(self) except -1:
-        """Release the decompressed records, which must not be in use. The next use decompresses again."""
+        """Release the decompressed records, which must not be in use. The next use decompresses the batch."""
         self.records = None
         self.records_at = self.records_end = self.stopped_at = NULL
         return 0
@@ -142,8 +142,8 @@ cdef class RecordBatch(BatchHeader):
         return self.record_count
 
 
-# The garbage collector need not track records: a record refers to its batch, which refers to bytes, and
-# neither refers back.
+# The garbage collector need not track records: a record refers to its batch, which refers to bytes, so no
+# reference cycle is possible.
 @cython.no_gc
 @cython.freelist(256)
 cdef class Record:
@@ -238,14 +238,15 @@ cdef class Record:
         )
 
 
-# A separate class, because a slot belongs to a type: `value` is a slot here and a property of Record.
+# This is a separate class, because a slot belongs to a type: `value` is a slot here and a property of Record.
 @cython.no_gc
 @cython.final
 cdef class _SmallRecord(Record):
     """A record of a batch with small records.
 
     Its value is copied when the record is filled. If only the record refers to the previous value's object,
-    that object is reused. Reading the value as a slot makes this cheaper than creating it on demand.
+    that object is reused. Because the value is read as a slot, this early copy is cheaper than creating the
+    value on demand.
     """
 
     def __dealloc__(self):
@@ -383,8 +384,8 @@ def read_batches(buffer, bint check_crcs=True, Py_ssize_t max_decompressed_size=
     ------
     CorruptRecordError
         A header is invalid or a CRC does not match. A message of format 0 or 1 is converted when it is
-        reached, so it raises the error if any part of it is corrupt. The iterator does not advance, so the
-        next call raises the error again.
+        reached, so corruption in any part of it raises the error then. The iterator does not advance past
+        corrupt data, so its next call raises the error again.
     """
     cdef BatchIterator iterator = BatchIterator.__new__(BatchIterator)
     iterator.payload = Payload(buffer)

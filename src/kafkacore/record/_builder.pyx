@@ -34,7 +34,8 @@ from kafkacore.wire.copying import refuse_copy
 
 cdef enum:
     MAX_INT32 = 0x7FFFFFFF
-    # The memory grows in steps, so that a thousand idle partitions do not take a thousand full batches.
+    # The memory grows in steps, so that a thousand idle partitions do not need the memory of a thousand full
+    # batches.
     FIRST_CAPACITY = 4096
     SMALL_CAPACITY = 65536
     # Smaller batches keep the GIL for the CRC, which takes some microseconds. Getting the GIL back from a
@@ -87,7 +88,8 @@ cdef class RecordBatchBuilder:
                   timestamp_type=TimestampType.CREATE_TIME, double compression_ratio=1.0):
         if batch_size < 0:
             raise ValueError(f"batch_size must not be negative: {batch_size}")
-        # Looking up the member of an enumeration takes as long as appending ten records.
+        # A Compression is used unchanged, because a call of the enumeration takes as long as appending ten
+        # records.
         self.codec = compression if type(compression) is Compression else Compression(compression)
         self.timestamp_type = timestamp_type
         if self.timestamp_type != 0:
@@ -170,7 +172,7 @@ cdef class RecordBatchBuilder:
         return self.count_record(at, timestamp_ms)
 
     cdef inline int count_record(self, const uint8_t *end, int64_t timestamp_ms) noexcept nogil:
-        """Count the record that was stored up to `end`, and return its index in the batch."""
+        """Add the stored record, which ends at `end`, to the counters, and return its index in the batch."""
         self.max_record_size = max(self.max_record_size, end - self.data - self.size_in_bytes)
         self.size_in_bytes = end - self.data
         if self.record_count == 0:
@@ -355,7 +357,7 @@ cdef class RecordBatchBuilder:
         return 0
 
     cdef int _compress(self) except -1:
-        """Replace the records by the compressed ones."""
+        """Compress the records, and replace them by the result."""
         cdef Py_buffer view
         cdef void *block
         # The batch is closed, so the memory does not move.

@@ -174,7 +174,7 @@ cdef class ColumnBuilder:
 
     def __cinit__(self, columns, str timestamp_unit="ms", str timezone=None,
                   bint headers_null_when_empty=True, int64_t max_column_bytes=MAX_COLUMN_BYTES):
-        # A subclass of str may override equality.
+        # A subclass of str is not accepted as a name, because it may override equality.
         names = [str(name) if type(name) is str else repr(name) for name in columns]
         if len(set(names)) != len(names) or not set(names) <= set(_KINDS):
             raise ValueError(
@@ -287,7 +287,7 @@ cdef class ColumnBuilder:
         cdef int64_t rows = min(run.left, records)
         cdef int error
         if rows < records:
-            # An estimate from the average record size; the column grows if these records are larger.
+            # Estimate the size from the average record size. The column grows if these records are larger.
             bytes_left = bytes_left // records * rows
         error = KC_NO_MEMORY
         if kc_columns_reserve(self.columns, rows, bytes_left) == 0:
@@ -308,7 +308,7 @@ cdef class ColumnBuilder:
         ----------
         batches:
             The iterator of :func:`read_batches`; it is advanced past the appended batches. CRCs are verified
-            if it verifies them.
+            if the iterator was created with ``check_crcs``.
         from_offset:
             First offset; earlier records are skipped.
         max_records, end_offset:

@@ -32,7 +32,8 @@ cdef enum:
     XERIAL_MAGIC_SIZE = 8
     XERIAL_HEADER_SIZE = 16
     BLOCK_HEADER_SIZE = 4
-    # If a block states more than this multiple of its own size, the sizes of its elements are added up first.
+    # If a block states a decompressed size above this multiple of its compressed size, the stated size is
+    # checked against the total size of the block's elements.
     TRUSTED_RATIO = 8
 
 XERIAL_HEADER = b"\x82SNAPPY\x00" b"\x00\x00\x00\x01" b"\x00\x00\x00\x01"
@@ -87,7 +88,7 @@ cdef int64_t snappy_block_size(const uint8_t *at, const uint8_t *end, bint verif
 
 
 cdef int64_t xerial_size(const uint8_t *at, const uint8_t *end, bint verifies) noexcept nogil:
-    """Return the total size of the blocks after the header of snappy-java."""
+    """Return the total decompressed size of the blocks after the header of snappy-java."""
     cdef int64_t total = 0
     cdef int64_t size, block
     while at != end:
@@ -117,9 +118,9 @@ def snappy_size(const uint8_t[::1] data not None, Py_ssize_t start, int64_t max_
     data:
         The compressed data.
     start:
-        Position of the blocks of snappy-java; 0 if the data is one raw block.
+        Position of the first block after the header of snappy-java; 0 if the data is one raw block.
     max_size:
-        If the stated size exceeds this, it is returned without verification.
+        A stated size above this limit is returned without verification.
 
     Raises
     ------
@@ -150,7 +151,7 @@ def snappy_size(const uint8_t[::1] data not None, Py_ssize_t start, int64_t max_
 # ---- zstd --------------------------------------------------------------------------------------------------
 cdef enum:
     ZSTD_MAGIC = 0xFD2FB528
-    # The last four bits may have any value.
+    # Magic of a skippable frame, whose last four bits may have any value.
     SKIPPABLE_MAGIC = 0x184D2A50
     SKIPPABLE_HEADER_SIZE = 8
     ZSTD_BLOCK_HEADER_SIZE = 3
@@ -159,7 +160,7 @@ cdef enum:
     NO_CONTENT_SIZE = -1
 
 cdef struct ZstdFrame:
-    # NO_CONTENT_SIZE if the frame does not state it; INT64_MAX if it states more than that.
+    # NO_CONTENT_SIZE if the frame states no content size; INT64_MAX if the stated size is larger than that.
     int64_t content_size
     uint64_t window_size
 
@@ -227,7 +228,7 @@ cdef int64_t zstd_frame_size(const uint8_t *at, int64_t left, ZstdFrame *frame) 
 
 
 def zstd_frames(const uint8_t[::1] data not None) -> tuple:
-    """Check that all frames of ``data`` are complete; the library does not notice if the last is truncated.
+    """Check that all frames are complete, because the library does not notice a truncated last frame.
 
     Returns
     -------

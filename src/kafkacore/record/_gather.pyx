@@ -1,6 +1,6 @@
 """Collect pointers to the data of Python objects into columns, so that later loops need no GIL.
 
-The objects that the pointers refer to are added to the owners.
+The objects that the pointers refer to are added to the list ``owners``, which keeps them alive.
 """
 
 cimport cython
@@ -36,7 +36,7 @@ cdef class Block:
 
 
 # Cython would generate code that clears a Py_buffer attribute in a garbage cycle without releasing it. It
-# does not do so for this array.
+# generates no such code for an array of them.
 @cython.final
 cdef class HeldBuffers:
     """Owner of buffers of Python objects."""
@@ -196,7 +196,7 @@ cdef int gather_headers(tuple items, HeaderColumns *out, list owners) except -1:
         if row is not None:
             _add_pairs(row, at, pairs)
         starts[at + 1] = len(pairs)
-    # `pairs` keeps the values alive, and the names, which cache their UTF-8 form.
+    # `pairs` keeps the values alive. It also keeps the names alive, whose str objects cache the UTF-8 form.
     owners.append(pairs)
     cdef Span *names = <Span *> new_block(len(pairs), sizeof(Span), owners)
     cdef Span *values = <Span *> new_block(len(pairs), sizeof(Span), owners)

@@ -27,12 +27,13 @@ from kafkacore.record.compression import CODECS as _CODECS
 from kafkacore.structs import Compression, TimestampType
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
-# First message format that has the codec with this number.
+# The first message format that supports each codec, by the number of the codec.
 cdef int8_t _MIN_MAGIC[COMPRESSION_MASK + 1]
 for _code in range(COMPRESSION_MASK + 1):
     if _code != Compression.NONE:
         _MIN_MAGIC[_code] = _CODECS[_code].min_magic if _code in _CODECS else 127
-# `compression` is read once per batch; calling the enumeration would cost more than the rest.
+# The enumeration's members by codec number. `compression` is read once per batch, and a call of the
+# enumeration would take longer than the rest of the property.
 cdef list _COMPRESSIONS = [
     Compression(code) if code in _CODECS or code == Compression.NONE else None
     for code in range(COMPRESSION_MASK + 1)
@@ -247,7 +248,7 @@ def _header_of(
     int32_t base_sequence, int32_t record_count, int16_t producer_epoch, int8_t magic, int16_t attributes,
     int32_t last_offset_delta,
 ):
-    """Return a copy of a header from the values that its ``__reduce__`` returned."""
+    """Create a copy of a header from the values that ``__reduce__`` of the header returned."""
     cdef BatchHeader header = BatchHeader.__new__(BatchHeader)
     header.position, header.size_in_bytes = position, size_in_bytes
     header.base_offset, header.last_offset_delta = base_offset, last_offset_delta

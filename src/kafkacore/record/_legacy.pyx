@@ -188,7 +188,7 @@ cdef Payload unpack(BatchHeader header, Payload payload, bint check_crcs, Py_ssi
     ------
     CorruptRecordError
         The message is malformed, is an empty set, contains a compressed message, or decompresses to more than
-        ``max_decompressed_size``. If CRCs are checked, also if the CRC of an inner message does not match.
+        ``max_decompressed_size``. If CRCs are checked, a wrong CRC of an inner message raises the error too.
     """
     cdef _Rewriter rewriter = _Rewriter()
     cdef Payload messages = payload

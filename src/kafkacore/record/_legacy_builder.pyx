@@ -49,7 +49,7 @@ cdef int _LZ4 = Compression.LZ4
 
 
 cdef int _check_codec(int codec, int magic) except -1:
-    """Raise if message format ``magic`` does not have a codec (zstd, KIP-110)."""
+    """Raise an error if message format ``magic`` does not support the codec, such as zstd (KIP-110)."""
     found = _CODECS.get(codec)
     if found is not None and magic < <int> found.min_magic:
         raise UnsupportedCompressionTypeError(
@@ -197,7 +197,7 @@ cdef class LegacyBatchBuilder:
                         &value_view[0] if value_size > 0 else NULL, value_size)
 
     def close(self):
-        """Finish the messages; with compression, compress and wrap the set.
+        """Finish the messages. With compression, wrap the compressed set in one message.
 
         Returns
         -------
@@ -223,7 +223,10 @@ cdef class LegacyBatchBuilder:
         return memoryview(self)
 
     cdef int _wrap(self) except -1:
-        """Replace the set by one message with the last offset and the latest timestamp."""
+        """Replace the set by one message that contains it in compressed form.
+
+        This message has the last offset and the latest timestamp of the set.
+        """
         cdef Py_buffer view
         cdef uint8_t *plain = self.data
         cdef Py_ssize_t size = self.size
@@ -254,7 +257,7 @@ def down_convert(buffer, int to_magic, int64_t first_offset=0,
 
     Record headers and control batches are left out. A batch of format ``to_magic`` or older stays unchanged;
     a converted batch keeps its codec. Uncompressed messages before ``first_offset`` are left out too, because
-    each is a batch of its own. Some versions of librdkafka rely on this.
+    each is a batch of its own. Some versions of librdkafka rely on this omission.
 
     Parameters
     ----------
@@ -284,12 +287,12 @@ def down_convert_some(buffer, int to_magic, int64_t first_offset=0,
                       int64_t max_plain_bytes=INT64_MAX) -> tuple:
     """Convert batches as :func:`down_convert` does, up to a size.
 
-    The batch that reaches ``max_plain_bytes``, counted after decompression, is the last to be converted.
+    The conversion stops after the batch with which the total decompressed size reaches ``max_plain_bytes``.
 
     Returns
     -------
     tuple
-        The converted batches, and the number of bytes read, after decompression.
+        The converted batches, and the decompressed size in bytes of the batches that were read.
     """
     cdef RecordBatch batch
     cdef int64_t plain_bytes = 0

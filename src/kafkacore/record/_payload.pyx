@@ -7,8 +7,8 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
 
-# The garbage collector would clear the Py_buffer without releasing it. Without GC support, a Payload keeps
-# the owner of its buffer out of every garbage cycle.
+# The garbage collector would clear the Py_buffer without releasing it. Because the collector does not track a
+# Payload, it never clears the owner of the buffer while the Payload refers to it.
 @cython.no_gc
 @cython.final
 cdef class Payload:

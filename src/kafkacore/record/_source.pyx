@@ -33,8 +33,8 @@ cdef class RecordSource:
     Parameters
     ----------
     values, keys:
-        ``bytes``, other buffers or ``None``; or Arrow binary or string, also as large, view, dictionary or
-        fixed-size type. Without keys every row has a null key.
+        ``bytes``, other buffers or ``None``; or Arrow binary or string, including the large, view, dictionary
+        and fixed-size types. Without keys every row has a null key.
     headers:
         For each row, pairs of a ``str`` and a buffer or ``None``, or ``None`` for no headers; or Arrow
         ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.
@@ -201,7 +201,7 @@ cdef bint _is_arrow(source):
 
 
 cdef object _opened(source, str name):
-    """Return an ArrowColumn, or a tuple, which no other code can change."""
+    """Return ``source`` as an ArrowColumn or as a tuple. No other code can change a tuple."""
     if isinstance(source, ArrowColumn) or type(source) is tuple:
         return source
     if _is_arrow(source):

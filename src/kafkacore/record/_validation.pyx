@@ -48,7 +48,8 @@ cdef struct Scan:
 cdef int scan_to_rejected(RecordBatch batch, Scan *walk) noexcept nogil:
     """Check the records from `walk.index` on; their offset deltas must be 0, 1, 2 and so on.
 
-    Returns REJECTED if the topic rejects the record before `walk.index` and that record is to be returned.
+    Returns REJECTED after a record that the topic rejects, unless `max_rejected` such records were found
+    before. The rejected record is the one before `walk.index`.
     """
     cdef RecordFields fields
     cdef int error
@@ -90,7 +91,8 @@ def scan_records(RecordBatch batch not None, *, bint needs_keys=False, int64_t e
     -------
     tuple
         The largest timestamp (or -1), the number of rejected records, and a list of the first rejected
-        records. An entry is ``(index, timestamp)``, with the timestamp ``None`` if the key is missing.
+        records. Each entry is ``(index, timestamp)``. The timestamp is ``None`` if the record was rejected
+        because it has no key.
 
     Raises
     ------
@@ -120,7 +122,7 @@ def scan_records(RecordBatch batch not None, *, bint needs_keys=False, int64_t e
 
 @cython.nonecheck(False)
 cdef int seek_time(RecordBatch batch, Scan *walk, int64_t start_offset) noexcept nogil:
-    """Find the first record from `start_offset` on that is not earlier than `walk.earliest`.
+    """Find the first record from `start_offset` on with a timestamp of `walk.earliest` or later.
 
     Returns REJECTED if it was found, and PARSE_OK otherwise.
     """
@@ -139,7 +141,7 @@ cdef int seek_time(RecordBatch batch, Scan *walk, int64_t start_offset) noexcept
 
 
 def first_at_time(RecordBatch batch not None, int64_t timestamp_ms, int64_t start_offset=0):
-    """Return ``(timestamp, offset)`` of the first record that is not earlier than a time, or ``None``.
+    """Return ``(timestamp, offset)`` of the first record at or after a time, or ``None``.
 
     Parameters
     ----------
@@ -169,7 +171,7 @@ def first_at_time(RecordBatch batch not None, int64_t timestamp_ms, int64_t star
 
 
 def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE):
-    """Return the one batch in ``buffer`` after the checks that a broker does before it appends it.
+    """Check the one batch in ``buffer`` as a broker does before an append, and return the batch.
 
     As in Kafka's ``LogValidator``, the buffer must be exactly one batch of format 2 with a valid CRC. It must
     not be a control batch. It needs at least one record, as many records as offsets, offsets that increase by

@@ -1,10 +1,10 @@
 """Compress and decompress record batches, in the framing that Kafka's Java client writes.
 
-The time is linear in the size of input plus output: the rest of the input is not passed to a library again
-for each frame. The memory is limited before it is allocated. A size claimed by the data is trusted up to
-eight times the size of the input. Beyond that the data is streamed, or the elements of a snappy block are
-added up first. Every exception of a library becomes ``CorruptRecordError``. All libraries release the GIL;
-``bench/micro/codecs.py`` measures them.
+The time grows linearly with the size of input plus output: the rest of the input is not passed to a library
+again for each frame. The memory is limited before it is allocated. A decompressed size that the data states
+is trusted up to eight times the size of the input. Data that states a larger size is decompressed as a
+stream. For a snappy block, the sizes of its elements are added up first. Every exception of a library becomes
+``CorruptRecordError``. All libraries release the GIL; ``bench/micro/codecs.py`` measures them.
 
 - lz4: Kafka's Java client reads only frames of independent blocks. Blocks of 256 KiB compress text as well as
   Java's 64 KiB, and take half the time on data that hardly compresses.
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 #: Default limit on the size of a decompressed batch, in bytes.
 DEFAULT_MAX_DECOMPRESSED_SIZE = 64 * 1024 * 1024
 
-# Streams are decompressed in pieces. Most batches fit in the first one. A codec may need twice the memory of
-# a piece to create it. A size claimed by a batch is not trusted beyond the first piece.
+# Streams are decompressed in pieces. Most batches fit in the first piece. A codec may need twice the memory
+# of a piece to create the piece. Memory beyond the first piece is allocated only for data that was
+# decompressed, whatever size the batch states.
 _MIN_PIECE = 128 * 1024
 _MAX_PIECE = 1024 * 1024
 _PIECE_PER_COMPRESSED_BYTE = 8
@@ -75,11 +76,11 @@ class Codec(NamedTuple):
     levels:
         Range of levels. ``None`` if the codec has no levels; a level is then ignored.
     min_magic:
-        First message format that has the codec.
+        First message format that supports the codec.
     min_produce_version, min_fetch_version:
         First versions of the Produce and Fetch requests that allow the codec.
     write_cost, write_cost_at_level:
-        Time to compress a byte as a multiple of the time to read an uncompressed one, at the default level
+        Time to compress a byte as a multiple of the time to read an uncompressed byte, at the default level
         and at the slowest level.
     """
 
@@ -101,7 +102,7 @@ class Codec(NamedTuple):
 
 
 def check_level(codec: int, level: int) -> None:
-    """Check that ``codec`` has a level.
+    """Check that ``level`` is a valid level of ``codec``.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def _too_large(max_size: int) -> DecompressedTooLargeError:
 # ---- gzip --------------------------------------------------------------------------------------------------
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS  # 16: with a gzip header, not zlib's
 # Minimum and maximum number of bytes given to zlib at once. At the end of a member, zlib copies the bytes
-# that it has not used. The next member may be short, so it starts with the minimum.
+# that it has not used. The next member may be short, so its first call gives zlib the minimum.
 _MIN_GZIP_WINDOW = 256
 _MAX_GZIP_WINDOW = 256 * 1024
 
@@ -298,9 +299,9 @@ def _zstd_default_parameters() -> zstandard.ZstdCompressionParameters:
     """Return the parameters of level 3, Kafka's default, with tables of a quarter of the size.
 
     The level's own tables (768 KiB) evict everything else from the processor's second-level cache. With the
-    smaller ones a batch of a megabyte takes a tenth to a quarter less time. Its size differs by a percent or
-    two in either direction. The worst case is a tenth larger, when the only repetitions are half a megabyte
-    apart.
+    smaller ones a batch of a megabyte takes a tenth to a quarter less time. The compressed size differs by a
+    percent or two in either direction. In the worst case, when the only repetitions are half a megabyte
+    apart, it is a tenth larger.
     """
     return zstandard.ZstdCompressionParameters.from_level(3, hash_log=15, chain_log=14)
 
@@ -323,7 +324,8 @@ def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
         raise _too_large(max_size)
     if is_one_frame and 0 <= content_size <= max(_MIN_PIECE, len(data) * _PIECE_PER_COMPRESSED_BYTE):
         return _zstd.decompressor.decompress(data)
-    # Kafka's Java client streams its data, so its frames have no content size.
+    # Data of Kafka's Java client is decompressed here: the client streams its data, so its frames have no
+    # content size.
     is_kept = largest_window <= _LARGEST_WINDOW_KEPT
     out = _Limited(len(data), max_size)
     decompressor = _zstd.decompressor if is_kept else zstandard.ZstdDecompressor()
@@ -335,7 +337,7 @@ def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
     return out.joined()
 
 
-# ---- All of them -------------------------------------------------------------------------------------------
+# ---- All codecs --------------------------------------------------------------------------------------------
 #: All codecs by their number, in the order of :class:`~kafkacore.structs.Compression`, without ``NONE``.
 CODECS: Final[dict[int, Codec]] = {
     codec.id: codec

@@ -15,7 +15,7 @@ _FRAME_MAGIC = b"\x04\x22\x4d\x18"
 _FLAGS_AT = len(_FRAME_MAGIC)
 _HAS_CONTENT_SIZE = 0x08
 _HAS_DICTIONARY_ID = 0x01
-# Size of the flags and the block size.
+# Size in bytes of a descriptor that has only the flags and the block size.
 _SHORTEST_DESCRIPTOR = 2
 
 _PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
@@ -44,7 +44,10 @@ def xxhash32(data: bytes) -> int:
 
 
 def with_right_checksum(frame: Buffer) -> bytes:
-    """Return a copy of ``frame`` with a valid header checksum, or of the same bytes if it is not a frame."""
+    """Return a copy of ``frame`` with a valid header checksum.
+
+    If the bytes are not a frame, the copy is unchanged.
+    """
     return _with_checksum_from(_FLAGS_AT, frame)
 
 

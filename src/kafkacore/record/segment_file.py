@@ -31,8 +31,8 @@ ReadAt = Callable[[int, int], "Buffer"]
 
 #: Size of a chunk in bytes. It fits in the processor's second-level cache until it is copied into columns.
 CHUNK_BYTES = 1 << 20
-#: Bytes read first after damage; each further read doubles the size. The work for a file with many small
-#: damages is then proportional to its size, instead of one whole chunk per damage.
+#: Bytes read first after damage; each further read doubles the size. So the work for a file with many small
+#: damaged ranges is proportional to the file's size. Otherwise a whole chunk would be read for each range.
 _FIRST_BYTES = 1 << 10
 #: Maximum size of a batch in bytes. Kafka's own limit (max.message.bytes) is 1 MiB unless it is raised.
 MAX_BATCH_BYTES = 1 << 28
@@ -224,7 +224,7 @@ class SegmentFile:
         return bool(headers) or self._is_zeros(position)
 
     def _is_unwritten(self) -> bool:
-        """Return whether only zeros follow. A broker may preallocate the file, which fills it with zeros."""
+        """Return whether the rest of the file is zeros, with which a broker may preallocate the file."""
         return self._end == self._size and self._is_zeros(self.position)
 
     def _is_zeros(self, position: int) -> bool:
@@ -248,7 +248,7 @@ def _size_of_batch(chunk: memoryview) -> int:
 
 
 def read_headers(read: ReadAt, size: int, start: int = 0) -> Iterator[BatchHeader | Damage]:
-    """Yield the headers of the whole batches from ``start`` to the end of a file, and each damage.
+    """Yield the headers of the complete batches from ``start`` on, and a :class:`Damage` per damaged range.
 
     Parameters
     ----------

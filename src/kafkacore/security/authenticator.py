@@ -2,7 +2,7 @@
 
 An authenticator belongs to one connection and is used only on the network thread. It does no I/O: the channel
 gives it the payloads of received frames, without their size, and sends the frames that it returns. It must
-copy what it keeps of a payload.
+copy any part of a payload that it keeps.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Authenticator:
     def expects(self, payload: memoryview) -> bool:
         """Return whether a frame is for :meth:`receive`, and not the response to an earlier request.
 
-        The channel asks only while authentication is not complete. Only a client that re-authenticates
-        returns false.
+        The channel calls this only while authentication is not complete. Only the authenticator of a client
+        that re-authenticates returns false.
         """
         return not self.is_complete
 
@@ -100,7 +100,7 @@ class Authenticator:
         AuthenticationFailedError
             As in :meth:`receive`.
         """
-        raise IllegalSaslStateError("this connection was not authenticated by SASL")
+        raise IllegalSaslStateError("cannot re-authenticate: this connection was not authenticated by SASL")
 
     def close(self) -> None:
         """Release resources outside of Python, such as a Kerberos context. May be called more than once."""

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 #: requests that were sent before a re-authentication.
 CORRELATION_IDS: Final = range(2**31 - 8, 2**31)
 _OTHER_PORT: Final = "use a port of a SASL listener, or security_protocol='PLAINTEXT' or 'SSL'"
-#: First SaslHandshake version whose tokens are sent in SaslAuthenticate requests.
+#: First SaslHandshake version after which tokens are sent in SaslAuthenticate requests.
 _HANDSHAKE_VERSION: Final = 1
 #: Fraction of the session's lifetime after which a client re-authenticates, and the largest random fraction
 #: to add, so that clients do not re-authenticate at the same time.
@@ -159,8 +159,8 @@ class SaslClientAuthenticator(Authenticator):
         if response.error_code == IllegalSaslStateError.errno:
             if self._is_reauthentication:
                 raise IllegalSaslStateError(
-                    "the broker rejected the re-authentication: it does not allow any, or not so soon after "
-                    "the last one"
+                    "the broker rejected the re-authentication: it does not allow re-authentication, "
+                    "or not so soon after the last one"
                 )
             raise IllegalSaslStateError(f"the broker does not expect SASL on this port: {_OTHER_PORT}")
         if response.error_code:

@@ -123,7 +123,9 @@ def fetch(
     headers: Mapping[str, str] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> bytes:
-    """Send a GET request, or a POST request with ``body``, and return the response's body. Blocks.
+    """Send a GET request, or a POST request with ``body``, and return the response's body.
+
+    This blocks until the response is complete.
 
     Parameters
     ----------
@@ -187,7 +189,9 @@ def _read_body(
 
 def _refusal(url: str, status: int, content: bytes) -> HttpsError:
     if 300 <= status < 400:
-        return HttpsError(f"{url} answered {status}, a redirect, which is not followed: configure its target")
+        return HttpsError(
+            f"{url} answered {status}, a redirect, which is not followed: configure its target URL"
+        )
     message = f"{url} answered {status}: {shown(content.decode('utf-8', 'replace'))}"
     return HttpsError(message) if status in _FINAL_STATUSES else HttpsUnavailableError(message)
 

@@ -1,4 +1,4 @@
-"""A parser of JAAS configurations, which is the form of Kafka's ``sasl.jaas.config``.
+"""A parser of JAAS configurations, the format of Kafka's ``sasl.jaas.config``.
 
 No class is loaded: the name of the login module is only text. The syntax is that of Kafka's ``JaasConfig``.
 """
@@ -62,7 +62,7 @@ def parse_jaas(place: str, text: str) -> JaasEntry:
 
 
 def _tokens(place: str, text: str) -> list[tuple[bool, str]]:
-    """Return the tokens of the text, each after a flag that says whether it was quoted."""
+    """Return the tokens of the text as pairs: whether the token was quoted, and the token."""
     found, at, end = [], 0, len(text.rstrip())
     while at < end:
         match = _TOKEN.match(text, at)

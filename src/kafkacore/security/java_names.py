@@ -1,7 +1,8 @@
 """Translation of the security settings of Kafka's Java clients, ``ssl.*`` and ``sasl.*``.
 
-The result is the arguments of our clients. Login modules are recognized by name: no class is loaded because a
-configuration names it (CVE-2025-27818). librdkafka's names of the same settings are accepted, too.
+The result is the arguments of kafkacore's clients. Login modules are recognized by name: a class that a
+configuration names is never loaded (CVE-2025-27818). librdkafka's names of the same settings are accepted,
+too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kafkacore.security.tls_contexts import TLS_VERSIONS
 #: Function ``(value, name)`` that returns the value of the setting ``name`` with its references replaced.
 Lookup = Callable[[str, str], str]
 
-#: Prefixes of the names of these settings.
+#: Prefixes of the names of security settings.
 PREFIXES: Final = ("security.protocol", "ssl.", "sasl.")
 #: Settings that matter only to Java or to brokers. They are accepted and have no effect.
 _WITHOUT_EFFECT: Final = frozenset(
@@ -51,7 +52,10 @@ _CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class _Module(NamedTuple):
-    """The mechanisms of a login module, our argument for each option, and the mandatory options."""
+    """The mechanisms, options and mandatory options of a login module.
+
+    ``options`` maps each option to kafkacore's client argument.
+    """
 
     mechanisms: tuple[str, ...]
     options: Mapping[str, str]
@@ -276,7 +280,7 @@ class _Translation:
             self._arguments["ssl_check_hostname"] = str(algorithm.lower() == "https").lower()
         protocols = self._take("ssl.enabled.protocols")
         if protocols is not None:
-            # The lists of old Java clients also contain older versions.
+            # Lists that were written for old Java clients also contain older TLS versions, which are ignored.
             supported = [each.strip() for each in protocols.split(",") if each.strip() in TLS_VERSIONS]
             if not supported:
                 raise self._refusal("ssl.enabled.protocols", f"must contain {' or '.join(TLS_VERSIONS)}")
@@ -306,5 +310,5 @@ def _unknown_option(name: str, option: str, module: _Module) -> str:
 
 @functools.cache
 def _unsecured(subject: str) -> UnsecuredTokenProvider:
-    """Return the token provider of a subject, always the same one, so that equal settings stay equal."""
+    """Return the same token provider for each call with a subject, so that equal settings stay equal."""
     return UnsecuredTokenProvider(subject)

@@ -24,12 +24,13 @@ ALLOWED_PATHS: Final = "KAFKACORE_SECRETS_PATHS"
 MAX_FILE_BYTES: Final = 64 * 1024
 REFERENCE: Final = re.compile(r"\$\{(\w+):([^{}]*)\}")
 
-#: Names, with dots, of properties that hold a secret. ``ssl.key.location`` is not one: it can only be a path.
+#: Names, with dots, of properties that hold a secret. ``ssl.key.location`` holds no secret: it can only be a
+#: path.
 _SECRET_PROPERTIES: Final = frozenset(
     {
         *(name.replace("_", ".") for name in SECRET_SETTINGS),
         *(name for name, ours in OTHER_NAMES.items() if ours in SECRET_SETTINGS),
-        # Properties of Java's clients and of a schema registry that are not arguments of our clients.
+        # Properties of Java's clients and of a schema registry that are not arguments of kafkacore's clients.
         "sasl.jaas.config",
         "schema.registry.auth",
         "ssl.keystore.key",
@@ -69,8 +70,8 @@ def refuse_reference(text: str, name: str) -> None:
     """
     if REFERENCE.search(text) and not holds_secret(name):
         raise KafkaConfigurationError(
-            f"{name} contains a reference such as ${{env:NAME}}, and only options that hold a secret may: "
-            f"write the value itself"
+            f"{name} contains a reference such as ${{env:NAME}}, which is allowed only in options that hold "
+            f"a secret: write the value itself"
         )
 
 
@@ -91,8 +92,8 @@ def resolved(text: str, name: str, process: str = "this process") -> str:
     Raises
     ------
     KafkaConfigurationError
-        The setting holds no secret, the operator has not allowed the variable or the file, or it does not
-        exist here. The message never contains ``text`` or a secret.
+        The setting holds no secret, the operator has not allowed the variable or the file, or this machine
+        has no such variable or file. The message never contains ``text`` or a secret.
     """
     refuse_reference(text, name)
     return REFERENCE.sub(lambda match: _value(match[1], match[2].strip(), name, process), text)

@@ -1,8 +1,8 @@
 """SASL authentication on a broker by Kafka's requests (KIP-43, KIP-152, KIP-368).
 
 Until it is authenticated, a client may send only ApiVersions, SaslHandshake and SaslAuthenticate. Every
-failed client gets the same response; the reason is in the error that closes the channel. Kafka's class is
-``SaslServerAuthenticator``.
+client that fails to authenticate gets the same response; the reason is in the error that closes the channel.
+Kafka's class is ``SaslServerAuthenticator``.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ SECURITY_SETTINGS: Final = table(
 # fmt: on
 #: Names of the settings whose value is a secret.
 SECRET_SETTINGS: Final = frozenset(name for name, row in SECURITY_SETTINGS.items() if row.is_secret)
-#: Names in Java's clients and librdkafka that differ from our setting's name by more than dots.
+#: Names in Java's clients and librdkafka that differ from kafkacore's name by more than dots.
 OTHER_NAMES: Final = {
     "ssl.key.password": "ssl_password",
     "sasl.mechanisms": "sasl_mechanism",

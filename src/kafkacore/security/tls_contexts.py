@@ -47,7 +47,7 @@ class TlsSettings:
     ciphers:
         Cipher suites for TLS 1.2, in OpenSSL's syntax.
     versions:
-        Allowed versions, as names of :data:`TLS_VERSIONS`. All are allowed if it is empty.
+        Allowed versions, as names of :data:`TLS_VERSIONS`. If the list is empty, all versions are allowed.
     """
 
     trusted: str | None = None
@@ -59,7 +59,7 @@ class TlsSettings:
     versions: tuple[str, ...] = ()
 
     def files(self) -> list[str]:
-        """Return the paths among the settings."""
+        """Return the paths of the files that the settings refer to."""
         key = None if self.key is None else self.key.text()
         given = (self.trusted, self.certificate, key, self.revocation_list)
         return [each for each in given if each is not None and not _is_text(each)]
@@ -76,7 +76,7 @@ def client_context(settings: TlsSettings, *, checks_host: bool = True) -> ssl.SS
     Raises
     ------
     KafkaConfigurationError
-        A file cannot be read, or settings contradict each other. The message says which.
+        A file cannot be read, or settings contradict each other. The message names the file or the settings.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = checks_host

@@ -26,7 +26,11 @@ def checks(
 
 
 def setting(name: str, default: object, check: Check[object], documentation: str) -> Setting:
-    """Return the setting of a keyword argument. Its type is the check's; a number has its default's type."""
+    """Return the setting of a keyword argument.
+
+    The setting has the type of the check. If the check has none, the value is a number, and the default
+    determines whether it is an integer or a float.
+    """
     kind = check.type
     if kind is None:
         kind = SettingType.DOUBLE if isinstance(default, float) else SettingType.INT
@@ -118,7 +122,7 @@ def one_of(*choices: str) -> Check[str]:
 
 
 def anything(annotation: str, kind: SettingType = SettingType.CLASS) -> Check[object]:
-    """Accept any value; the code that uses it checks it if necessary."""
+    """Accept any value. The code that uses the value checks it if necessary."""
     return Check(lambda name, value: value, annotation, type=kind)
 
 

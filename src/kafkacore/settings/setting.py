@@ -37,7 +37,7 @@ class Check(Generic[T_co]):
     Parameters
     ----------
     apply:
-        Returns the value to use for a name and a value, or raises
+        Function ``(name, value)`` that returns the value to use, or raises
         :class:`~kafkacore.errors.KafkaConfigurationError`.
     annotation:
         The type of the argument in a signature.
@@ -65,14 +65,14 @@ class Setting:
     name:
         The name as a user writes it: ``linger_ms``, ``log.segment.bytes``.
     default:
-        The value if the user gives none. It is not checked. It is a text if the values of the component are
-        texts, as those of topics are.
+        The value if the user gives none. It is not checked. For a component whose values are texts, such as a
+        topic, the default is a text too.
     documentation:
         One or two sentences on the setting, which DescribeConfigs and the reference show.
     low, high:
         Limits of a number, both included.
     exception:
-        A number outside the limits that is valid nevertheless.
+        A number that is valid although it is outside the limits.
     choices:
         The valid texts, or the valid parts of a list.
     is_dynamic:

@@ -106,5 +106,5 @@ def read_choice(choices: Iterable[str], text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the parts of a list separated by commas, without empty ones."""
+    """Return the parts of a comma-separated list, without empty parts."""
     return [part.strip() for part in text.split(",") if part.strip()]

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 GROUP = "spark-query-metrics"
 #: Maximum number of queries whose metrics are kept. Queries that have ended are dropped first.
 MAX_QUERIES = 100
-#: Number of phases in the log line of a batch.
+#: Number of phases that the log line of a batch shows, the slowest first.
 SLOWEST_PHASES = 3
 
 #: Description of each metric, by its name.

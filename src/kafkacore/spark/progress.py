@@ -19,20 +19,20 @@ from kafkacore.structs import TopicPartition
 class Lag:
     """Number of offsets between the end of a batch and the end of each partition.
 
-    There is at least one partition. An offset is not always a record: compaction and transaction markers
-    leave gaps.
+    There is at least one partition. Not every offset has a record: compaction and transaction markers leave
+    gaps.
     """
 
     partitions: Mapping[TopicPartition, int]
 
     @property
     def total(self) -> int:
-        """Sum over all partitions."""
+        """Sum of the lag of all partitions."""
         return sum(self.partitions.values())
 
     @property
     def average(self) -> float:
-        """Average over all partitions."""
+        """Average lag of the partitions."""
         return self.total / len(self.partitions)
 
     @property

@@ -32,7 +32,7 @@ _SECRET_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 def resolved(text: str, option: str) -> str:
     """Return ``text`` with every reference replaced by the secret that it names.
 
-    See :func:`kafkacore.security.references.resolved`, which also lists what this raises.
+    The errors are those of :func:`kafkacore.security.references.resolved`.
     """
     return references.resolved(text, option, "Spark's driver and executors")
 

@@ -127,7 +127,7 @@ def _conf(app_name: str, work_dir: Path) -> SparkConf:
 
 
 def _quieten_pyspark() -> None:
-    """Disable the loggers that print a JVM stack trace for an analysis error in addition to raising it."""
+    """Disable the loggers that print a JVM stack trace for an analysis error, which is raised anyway."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -145,7 +145,8 @@ def _launch_jvm(conf: SparkConf, log_file: Path) -> JavaGateway:
     log_file.parent.mkdir(parents=True, exist_ok=True)
     with open(log_file, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
         try:
-            # With a session of its own, the JVM does not receive Ctrl-C, and this process stops it in order.
+            # In its own process session, the JVM does not receive Ctrl-C, so this process can stop it
+            # cleanly.
             own = {"stdout": log, "stderr": log, "start_new_session": True}
             return launch_gateway(conf, own)  # type: ignore[no-untyped-call]  # PySpark's own lacks them
         except (PySparkRuntimeError, OSError) as error:

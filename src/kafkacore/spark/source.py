@@ -64,12 +64,12 @@ class KafkaCoreDataSource(DataSource):
         _need_new_enough_pyspark()
         from kafkacore.spark.sink.writers import stream_writer
 
-        # In output mode "complete" Spark sets overwrite. Like the built-in sink, this one appends anyway.
+        # In output mode "complete" Spark sets overwrite. Like the built-in sink, this sink appends anyway.
         return stream_writer(schema, self.options)
 
 
 def _need_new_enough_pyspark() -> None:
-    """Raise ImportError unless PySpark is 4.2 or newer, recognized by a module that 4.2 added."""
+    """Raise ImportError if PySpark is older than 4.2, and therefore lacks a module that 4.2 added."""
     if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
         import pyspark
 

@@ -56,7 +56,7 @@ class BrokerFaults:
 
     In all methods, ``api`` is Kafka's name of an API ("Produce"), or ``None`` for every API. ``node`` limits
     a fault to requests to this node. ``times`` is the number of requests that the fault affects, or ``None``
-    for all until :meth:`clear`. Faults of an API apply in the order in which they were added.
+    for all requests until :meth:`clear`. Faults of an API apply in the order in which they were added.
     """
 
     def __init__(self) -> None:
@@ -226,7 +226,7 @@ class BrokerFaults:
     # ---- On the network thread ------------------------------------------------------------------------
 
     def __call__(self, request: Request, serve: Serve) -> None:
-        """Execute a request, or apply its fault."""
+        """Execute a request, or apply the first fault that matches the request."""
         fault = self._take(request)
         if fault is None:
             serve(request)

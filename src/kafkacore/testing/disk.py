@@ -23,7 +23,7 @@ SECTOR_SIZE = 512
 
 
 class PowerLossError(BaseException):
-    """The power failed at this call. It is not an ``Exception``, because no code can handle it."""
+    """The power failed at this call. No code can handle this, so it does not derive from ``Exception``."""
 
 
 @dataclass(eq=False)
@@ -87,7 +87,7 @@ def _sectors(position: int, written: bytes) -> list[tuple[int, bytes | None]]:
 class _Folder:
     names: dict[str, _File | _Folder] = field(default_factory=dict)
     durable: dict[str, _File | _Folder] = field(default_factory=dict)
-    #: Changes since the last sync. Each one maps names to their new entries and is applied as a whole.
+    #: Changes since the last sync. Each change maps names to their new entries and is applied as a whole.
     pending: list[dict[str, _File | _Folder | None]] = field(default_factory=list)
 
     def change(self, changes: dict[str, _File | _Folder | None]) -> None:

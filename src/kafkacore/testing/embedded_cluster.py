@@ -193,7 +193,7 @@ class EmbeddedCluster:
         return self._call(lambda: self._cluster().leader_epoch(TopicPartition(topic, partition)))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> int:
-        """Make another node the leader of a partition, and return it.
+        """Make another node the leader of a partition, and return the id of that node.
 
         Parameters
         ----------
@@ -221,12 +221,12 @@ class EmbeddedCluster:
     def coordinator(self, group_id: str) -> int | None:
         """Return the node that coordinates a group, or ``None`` if it has no coordinator.
 
-        Creates the topic ``__consumer_offsets`` if it does not exist.
+        This creates the topic ``__consumer_offsets`` if it does not exist.
         """
         return self.leader(OFFSETS_TOPIC, self._group_partition(group_id))
 
     def move_coordinator(self, group_id: str, *, to: int | None = None) -> int:
-        """Make another node the coordinator of a group, and return it.
+        """Make another node the coordinator of a group, and return the id of that node.
 
         All groups in the same partition of ``__consumer_offsets`` move, too.
         """

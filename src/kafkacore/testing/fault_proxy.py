@@ -38,9 +38,9 @@ class ProxyCounters:
     bytes_to_broker, bytes_to_client:
         Bytes written to the sockets of each side.
     cuts:
-        Connections that a fault, or a reset by one side, has ended.
+        Number of connections that a fault, or a reset by one side, has ended.
     cut_frames:
-        Cuts at the place given to :meth:`FaultProxy.cut_request` or :meth:`FaultProxy.cut_response`.
+        Number of connections that :meth:`FaultProxy.cut_request` or :meth:`FaultProxy.cut_response` has cut.
     """
 
     connections: int
@@ -86,7 +86,7 @@ class FaultProxy:
         Seed of the jitter.
     frames:
         Whether to find Kafka's frames in the streams, which :meth:`cut_request`, :meth:`cut_response` and
-        :attr:`requests` need. Other streams, such as TLS, pass in both cases.
+        :attr:`requests` need. Other streams, such as TLS, are forwarded in any case.
     queue_bytes:
         Maximum bytes queued per connection and direction. The proxy stops reading when the queue is full.
     clock:
@@ -355,8 +355,8 @@ class FaultProxy:
         try:
             self._waker.send(b"w")
         except OSError:
-            # A full socket wakes the thread anyway. After a close, the waiting caller sees that the thread
-            # ended.
+            # If the socket's buffer is full, the earlier bytes wake the thread. After a close, the waiting
+            # caller sees that the thread has ended.
             return
 
     def _run(self) -> None:

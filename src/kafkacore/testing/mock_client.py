@@ -7,7 +7,7 @@ its metadata and a mock cluster::
     mock = MockClient(topics={"t": 3}, node_count=2)
     mock.connect()                              # metadata fetched, every node ready
     mock.prepare_response(ProduceResponse(...))           # for the next Produce; or a function of the request
-    mock.prepare_response(ProduceResponse, disconnected=True)   # the next one after it loses its connection
+    mock.prepare_response(ProduceResponse, disconnected=True)   # the request after that loses its connection
     mock.client.send(mock.client.new_client_request(0, ProduceRequest(...), now), now)
     responses = mock.poll()                     # list of ClientResponse
 

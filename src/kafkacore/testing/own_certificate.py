@@ -7,7 +7,7 @@ from typing import Any
 
 
 def secure(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration, changed so that its TLS listeners need no certificate.
+    """Return a copy of a configuration in which TLS listeners need no configured certificate.
 
     Names may have dots or underscores.
     """

@@ -61,8 +61,9 @@ def _kafka_broker_behind_proxy() -> Iterator[FaultProxy]:
 def kafka_proxy(_kafka_broker_behind_proxy: FaultProxy) -> Iterator[FaultProxy]:
     """Start a TCP proxy that injects network faults, in front of a broker.
 
-    All tests of the session share both. Pass ``kafka_proxy.bootstrap_servers`` to the client. After each test
-    the fixture removes all faults and resets all connections. Use different topic names in each test.
+    All tests of the session share the broker and the proxy. Pass ``kafka_proxy.bootstrap_servers`` to the
+    client. After each test the fixture removes all faults and resets all connections. Use different topic
+    names in each test.
     """
     yield _kafka_broker_behind_proxy
     _kafka_broker_behind_proxy.lift()

@@ -18,7 +18,7 @@ from kafkacore.testing.proxy_frames import REQUEST_HEAD, RESPONSE_HEAD, FrameHea
 Target = tuple[socket.AddressFamily, tuple[object, ...]]
 
 RECEIVE_BYTES: Final = 64 * 1024
-#: With a limited rate, the proxy forwards pieces of this size, as a network does.
+#: With a limited rate, the proxy forwards pieces of this size, as a network forwards packets.
 PIECE_BYTES: Final = 1460
 LINGER_ZERO: Final = struct.pack("ii", 1, 0)
 
@@ -67,7 +67,7 @@ class Link:
 
 @dataclass(eq=False)
 class RequestCut:
-    """Cut at byte ``after`` of the ``number``-th request of ``api_key`` from now, or of its response."""
+    """A cut at byte ``after`` of the ``number``-th request of ``api_key`` from now, or of its response."""
 
     direction: Direction
     api_key: int
@@ -106,13 +106,13 @@ class Stream:
         return not (self.is_read or self.link.is_stalled or self.queued_bytes >= self.queue_bytes)
 
     def due_ms(self) -> float | None:
-        """Return the time at which the next entry is due, or ``None`` if it waits for something else."""
+        """Return the time at which the next entry is due, or ``None`` if time alone makes no entry due."""
         if not self.queue or self.link.is_stalled or self.is_blocked:
             return None
         return self.queue[0][0]
 
     def put(self, data: bytes, now_ms: float) -> None:
-        """Queue bytes up to the cut."""
+        """Queue the bytes that precede the cut."""
         room = len(data) if self.cut_at is None else max(self.cut_at - self.read_bytes, 0)
         view = memoryview(data)[:room]
         self.read_bytes += len(view)

@@ -94,6 +94,6 @@ class FrameScanner:
         return data[passed:], frames
 
     def rest(self) -> bytes:
-        """Return the held bytes of a head that stayed incomplete."""
+        """Return the bytes that were held back, of a head that stayed incomplete."""
         held, self._partial = self._partial[self._passed :], b""
         return held

@@ -39,7 +39,7 @@ class SwitchedDisk(Disk):
             If ``verb`` is another word.
         """
         if verb not in VERBS:
-            raise ValueError(f"a disk cannot fail at {verb!r}; it can at {', '.join(VERBS)}")
+            raise ValueError(f"unknown operation {verb!r}; use one of {', '.join(VERBS)}")
         self._errors = {**self._errors, verb: number}
 
     def _check(self, verb: str) -> None:

@@ -1,8 +1,8 @@
 """Memory blocks that are reused instead of returned to the system.
 
 The C library returns large blocks to the system when they are freed, and the kernel zeroes the pages of the
-next one. For records of a hundred bytes that costs more than copying them. Received frames, batches being
-built and columns therefore use these blocks.
+next block. For records of a hundred bytes, this zeroing costs more than copying the records. Received frames,
+batches being built and columns therefore use these blocks.
 
 The process keeps at most 32 MiB of idle blocks. A block larger than that is never kept. Blocks of 16 MiB or
 more use huge pages where the kernel has them. Without huge pages, page faults took a third of the time to

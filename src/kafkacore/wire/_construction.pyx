@@ -13,12 +13,12 @@ cdef extern from *:
 
 
 cdef int made_only_by(type cls, str maker) except -1:
-    """Make ``cls.__new__`` raise for Python callers. The ``__init__`` of the class must raise, too.
+    """Make ``cls.__new__`` raise TypeError for Python callers. The class's ``__init__`` must raise it, too.
 
-    Compiled code is not affected, because it does not look up the attribute.
+    Compiled code is not affected, because it does not look up the attribute ``__new__``.
     """
     def __new__(cls, *args, **kwargs):
-        raise TypeError(f"a {cls.__name__} is made by {maker} only")
+        raise TypeError(f"a {cls.__name__} can be created only by {maker}")
 
     PyDict_SetItemString(<object> (<PyTypeObject *> cls).tp_dict, "__new__", staticmethod(__new__))
     PyType_Modified(<PyTypeObject *> cls)

@@ -76,7 +76,7 @@ cdef class Cursor:
 
     @property
     def position(self) -> int:
-        """Bytes from the start of the buffer, not of the range."""
+        """Current position, in bytes from the start of the buffer, not of the range."""
         return self.pos - self.origin
 
     @position.setter
@@ -228,8 +228,8 @@ cdef class Cursor:
     cpdef Py_ssize_t read_array_length(self, bint compact, Py_ssize_t min_element_size=1) except? -1:
         """Read the number of elements of an array; -1 means null.
 
-        Raises if the bytes left cannot hold that many elements of ``min_element_size`` bytes (at least 1). A
-        caller may therefore allocate memory for the returned number of elements.
+        Raises MalformedMessageError if the bytes left cannot hold that many elements of ``min_element_size``
+        bytes (at least 1). A caller may therefore allocate memory for the returned number of elements.
         """
         cdef Py_ssize_t count
         cdef const uint8_t *before = self.pos
@@ -247,7 +247,7 @@ cdef class Cursor:
         return count
 
     cpdef int count_elements(self, Py_ssize_t count) except -1:
-        """Count ``count`` more elements against :meth:`limit_elements`.
+        """Count ``count`` more elements against the limit that :meth:`limit_elements` has set.
 
         Code that reads other repeated data, such as tagged fields, calls this too.
         """

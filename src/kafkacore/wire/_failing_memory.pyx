@@ -28,8 +28,8 @@ def call_with_failure(function, int64_t number, *, bint objects=False):
     Returns
     -------
     bool
-        Whether allocation ``number`` was reached. It then failed, but ``function`` returned without an
-        exception.
+        Whether allocation ``number`` was reached. True means that the allocation failed but ``function``
+        returned without an exception.
 
     Raises
     ------

@@ -48,7 +48,7 @@ cdef class FileSlice:
     def read(self):
         """Return the bytes, or fewer if the file has become shorter.
 
-        This is for callers that cannot send from a file.
+        Callers that cannot send from a file use this method.
         """
         return os.pread(self.fd, self.size, self.position)
 

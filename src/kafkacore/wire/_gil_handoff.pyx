@@ -1,8 +1,8 @@
-"""Let a busy thread hand the GIL to a waiting thread without the interpreter's switch interval.
+"""Let a busy thread hand the GIL to a waiting thread before the interpreter's switch interval is over.
 
-A waiting thread gets the GIL of a busy one after 5 ms (``sys.getswitchinterval``), in which a loop of
-``send()`` appends megabytes. The producer's network thread needs the GIL for some microseconds, hundreds of
-times a second. So it announces that it is waiting, and ``send()`` yields to it.
+By default, a waiting thread gets the GIL from a busy thread after 5 ms (``sys.getswitchinterval``). In that
+time a loop of ``send()`` appends megabytes. The producer's network thread needs the GIL for some
+microseconds, hundreds of times a second. So it announces that it is waiting, and ``send()`` yields to it.
 """
 
 cdef extern from "gil_handoff_impl.h" nogil:
@@ -18,12 +18,12 @@ if kc_gil_handoff_watch_forks() < 0:
 
 
 cdef void gil_handoff_request() noexcept nogil:
-    """Announce that the thread is about to wait for the GIL; called at the end of a ``nogil`` block."""
+    """Announce that the thread is about to wait for the GIL. Call this at the end of a ``nogil`` block."""
     kc_gil_handoff_request()
 
 
 cdef void gil_handoff_received() noexcept:
-    """Withdraw the announcement; called first after the ``nogil`` block."""
+    """Withdraw the announcement. Call this as the first statement after the ``nogil`` block."""
     kc_gil_handoff_received()
 
 

@@ -44,7 +44,7 @@ def test_worker_that_ends_silently_says_its_status():
 
 
 def test_worker_that_takes_too_long_is_given_up_and_killed():
-    with pytest.raises(WorkerError, match="not finished after"), Worker(python("input()"), 0.2) as worker:
+    with pytest.raises(WorkerError, match="has not finished after"), Worker(python("input()"), 0.2) as worker:
         worker.answer()
     assert worker._process.returncode == -9
 

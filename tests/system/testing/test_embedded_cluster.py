@@ -290,7 +290,7 @@ def test_mistakes_are_one_sentence(kafka_cluster: EmbeddedCluster) -> None:
         kafka_cluster.faults.delay("Produced", 1)
     with pytest.raises(ValueError, match="ApiVersions cannot be answered with an error"):
         kafka_cluster.faults.fail("ApiVersions", NotCoordinatorError)
-    with pytest.raises(ValueError, match="a disk cannot fail at 'rite'"):
+    with pytest.raises(ValueError, match="unknown operation 'rite'"):
         kafka_cluster.disk.fail("rite")
     with pytest.raises(IllegalArgumentError, match="at least one node"):
         EmbeddedCluster(nodes=0)

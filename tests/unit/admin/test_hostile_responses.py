@@ -223,7 +223,7 @@ def topic(name: str) -> MetadataResponse.MetadataResponseTopic:
         (
             lambda admin: admin.describe_topics(["t", "u"]),
             [MetadataResponse(topics=[topic("t"), topic("other")])],
-            "the response leaves 'u' out",
+            "the result of 'u' is missing from the response",
         ),
         (
             lambda admin: admin.list_group_offsets({"g": [TP]}),
@@ -231,17 +231,17 @@ def topic(name: str) -> MetadataResponse.MetadataResponseTopic:
                 coordinator(),
                 OffsetFetchResponse(groups=[OffsetFetchResponse.OffsetFetchResponseGroup(group_id="g")]),
             ],
-            "leaves TopicPartition",
+            "the result of TopicPartition",
         ),
         (
             lambda admin: admin.alter_group_offsets("g", {TP: OffsetAndMetadata(1)}),
             [coordinator(), OffsetCommitResponse()],
-            "leaves TopicPartition",
+            "the result of TopicPartition",
         ),
         (
             lambda admin: admin.delete_group_offsets("g", [TP]),
             [coordinator(), OffsetDeleteResponse()],
-            "leaves TopicPartition",
+            "the result of TopicPartition",
         ),
         (
             lambda admin: admin.remove_group_members("g", [MemberToRemove("a"), MemberToRemove("b")]),
@@ -249,12 +249,12 @@ def topic(name: str) -> MetadataResponse.MetadataResponseTopic:
                 coordinator(),
                 LeaveGroupResponse(members=[LeaveGroupResponse.MemberResponse(member_id="a")]),
             ],
-            "the response leaves 'b' out",
+            "the result of 'b' is missing from the response",
         ),
         (
             lambda admin: admin.delete_groups(["g"]),
             [coordinator("another group")],
-            "the broker did not answer for 'g'",
+            "the response names no broker for 'g'",
         ),
         (
             lambda admin: admin.delete_groups(["g"]),
@@ -265,12 +265,12 @@ def topic(name: str) -> MetadataResponse.MetadataResponseTopic:
                     ]
                 )
             ],
-            r"FindCoordinator names node -7 at '\\x1b':99999 for 'g'",
+            r"invalid coordinator: node -7 at '\\x1b':99999 for 'g'",
         ),
         (
             lambda admin: admin.alter_user_scram_credentials([UserScramCredentialDeletion("u", 1)]),
             [AlterUserScramCredentialsResponse()],
-            "the response leaves 'u' out",
+            "the result of 'u' is missing from the response",
         ),
         (
             lambda admin: admin.alter_client_quotas([ClientQuotaAlteration({"user": "u"}, {})]),

@@ -70,7 +70,7 @@ def test_server_that_answers_after_all_wants_no_login(caplog: pytest.LogCaptureF
         assert not troubles.has_early_closes
         assert troubles.summary() == ""
     assert [each.partition(":")[0] for each in warnings_in(caplog)] == ["no answer from b", "b"]
-    assert warnings_in(caplog)[-1] == "b:1 answers now"
+    assert warnings_in(caplog)[-1] == "b:1 answers requests now"
 
 
 def test_server_with_ever_new_reasons_does_not_flood(caplog: pytest.LogCaptureFixture) -> None:

@@ -165,7 +165,7 @@ def test_reference_needs_an_option_that_holds_a_secret(monkeypatch, name, expect
     else:
         said = refusal("${env:PIPE}", name)
         assert said.startswith(f"{name} contains a reference")
-        assert said.endswith("only options that hold a secret may: write the value itself")
+        assert said.endswith("only in options that hold a secret: write the value itself")
 
 
 def test_every_setting_that_is_a_secret_may_contain_a_reference():

@@ -19,9 +19,9 @@ from kafkacore.bench.task import ClientSettings
 if TYPE_CHECKING:
     from kafkacore.record import RecordColumns
 
-#: Function that gets up to :data:`CHUNK_RECORDS` values; an empty list if a call returned no records.
+#: Function that gets a list of up to :data:`CHUNK_RECORDS` values, or an empty list if a call returned none.
 Take = Callable[[list[bytes]], None]
-#: Function that gets columns and returns their number of rows; ``None`` if a call returned no records.
+#: Function that gets columns, or ``None`` if a call returned no records, and returns their number of rows.
 TakeColumns: TypeAlias = "Callable[[RecordColumns | None], int]"
 #: Number of values that are processed together. If all values of a poll were kept, librdkafka's client would
 #: take a quarter longer, because it would need new memory each time.
@@ -54,7 +54,7 @@ class Producer(Protocol):
 
 @runtime_checkable
 class ArrowProducer(Protocol):
-    """Additional method of a producer that sends Arrow columns."""
+    """The method that a producer of Arrow columns has in addition to :class:`Producer`."""
 
     def prepare(self, values: Sequence[bytes]) -> None:
         """Create the columns before the measurement."""
@@ -81,10 +81,10 @@ class Consumer(Protocol):
 
 @runtime_checkable
 class ArrowConsumer(Protocol):
-    """Additional method of a consumer that reads Arrow columns."""
+    """The method that a consumer of Arrow columns has in addition to :class:`Consumer`."""
 
     def read_arrow(self, count: int, take: TakeColumns) -> None:
-        """Read like :meth:`Consumer.read`, but as columns."""
+        """Read ``count`` records like :meth:`Consumer.read`, but pass them to ``take`` as columns."""
 
 
 def producer_of(peer: str, settings: ClientSettings) -> Producer:

@@ -20,7 +20,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 class Producer:
-    """Loop over ``AIOKafkaProducer.send``, which is awaited until the record is in a batch."""
+    """Loop that awaits ``AIOKafkaProducer.send``, which returns when the record is in a batch."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self._loop = _new_loop()

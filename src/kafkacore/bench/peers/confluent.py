@@ -9,14 +9,14 @@ from kafkacore.bench.pacing import Pacer
 from kafkacore.bench.peers import CHUNK_RECORDS, POLL_MS, Take, stream
 from kafkacore.bench.task import ClientSettings
 
-#: Number of records between two calls of ``poll`` for delivery reports. A call costs as much as a send.
+#: Number of records between two calls of ``poll`` for delivery reports. A ``poll`` costs as much as a send.
 RECORDS_PER_POLL = 10_000
 SEEK_TRIES = 100
 SEEK_WAIT_S = 0.01
 
 
 class Producer:
-    """Loop over ``Producer.produce``. When the queue is full, it calls ``poll``, as documented."""
+    """Loop over ``Producer.produce``. When the queue is full, the loop calls ``poll``, as documented."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self._client = import_module("confluent_kafka").Producer(settings)

@@ -44,7 +44,7 @@ class ArrowProducer(SendLoop):
 
     def send_all(self, topic: str, values: Sequence[bytes], count: int) -> None:
         if not self._batches:
-            super().send_all(topic, values, count)  # The warm-up has no columns.
+            super().send_all(topic, values, count)  # The warm-up runs before ``prepare``.
             return
         send_arrow = self._client.send_arrow
         while count:

@@ -129,8 +129,8 @@ class Driver:
         first = self._store().executionsList().size()
         frame.write.format(job.sink).options(**job.sink_options).mode(mode).save()
         rows = self._rows_since(first)
-        # Use the minimum over all nodes, so that lost rows are noticed. With exploded_by, the source returns
-        # one row per file, so use the maximum.
+        # Use the minimum over all nodes of the query plan, so that lost rows are noticed. With exploded_by,
+        # the source returns one row per file, so use the maximum.
         return {"rows": (max if job.exploded_by else min)(rows, default=0)}
 
     def _store(self) -> Any:
@@ -140,7 +140,7 @@ class Driver:
         return session._jsparkSession.sharedState().statusStore()
 
     def _rows_since(self, first: int) -> list[int]:
-        """Return the number of rows of each node of the queries, from Spark's metrics.
+        """Return the number of rows of each node of the query plans, from Spark's metrics.
 
         Parameters
         ----------

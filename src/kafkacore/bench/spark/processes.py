@@ -1,4 +1,4 @@
-"""Measure the CPU time and memory of a JVM and its Python processes with ``/proc``. Linux only."""
+"""Measure the CPU time and memory of a JVM and its Python processes with Linux's ``/proc``."""
 
 from __future__ import annotations
 

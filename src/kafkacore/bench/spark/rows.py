@@ -22,7 +22,7 @@ TUNED_SOURCE = {
 }
 TUNED_SINK = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
 ROWS_A_TRIGGER = 1_000_000
-#: Divisor of the number of records, for kinds of records that cost much more than a plain read.
+#: Kind of records → divisor of the number of records. These kinds cost much more than a plain read, and
 #: ``binaryFile`` also needs ten times the size of a segment file in memory.
 FEWER = {"json": 2, "none": 2, "segments": 2}
 #: Records per trigger, and number of triggers, in the row ``trigger``.
@@ -35,12 +35,12 @@ CHECK = ("count(*)", "coalesce(sum(xxhash64(*) % 1000000007), 0)")
 
 @dataclass(frozen=True)
 class Place:
-    """Location and properties of the records of a row."""
+    """Location and properties of the records that the jobs of a row process."""
 
     bootstrap: str
     topic: str
     records: int
-    #: Directory for files.
+    #: Directory for the files that jobs write.
     folder: str
     #: Schema of the JSON values, in Spark's DDL.
     json_schema: str = ""
@@ -69,8 +69,8 @@ class Row:
     jobs: Callable[[Place], Jobs]
     #: Kind of records that are read: ``plain``, ``json``, ``large``, ``few``, ``segments``, or ``none``.
     reads: str = "plain"
-    #: Factor by which kafkacore should need less CPU than each named side. In the row ``trigger``, the factor
-    #: is for the time.
+    #: Side → factor by which kafkacore should need less CPU time than this side. In the row ``trigger``, the
+    #: factor compares the wall time instead.
     goals: dict[str, float] = field(default_factory=dict)
     #: Whether to check before the measurement that all sides read the same records.
     is_checked: bool = True
@@ -111,7 +111,7 @@ def _json(place: Place) -> Jobs:
     ours = Job("kafkacore", place.source({"value.format": "json"}), schema=place.json_schema)
     parse = (f"from_json(CAST(value AS STRING), '{place.json_schema}') AS parsed",)
     theirs = Job("kafka", place.source(), selects=(parse, ("parsed.*",)))
-    # A tuned side would be the same, because the parsing dominates the cost.
+    # Spark's own source with tuned settings would need as much, because parsing dominates the cost.
     return {OURS: ours, THEIRS: theirs}
 
 

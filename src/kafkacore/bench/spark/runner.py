@@ -1,4 +1,4 @@
-"""Run the rows of a benchmark. In each row, the sides take turns, round by round.
+"""Run the rows of a benchmark. In each row, the sides (compared queries) take turns, round by round.
 
 Each side has its own driver program. Before the measurement, each side reads all records once, and all sides
 must have read the same records.
@@ -166,11 +166,11 @@ class _SparkBench:
         return Case(f"spark-{name}", self._options.codec, self._options.partitions, records, place.size)
 
     def _driver(self, stack: ExitStack) -> Worker[Answer]:
-        """Start a driver program and wait until it is ready. ``stack`` stops it."""
+        """Start a driver program and wait until it is ready. Closing ``stack`` stops the program."""
         folder = tempfile.mkdtemp(dir=self._folder)
         configs = {
             "spark.master": f"local[{self._options.cores}]",
-            # A whole segment in one cell, with its copies, needs more than the default of 1 GB.
+            # ``binaryFile`` loads a whole log segment as one value. Its copies exceed the default of 1 GB.
             "spark.driver.memory": "4g",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
@@ -221,7 +221,7 @@ class _SparkBench:
             return {"void": f"failed: {failure}"}
         broker_after_s = self.cluster.cpu_seconds()
         expected = place.records * place.times
-        # Spark's own sink does not report the number of rows, so it is taken from the topic.
+        # Spark's own sink does not report the number of rows, so use the number of records in the topic.
         actual = used["rows"] if written is None else written
         void = None if actual == expected else f"{actual:,} of {expected:,} rows"
         counted = max(1, used.get("measured_rows", expected))

@@ -1,8 +1,8 @@
 """Read log segments in Spark through ``binaryFile``, for comparison with ``format("kafkacore-log")``.
 
-``binaryFile`` reads whole files as bytes, and functions for ``mapInArrow`` decode their records. One uses
-aiokafka's compiled decoder, the fastest alternative. The other uses kafkacore's own decoder, so that it
-differs from ``kafkacore-log`` only in the path through Spark.
+``binaryFile`` reads whole files as bytes, and functions for ``mapInArrow`` decode their records. One function
+uses aiokafka's compiled decoder, the fastest alternative. The other function uses kafkacore's own decoder, so
+that it differs from ``kafkacore-log`` only in the path through Spark.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def records_by_kafkacore(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def records_by_aiokafka(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decode the same columns with ``aiokafka.record``: one object per record, then columns from lists."""
+    """Decode the columns ``path`` and ``content`` with aiokafka, which creates one object per record."""
     import pyarrow as pa
 
     for topic, partition, data in _files(batches):
@@ -60,7 +60,7 @@ def records_by_aiokafka(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
             yield _with_place(topic, partition, columns)
 
 
-#: Function for ``mapInArrow`` by the package that decodes.
+#: Name of the package that decodes → its function for ``mapInArrow``.
 EXPLODERS: dict[str, Exploder] = {"kafkacore": records_by_kafkacore, "aiokafka": records_by_aiokafka}
 
 

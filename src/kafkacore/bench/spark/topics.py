@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Number of consecutive records that are sent to one partition.
 TURN = 10_000
-#: Number of distinct records. Beyond it, they are repeated.
+#: Number of distinct records. A topic with more records repeats them.
 DISTINCT = 100_000
 _LETTERS = bytes(b"0123456789abcdef"[byte % 16] for byte in range(256))
 
@@ -57,7 +57,7 @@ def fill(
         buffer_memory=TUNED_BUFFER_BYTES,
         **compression,
     ) as producer:
-        # With few records, use smaller turns, so that every partition gets some.
+        # With few records, send fewer to a partition at a time, so that every partition gets some.
         turn = max(1, min(TURN, records // partitions))
         for number, piece in enumerate(_pieces(table, records, turn)):
             producer.send_arrow(topic, piece, partition=number % partitions)

@@ -58,7 +58,7 @@ class BrokerConfig:
         Protocol of the only listener if ``listeners`` is not set.
     listener_properties:
         Kafka's listener settings under their names with dots, and passwords of users (``sasl.user.alice``).
-        They are checked by :func:`~kafkacore.broker.config.listeners.checked_property`.
+        :func:`~kafkacore.broker.config.listeners.checked_property` checks each of them.
     self_made_certificate:
         For development: whether the broker creates a certificate for TLS listeners without a key store.
     advertised_host:
@@ -79,7 +79,7 @@ class BrokerConfig:
     log_cleaner_io_buffer_load_factor, log_cleaner_io_buffer_size, log_cleaner_io_max_bytes_per_second:
         Settings of log compaction, as in Kafka, in bytes and milliseconds.
     log_defaults:
-        Defaults of topic settings, as text, by the topic's name of the setting.
+        Name of a topic setting, such as ``segment.bytes`` → its default, as text.
 
     Raises
     ------

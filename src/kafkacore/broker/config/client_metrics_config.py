@@ -64,7 +64,7 @@ def checked_client_metrics(name: str, configs: Mapping[str, str]) -> dict[str, s
     InvalidRequestError
         The subscription has no name, a setting is unknown, or the interval is out of range.
     InvalidConfigurationError
-        A value has the wrong type, or a list has an invalid part.
+        A value has the wrong type, or an item of a list is invalid.
     """
     if not name:
         raise InvalidRequestError("Subscription name can't be empty")

@@ -291,7 +291,7 @@ _SHOWN_AS: Final = {
 }
 _DEFAULTS: Final = {key.field: key.default for key in BROKER_KEYS}
 _BY_NAME: Final = table(*BROKER_KEYS) | {key.field.replace("_", "."): key for key in BROKER_KEYS}
-#: Kafka's properties in other units, with the topic setting and the number of milliseconds per unit.
+#: Kafka's properties in hours or minutes → the topic setting in milliseconds, and the milliseconds per unit.
 _UNITS: Final = {
     "log.retention.hours": ("retention.ms", 3_600_000),
     "log.retention.minutes": ("retention.ms", 60_000),
@@ -398,7 +398,8 @@ class _Resolver:
     def take(self, origin: str, layer: Mapping[str, object]) -> None:
         self._layer, self._origin = layer, origin
         self._controllers |= {each.upper() for each in words(str(layer.get("controller.listener.names", "")))}
-        # As in Kafka, the finer unit wins within one source, so the coarse ones are applied first.
+        # As in Kafka, the property in the finer unit takes precedence within one source, so the properties in
+        # coarser units are applied first.
         coarse_first = [name for name in _UNITS if name in layer]
         for name in coarse_first + [name for name in layer if name not in _UNITS]:
             self._take(name, layer[name])
@@ -584,7 +585,7 @@ class _Resolver:
         )
 
     def _ignores_client_auth(self) -> bool:
-        """Whether there is a SASL_SSL listener that ignores ``ssl.client.auth``, set without a prefix."""
+        """Whether ``ssl.client.auth`` is set without a prefix, so that a SASL_SSL listener ignores it."""
         shared = self._listener_properties.get(CLIENT_AUTH, "none")
         protocols = {protocol for _, protocol in self._endpoints()} | {
             self._arguments.get("security_protocol")

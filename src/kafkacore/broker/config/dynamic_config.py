@@ -90,10 +90,10 @@ class DynamicConfigs:
         self._static = static
         self._disk = disk
         self._path = static.data_dir / FILE_NAME
-        #: Called with the new configuration after each change.
+        #: Function that is called with the new configuration after each change.
         self.on_changed: Callable[[BrokerConfig], None] = lambda _: None
-        #: Called before listener settings change, with the new configuration. It may reject them by raising
-        #: :class:`KafkaConfigurationError`.
+        #: Function that is called with the new configuration before listener settings change. It may reject
+        #: the settings by raising :class:`KafkaConfigurationError`.
         self.on_check: Callable[[BrokerConfig], None] = lambda _: None
         #: Changed settings by node ID; the key ``None`` stands for all nodes.
         self._given: dict[int | None, dict[str, str]] = self._read()
@@ -105,11 +105,11 @@ class DynamicConfigs:
     # ---- Changes --------------------------------------------------------------------------------------
 
     def of(self, node_id: int | None) -> Mapping[str, str]:
-        """Return the settings changed for one node, or with ``None`` for all nodes."""
+        """Return the settings that were changed for one node, or for all nodes if ``node_id`` is ``None``."""
         return self._given.get(node_id, {})
 
     def check(self, node_id: int | None, properties: Mapping[str, str]) -> dict[str, str]:
-        """Check a complete set of dynamic settings for a node, or with ``None`` for all nodes.
+        """Check a complete set of dynamic settings for a node, or for all nodes if ``node_id`` is ``None``.
 
         Returns
         -------
@@ -147,14 +147,14 @@ class DynamicConfigs:
         return checked
 
     def replace(self, node_id: int | None, properties: Mapping[str, str]) -> None:
-        """Replace all dynamic settings of a node, or with ``None`` those for all nodes.
+        """Replace all dynamic settings of a node, or those for all nodes if ``node_id`` is ``None``.
 
         On return the settings are on disk and in effect.
 
         Raises
         ------
         InvalidRequestError
-            As :meth:`check`.
+            In the same cases as :meth:`check`.
         OSError
             The file cannot be written; nothing has changed.
         """
@@ -187,7 +187,7 @@ class DynamicConfigs:
             # The checksum matters: a flipped bit in a retention setting could delete records.
             content = read_checked_json(self._disk.read_file(self._path))
             if content["version"] != _VERSION:
-                raise ValueError(f"version {content['version']}")
+                raise ValueError(f"unsupported version {content['version']}")
             return {
                 int(node) if node else None: self._usable(dict(values))
                 for node, values in content["brokers"].items()
@@ -199,7 +199,7 @@ class DynamicConfigs:
             ) from None
 
     def _usable(self, values: dict[str, str]) -> dict[str, str]:
-        """Return the valid settings; another version of the broker may have written the file."""
+        """Return the valid settings. A file that another broker version wrote may contain invalid ones."""
         usable = {}
         for name, text in values.items():
             try:
@@ -218,7 +218,7 @@ class DynamicConfigs:
     def synonyms(self, name: str, node_id: int) -> list[Synonym]:
         """Return all values of a broker setting, highest precedence first, ending with the default if any.
 
-        As in Kafka's ``ConfigHelper``, an older setting with the same meaning is listed only after ``name``.
+        As in Kafka's ``ConfigHelper``, an older setting with the same meaning is listed after ``name``.
         """
         key = BROKER_SYNONYMS.get(name)
         names = (name,) if key is None or key.fallback is None else (name, key.fallback[0])

@@ -37,10 +37,10 @@ class GroupSetting(Setting):
     broker_name:
         Kafka's broker setting for the default of all groups; empty if only a group can set it.
     least, most:
-        Minimum and maximum of the value: Kafka's defaults of the broker settings that limit it. ``None`` for
-        no limit.
+        Minimum and maximum of the value; ``None`` for no limit. In Kafka, broker settings limit the value.
+        The limits here are Kafka's defaults of these broker settings.
     least_name, most_name:
-        Names of those broker settings, for error messages.
+        Names of these broker settings, for error messages.
     """
 
     default: str = ""

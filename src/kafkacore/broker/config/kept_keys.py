@@ -62,7 +62,7 @@ _FOR_ALL_OR_ONE: Final = (
     _key("share.coordinator.cached.buffer.max.bytes", _I, _MIN_BUFFER_BYTES),
     _key("transaction.partition.verification.enable", _B),
 )
-#: As in Apache Kafka, the limits of the settings below are not checked at run time.
+#: Limits that accept every number, for settings whose limits Apache Kafka does not check at run time.
 _ANY: Final = (float("-inf"), float("inf"))
 _ANY_SHORT: Final = (-(2**15), 2**15 - 1)
 #: Settings for one broker or, with a listener's prefix, for one listener. They cannot be set for all
@@ -89,7 +89,7 @@ _NAMES_FOR_ONE: Final = frozenset(key.name for key in _FOR_ONE)
 
 
 def kept_key(name: str) -> TopicSetting | None:
-    """Return the definition of a setting without effect, or ``None``; the name may have a listener prefix."""
+    """Return a setting without effect, or ``None`` for other names. The name may have a listener prefix."""
     bare = _bare(name)
     return KEPT_KEYS.get(bare) if bare == name or bare in _NAMES_FOR_ONE else None
 

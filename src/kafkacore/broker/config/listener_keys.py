@@ -1,7 +1,7 @@
-"""The table of listener settings, which apply to all listeners, or to one with ``listener.name.<name>.``.
+"""The table of listener settings. The prefix ``listener.name.<name>.`` limits a setting to one listener.
 
-It also lists the listener settings of Kafka that this broker ignores or rejects. Names are those of Kafka's
-``BrokerSecurityConfigs``, ``SslConfigs`` and ``SaslConfigs``.
+The module also lists the listener settings of Kafka that this broker ignores or rejects. Names are those of
+Kafka's ``BrokerSecurityConfigs``, ``SslConfigs`` and ``SaslConfigs``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEFAULT_PROTOCOL_MAP: Final = ",".join(
 )
 #: Prefix of settings for one listener: ``listener.name.<name>.<setting>``.
 LISTENER_PREFIX: Final = "listener.name."
-#: Prefix of a user's password, which is valid for every mechanism that uses passwords.
+#: Prefix of a setting with a user's password, which is valid for every mechanism that uses passwords.
 USER_PREFIX: Final = "sasl.user."
 JAAS: Final = "sasl.jaas.config"
 CLIENT_AUTH: Final = "ssl.client.auth"

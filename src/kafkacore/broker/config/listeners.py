@@ -48,7 +48,7 @@ class Endpoint(NamedTuple):
 
 
 def parse_endpoints(name: str, text: str) -> list[Endpoint]:
-    """Parse the text of ``listeners`` or ``advertised.listeners``; IPv6 hosts lose their brackets."""
+    """Parse the text of ``listeners`` or ``advertised.listeners``. Remove the brackets of IPv6 hosts."""
     found = []
     for part in text.split(","):
         match = _ENDPOINT.fullmatch(part.strip())
@@ -263,10 +263,10 @@ def check_security(listener: Listener, *, has_certificate: bool) -> None:
 def _by_listener(
     properties: Mapping[str, PropertyValue], names: Iterable[str]
 ) -> tuple[dict[str, PropertyValue], dict[str, dict[str, PropertyValue]]]:
-    """Return the settings without a listener prefix, and those of each listener with its prefix removed."""
+    """Return the settings that have no listener prefix, and those of each listener without its prefix."""
     shared: dict[str, PropertyValue] = {}
     own: dict[str, dict[str, PropertyValue]] = {name: {} for name in names}
-    # The name of a listener may contain dots, and one name may be the beginning of another.
+    # Try longer names first: a listener name may contain dots, and may be the beginning of another name.
     longest_first = sorted(own, key=len, reverse=True)
     for full, value in properties.items():
         if not full.startswith(LISTENER_PREFIX):
@@ -289,7 +289,7 @@ def _settings(
     for given in (shared, own):
         settings.update({name: value for name, value in given.items() if name in LISTENER_KEYS})
     if protocol == "SASL_SSL" and CLIENT_AUTH not in own:
-        # As in Kafka (ChannelBuilders): without a prefix the property applies to SSL listeners alone.
+        # As in Kafka's ChannelBuilders, ssl.client.auth without a prefix applies to SSL listeners only.
         settings[CLIENT_AUTH] = "none"
     return settings
 
@@ -379,7 +379,7 @@ def _names_a_mechanism(name: str) -> bool:
 
 def _secret(value: object) -> Secret:
     if not isinstance(value, str | bytes | Secret):
-        raise TypeError("a secret is text or bytes")
+        raise TypeError("a secret must be text or bytes")
     return Secret(value)
 
 

@@ -37,8 +37,8 @@ class TopicSetting(Setting):
     broker_name:
         The broker setting that changes the default; empty if only a topic can set it.
     fallback:
-        Name and default of Kafka's older setting with the same meaning. It applies unless ``broker_name`` is
-        set.
+        Name and default of Kafka's older setting with the same meaning as ``broker_name``. The older setting
+        applies unless ``broker_name`` is set.
     """
 
     default: str = ""
@@ -189,7 +189,7 @@ _KEYS = (
 
 #: Kafka's internal settings, which DescribeConfigs shows only if they are set.
 HIDDEN_TOPIC_CONFIG = table(
-    # Kafka's tests set it to get segments smaller than the minimum of segment.bytes.
+    # Kafka's tests set this one to get segments smaller than the minimum of segment.bytes.
     _key(
         "internal.segment.bytes",
         _I,

@@ -1,12 +1,12 @@
 """The log of a coordinator, an internal topic: appends records and applies them to memory.
 
 A record is applied right after its append, so the state in memory always equals that of the log. An append
-is acknowledged only when the high watermark has passed it, because it may fail until then. A partition whose
-log fails, or whose leader changes, is unloaded: its state is dropped and waiting requests fail.
+is acknowledged when the high watermark has passed it, because the append may fail until then. A partition
+whose log fails, or whose leader changes, is unloaded: its state is dropped and waiting requests fail.
 
 Only the network thread uses this module. A separate thread loads partitions into memory of its own. The
-behaviour is that of Kafka's ``CoordinatorRuntime`` without snapshots: a reader waits for the high watermark
-instead.
+behaviour is that of Kafka's ``CoordinatorRuntime`` without snapshots: a request that reads the state waits
+for the high watermark instead.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class _Partition:
         self.leader_epoch = log.leader_epoch
         self.pending = pending
         self.is_loading = True
-        #: Whether its log cannot be read or written until the broker restarts.
+        #: Whether the partition's log cannot be read or written until the broker restarts.
         self.has_failed = False
-        #: Whether this broker has stopped coordinating it.
+        #: Whether this broker has stopped coordinating the partition.
         self.is_gone = False
 
 
@@ -132,7 +132,7 @@ class CoordinatorLog(Generic[LoadedT]):
         self._partitions: list[_Partition | None] = []
         #: For tests: the exception that :meth:`check` raises.
         self.refusal: Exception | None = None
-        #: Called with the number of a partition after it has been loaded.
+        #: Function that is called with the number of a partition after the partition has been loaded.
         self.on_loaded: Callable[[int], None] = lambda _: None
 
     # ---- Partitions -----------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class CoordinatorLog(Generic[LoadedT]):
         self._topic_id = topic_id
         for number in range(len(self._partitions)):
             self._unload(number)
-        # The count stays the same if partitions are added later, so that a key keeps its partition.
+        # Partitions that are added to the topic later are not used, so that a key keeps its partition.
         self._partitions = [None] * (0 if topic is None else topic.partition_count)
         for number in range(len(self._partitions)):
             self._load(number)
@@ -223,7 +223,7 @@ class CoordinatorLog(Generic[LoadedT]):
             self._current(topic_partition.partition)
 
     def _current(self, number: int) -> _Partition | None:
-        """Return a partition after reloading it if its leader has changed or its log has failed."""
+        """Return a partition, reloaded if its leader has changed, or unloaded if its log has failed."""
         partition = self._partitions[number]
         if partition is not None and not partition.has_failed:
             if partition.log.failure is not None:
@@ -267,7 +267,7 @@ class CoordinatorLog(Generic[LoadedT]):
     def _apply_loaded(
         self, number: int, partition: _Partition, outcome: LoadedT | KafkaError, replay: Replay[LoadedT]
     ) -> None:
-        """Apply the state that the loader has read. Runs on the network thread."""
+        """Apply the state that the loader has read. This runs on the network thread."""
         if partition.is_gone:
             return
         if isinstance(outcome, KafkaError):
@@ -300,7 +300,7 @@ class CoordinatorLog(Generic[LoadedT]):
         partition.pending.fail(NotCoordinatorError.errno)
 
     def _fail(self, number: int, reason: str) -> None:
-        """Unload a partition until the broker restarts, because its memory may differ from its log."""
+        """Unload a partition until the broker restarts: its state in memory may differ from its log."""
         partition = self._partitions[number]
         assert partition is not None
         logger.error(
@@ -458,7 +458,7 @@ class CoordinatorLog(Generic[LoadedT]):
         return self._active(self.partition_for(key)).log.has_open_transaction(*producer)
 
     def _watched(self, number: int, on_safe: OnSafe) -> OnSafe:
-        """Wrap ``on_safe`` so that a partition whose log has failed is unloaded first."""
+        """Return a function that unloads the partition if its log has failed, and then calls ``on_safe``."""
 
         def watched(code: int) -> None:
             partition = self._partitions[number]

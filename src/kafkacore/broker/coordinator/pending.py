@@ -1,4 +1,7 @@
-"""Appends to a partition of a coordinator's topic that wait until the high watermark has passed them."""
+"""Appends to a partition of a coordinator's topic that wait until they are safe from loss.
+
+An append is safe when the high watermark has passed its records.
+"""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class ClassicGroup:
         self.state_timestamp_ms = self._wall_ms()
 
     def begin_generation(self) -> None:
-        """Begin the next generation: select a protocol and wait for the leader, or become empty."""
+        """Begin the next generation with a selected protocol. A group without members becomes empty."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self._members else None
         self.subscribed_topics = self.topics_of_members()
@@ -178,7 +178,7 @@ class ClassicGroup:
         return self.leader_id is not None and self.leader_id == member_id
 
     def add(self, member: ClassicGroupMember, on_joined: OnJoined | None = None) -> None:
-        """Add a member. :meth:`supports` must have accepted its protocols. The first member is the leader."""
+        """Add a member whose protocols :meth:`supports` has accepted. The first member becomes the leader."""
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self._static, f"{member.group_instance_id} is a member"
             self._static[member.group_instance_id] = member.member_id
@@ -216,7 +216,7 @@ class ClassicGroup:
             before(JoinResult(RebalanceInProgressError.errno, member.member_id))
 
     def remove(self, member_id: str) -> None:
-        """Remove a member or a pending member. If it was the leader, the oldest other member takes over."""
+        """Remove a member or a pending member. The member that joined first replaces a removed leader."""
         member = self._members.pop(member_id, None)
         if member is not None:
             self._votes.subtract(member.protocol_names)
@@ -301,7 +301,7 @@ class ClassicGroup:
             )
         except MalformedMessageError as error:
             logger.warning(
-                "group %s: cannot decode its subscriptions, so its committed offsets do not expire: %s",
+                "group %s: cannot decode a member's subscription, so committed offsets do not expire: %s",
                 self.group_id,
                 error,
             )
@@ -381,7 +381,7 @@ class ClassicGroup:
                 raise UnknownMemberIdError
             if known_id != member_id:
                 logger.info(
-                    "group %s: rejected %s of member %s: static member %s is now %s",
+                    "group %s: rejected %s of member %s: static member %s now has the member id %s",
                     self.group_id,
                     operation,
                     member_id,

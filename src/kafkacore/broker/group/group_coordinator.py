@@ -68,7 +68,7 @@ class Syncing:
 
 
 class Leaving(NamedTuple):
-    """A member to remove. An empty ``member_id`` selects it by its group instance id (KIP-345)."""
+    """A member to remove. With an empty ``member_id``, the group instance id selects the member (KIP-345)."""
 
     member_id: str
     group_instance_id: str | None
@@ -158,7 +158,7 @@ class GroupCoordinator:
         Raises
         ------
         BrokerResponseError
-            The error to return. ``on_synced`` is not called.
+            The error to return to the member. ``on_synced`` is not called.
         """
         self._check(syncing.group_id, node_id)
         group = self._group_of_member(syncing.group_id, syncing.member_id, syncing.group_instance_id, "sync")
@@ -209,7 +209,7 @@ class GroupCoordinator:
         try:
             self._check(group_id, node_id)
         except CoordinatorLoadInProgressError:
-            return  # No error: the member's session restarts when the group has been loaded.
+            return  # Report success, because the member's session restarts when the group has been loaded.
         group = self._group_of_member(group_id, member_id, instance_id, "heartbeat")
         if generation_id != group.generation_id:
             raise IllegalGenerationError
@@ -313,7 +313,7 @@ class GroupCoordinator:
         try:
             self._log.check(group.group_id, node_id)
         except BrokerResponseError:
-            return False  # The node that coordinates the group lists it.
+            return False  # Another node coordinates the group, and lists it.
         return True
 
     def describe(self, group_id: str, node_id: int) -> ClassicGroup:

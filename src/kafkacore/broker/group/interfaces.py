@@ -14,7 +14,7 @@ from kafkacore.protocol.generated.group_records import GroupMetadataValue
 
 
 class CoordinatorLog(Protocol):
-    """The log of the group coordinator, as groups and offsets see it."""
+    """The log of the group coordinator: the interface that the groups and the offsets use."""
 
     def partition_for(self, group_id: str) -> int:
         """Return the partition of ``__consumer_offsets`` that stores a group."""
@@ -41,7 +41,12 @@ class CoordinatorLog(Protocol):
         """
 
     def when_safe(self, group_id: str, on_safe: OnSafe) -> None:
-        """Call ``on_safe`` when every record applied to the group's partition so far is safe."""
+        """Call ``on_safe`` when the high watermark has passed all records applied to the partition so far.
+
+        The call may happen before this method returns. The error codes are those of :meth:`append`. A
+        response that contains offsets or group state waits for the call of ``on_safe``, so that clients never
+        see state that a crash could undo.
+        """
 
 
 class OffsetExpiry(NamedTuple):
@@ -52,7 +57,7 @@ class OffsetExpiry(NamedTuple):
 
 
 class Groups(Protocol):
-    """The groups, as the log and the offsets see them.
+    """The groups: the interface that the log and the offsets use.
 
     Every ``group_id`` must have passed :meth:`CoordinatorLog.check`, unless a method states otherwise.
     """
@@ -151,7 +156,7 @@ class Groups(Protocol):
 
 
 class Offsets(Protocol):
-    """The committed offsets, as the groups see them."""
+    """The committed offsets: the interface that the groups use."""
 
     def removal(self, group_id: str) -> Sequence[CoordinatorRecord]:
         """Return the tombstones of all offsets of a group that is being deleted."""

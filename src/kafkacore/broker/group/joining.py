@@ -235,7 +235,7 @@ class Admission:
         self._rebalancer.touch(group, member)
         given_reason = f"; reason: {joining.reason}"
         if group.is_in(GroupState.COMPLETING_REBALANCE):
-            # The leader may be computing an assignment for the old member id.
+            # Rebalance, because the leader may be computing an assignment for the old member id.
             self._rebalancer.prepare(
                 group, f"static member {joining.group_instance_id} rejoined{given_reason}"
             )
@@ -264,7 +264,7 @@ class Admission:
         def on_safe(error_code: int) -> None:
             is_here = member.member_id in group and group.member(member.member_id) is member
             if not is_here or group.generation_id != generation_id or not group.is_in(GroupState.STABLE):
-                return  # The member has been answered, or waits for the rebalance that has started.
+                return  # The member has got a response, or waits for the end of a rebalance.
             if error_code:
                 self._go_back(group, joining, member, old_id, before)
                 refused = group.current_generation(old_id)._replace(

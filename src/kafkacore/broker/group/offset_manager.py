@@ -182,7 +182,8 @@ class OffsetManager:
     def fetch(self, group_id: str, node_id: int, on_done: OnFetched) -> None:
         """Read all committed offsets of a group, and which partitions have pending offsets.
 
-        ``on_done`` is called when the offsets are durable.
+        When the offsets are durable, ``on_done`` is called with an error code and a mapping of the offsets.
+        ``on_done`` must not modify the mapping.
         """
         try:
             self._log.check(group_id, node_id)
@@ -271,7 +272,7 @@ class OffsetManager:
     # ---- Expiry ---------------------------------------------------------------------------------------
 
     def expired(self, group_id: str) -> list[CoordinatorRecord]:
-        """Return tombstones of the expired offsets of a group, and of the group if none is left.
+        """Return tombstones of the expired offsets of a group, and of the group if it has no other offsets.
 
         Offsets of topics to which a member subscribes do not expire. Other offsets expire after
         ``offsets.retention.minutes``. That time starts when the group became empty, or at the commit if the

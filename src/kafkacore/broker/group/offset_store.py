@@ -26,7 +26,7 @@ class CommittedOffset(NamedTuple):
     #: Time at which the offset expires, if it was committed with a retention time.
     expire_timestamp: int = NO_TIMESTAMP
     topic_id: UUID = ZERO_UUID
-    #: Offset of its record in ``__consumer_offsets``.
+    #: Offset in ``__consumer_offsets`` of the record with this commit.
     record_offset: int = -1
 
 

@@ -61,7 +61,7 @@ class Rebalancer:
     # ---- Sessions -------------------------------------------------------------------------------------
 
     def begin_session(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-        """Start or restart the session of a member or pending member; it expires after ``timeout_ms``."""
+        """Start or restart the session of a (pending) member. The session expires after ``timeout_ms``."""
         self.end_session(group, member_id)
         session = DelayedHeartbeat(self._deadline_ms(timeout_ms), group, self, member_id)
         group.sessions[member_id] = session
@@ -157,7 +157,7 @@ class Rebalancer:
         self.join_purgatory.try_complete_else_watch(group.delayed_join, (group.group_id,))
 
     def maybe_complete(self, group: ClassicGroup) -> None:
-        """Complete the join phase if all members have joined. This never shortens the initial delay."""
+        """Complete the join phase if all members have joined, but not during an initial delay."""
         self.join_purgatory.check_and_complete(group.group_id)
 
     def _complete_if_all_joined(self, group: ClassicGroup) -> None:
@@ -240,7 +240,7 @@ class Rebalancer:
             group.delayed_sync = None
 
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes], leader_id: str) -> None:
-        """Persist the leader's assignments, and send them to the members when the record is safe."""
+        """Persist the leader's assignments, and send them to the members when they cannot be lost."""
         missing = [one.member_id for one in group if one.member_id not in assignments]
         if missing:
             logger.warning(
@@ -313,7 +313,7 @@ class Rebalancer:
     # ---- Removal --------------------------------------------------------------------------------------
 
     def transition_to_dead(self, group: ClassicGroup, error_code: int) -> None:
-        """Mark a group that this node has removed as dead. Waiting requests fail with ``error_code``."""
+        """Mark a removed group as dead. Requests that wait for the group fail with ``error_code``."""
         group.transition_to(GroupState.DEAD)
         self._stop_waiting_for_syncs(group)
         if group.delayed_join is not None:

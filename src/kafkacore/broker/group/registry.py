@@ -121,7 +121,7 @@ class GroupRegistry:
         for member in group:
             self._rebalancer.touch(group, member)
         if len(group) > self._config.group_max_size:
-            # group.max.size has been lowered. The members that rejoin first stay.
+            # group.max.size has been lowered: rebalance, so that only the members that rejoin first stay.
             self._rebalancer.prepare(
                 group,
                 f"loaded with {len(group)} members, but group.max.size is {self._config.group_max_size}",

@@ -51,7 +51,7 @@ cdef class ProduceAppend:
     Attributes
     ----------
     request, services, call:
-        The request, the services of the broker, and the request's message, which is also the response.
+        The request, the services of the broker, and the decoded request, which is also the response.
     first_error:
         Error message of the first partition that was refused; empty without an error.
     unvalidated:
@@ -67,8 +67,8 @@ cdef class ProduceAppend:
     cdef readonly Request request
     cdef readonly object services
     cdef readonly ProduceCall call
-    # This is text and not the exception, whose traceback would keep this object and the payload alive in a
-    # cycle.
+    # Text, because the traceback of an exception would form a reference cycle with this object, and would
+    # keep the payload in memory.
     cdef readonly str first_error
     cdef readonly list unvalidated
     cdef public dict refused
@@ -136,14 +136,14 @@ cdef class ProduceAppend:
         partition.error_code = error_code(error)
         partition.error_message = error_message(error)
         if isinstance(error, (RefusedRecordsError, RefusedTimestampsError)):
-            # Only some records of the batch are invalid.
+            # Report which records of the batch are invalid.
             partition.record_errors = list(error.record_errors)
         return 0
 
     def validate(self, list some not None, list outcomes not None):
         """Validate some batches of `unvalidated`; append each validated batch, or its error, to `outcomes`.
 
-        Called on another thread.
+        This method is called on another thread.
         """
         now_ms = self.services.clock.wall_ms()
         for partition, _, log in some:
@@ -198,7 +198,7 @@ cdef class ProduceAppend:
         # The records are in the log, so free their memory without waiting for the sync.
         partition.records = None
         partition.base_offset, last_offset, partition.log_append_time_ms, partition.log_start_offset, _ = info
-        # This applies to acks=1 too: an acknowledged record must be visible to the next request, and readers
+        # Wait with acks=1 too: an acknowledged record must be visible to the next request, and readers
         # do not see records above the high watermark. A duplicate batch may have to wait until the original
         # is flushed.
         if self.call.acks != 0 and <int64_t> log.high_watermark <= last_offset:

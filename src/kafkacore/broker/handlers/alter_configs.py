@@ -26,7 +26,7 @@ from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest, Alte
 from kafkacore.protocol.generated.metadata_records import ConfigRecord
 from kafkacore.structs import ACLOperation
 
-#: Returns the records that change a resource whose configuration is in the metadata log.
+#: Function that returns the records of a change to a resource whose configuration is in the metadata log.
 RecordsOfChange: TypeAlias = Callable[[], Sequence[ConfigRecord]]
 
 

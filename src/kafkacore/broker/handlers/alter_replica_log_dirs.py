@@ -37,7 +37,7 @@ def handle(
     request: Request[AlterReplicaLogDirsRequest], services: TopicServices
 ) -> AlterReplicaLogDirsResponse:
     is_allowed = allowed_on_cluster(request, services, ACLOperation.ALTER)
-    # As in Kafka, the last folder that is given for a partition counts.
+    # As in Kafka, if a partition occurs several times, the last folder that is given takes effect.
     folders = {
         TopicPartition(topic.name, partition): one.path
         for one in request.message.dirs
@@ -58,7 +58,7 @@ def handle(
 
 
 def _moved(topic_partition: TopicPartition, folder: str, node_id: int, services: TopicServices) -> int:
-    """Return the error code of one move."""
+    """Return the error code for the move of one replica to ``folder``."""
     try:
         if len("-".join(map(str, topic_partition))) > _MAX_FOLDER_NAME - _FUTURE_SUFFIX_LENGTH:
             raise InvalidTopicError(f"{partition_name(topic_partition)}: the name is too long for a move")

@@ -19,9 +19,9 @@ from kafkacore.protocol.generated.produce import ProduceRequest
 #: Valid software names and versions of clients (KIP-511).
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
-#: First announced version of an API, by API key, where it is older than the first served version. librdkafka
-#: before 2.11 silently stops compressing if a broker does not announce Produce 0. Apache Kafka announces it
-#: too and closes the connection of a client that sends it (KAFKA-18659).
+#: First announced version of an API, by API key, if it is older than the first served version. librdkafka
+#: before 2.11 silently stops compressing if a broker does not announce Produce 0. Apache Kafka also announces
+#: Produce 0, and closes the connection of a client that sends such a request (KAFKA-18659).
 _ANNOUNCED_FROM: dict[int, int] = {ProduceRequest.API_KEY: 0}
 
 _SUPPORTED = [

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (KIP-848): return UNSUPPORTED_VERSION, as Kafka does with ``group.version=0``.
 
 The broker announces versions 0 to 1 although it does not implement the protocol. If the API is not announced,
-librdkafka searches for another coordinator forever without an error; this response is a fatal error to it.
+librdkafka searches for another coordinator forever without an error. This response is a fatal error for it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
-#: Offset that a request uses for the high watermark.
+#: Offset in a request that stands for the high watermark: all records are deleted.
 ALL = -1
 UNKNOWN = -1
 
@@ -74,7 +74,9 @@ def _deleted(topic_partition: TopicPartition, offset: int, node_id: int, service
     high_watermark = log.high_watermark
     before = high_watermark if offset == ALL else offset
     if not 0 <= before <= high_watermark:
-        raise OffsetOutOfRangeError(f"offset {offset} is not between 0 and {high_watermark}")
+        raise OffsetOutOfRangeError(
+            f"offset {offset} is not between 0 and the high watermark, {high_watermark}"
+        )
     # The catalog persists the log start offset: acknowledged deletions must survive a crash.
     low_watermark = services.topics.delete_records(topic_partition, before)
     services.replica_manager.partition_changed(topic_partition)

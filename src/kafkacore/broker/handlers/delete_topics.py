@@ -66,7 +66,7 @@ def _delete(
 
     try:
         if not services.config.delete_topic_enable:
-            raise TopicDeletionDisabledError("delete.topic.enable is false")
+            raise TopicDeletionDisabledError("Topics cannot be deleted, because delete.topic.enable is false")
         if (name is None) == (topic_id == ZERO_UUID):
             raise InvalidRequestError("A topic to delete must have either a name or an ID.")
         if name is None:

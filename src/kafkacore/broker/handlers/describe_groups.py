@@ -1,6 +1,6 @@
 """DescribeGroups: return state, protocol and members of groups of the classic protocol.
 
-Versions 0 to 6. A group that does not exist has the state Dead; from version 6 on it is also an error
+Versions 0 to 6. A group that does not exist has the state Dead, and from version 6 on also an error code
 (KIP-1043). Metadata and assignments of members are returned only for a stable group.
 """
 

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions: return topics and their partitions page by page, in alphabetical order (KIP-966).
 
-Version 0. It does not create topics. Each page ends with errors for the requested topics that the client may
-not describe. A partition has no eligible leader replicas, because all nodes share one log.
+Version 0. The request never creates topics. Each page ends with errors for the requested topics that the
+client may not describe. A partition has no eligible leader replicas, because all nodes share one log.
 """
 
 from __future__ import annotations

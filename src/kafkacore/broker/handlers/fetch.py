@@ -131,7 +131,8 @@ class _Fetch:
             size = sum(len(result.records) for _, result in results)
             throttle_ms = quotas.fetch_throttle_ms(self.request, size)
             if throttle_ms:
-                # The client repeats the request after the throttle time; its session has not changed.
+                # Return no records. The client repeats the request after the throttle time, and its fetch
+                # session has not changed.
                 self.request.respond(
                     FetchResponse(throttle_time_ms=throttle_ms, session_id=self.context.session_id)
                 )

@@ -1,8 +1,8 @@
 """JoinGroup: join a group; the response is sent when the group's next generation begins.
 
-Versions 0 to 9. A dynamic member first gets its member ID (version 4, KIP-394). A static member keeps its
-place in the group (version 5, KIP-345). The reason for joining is logged (version 8, KIP-800). A static
-leader that rejoins may skip the assignment (version 9, KIP-814).
+Versions 0 to 9. A dynamic member first gets its member ID (version 4, KIP-394). A static member that restarts
+remains a member (version 5, KIP-345). The reason for joining is logged (version 8, KIP-800). A static leader
+that rejoins may skip the assignment (version 9, KIP-814).
 """
 
 from __future__ import annotations

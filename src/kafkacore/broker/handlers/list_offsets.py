@@ -31,7 +31,7 @@ EARLIEST_PENDING_UPLOAD = -6
 UNKNOWN = -1
 FIRST_VERSION_WITH_EPOCH = 4
 
-#: First version that supports a special timestamp.
+#: Special timestamp → first version that supports it.
 _FIRST_VERSION = {
     OffsetSpec.LATEST: 0,
     OffsetSpec.EARLIEST: 0,
@@ -133,7 +133,7 @@ def _epoch_of(log: UnifiedLog, offset: int, timestamp: int) -> int:
 def offset_of(log: UnifiedLog, timestamp: int, read_committed: bool) -> tuple[int, int]:
     """Return the offset and the timestamp of the first record at or after ``timestamp``; -1 if unknown.
 
-    As in Kafka's ``fetchOffsetForTimestamp``, the offset is unknown if the reader cannot see the record yet.
+    As in Kafka's ``fetchOffsetForTimestamp``, the offset is unknown if consumers cannot read the record yet.
     """
     limit = log.last_stable_offset if read_committed else log.high_watermark
     if timestamp == OffsetSpec.LATEST:

@@ -1,7 +1,7 @@
 """Metadata: return brokers, topics and partition leaders; create missing topics if allowed.
 
-Versions 0 to 13. A topic that the client may not describe is refused whether or not it exists. It is omitted
-from a list of all topics. A request by ID returns the error without the topic's name.
+Versions 0 to 13. A topic that the client may not describe is refused whether or not it exists. A list of all
+topics omits such topics. For a topic requested by ID, the error does not contain the topic's name.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def handle(request: Request[MetadataRequest], services: TopicServices) -> Metada
         response.cluster_authorized_operations = cluster_operations(request, services)
     if version >= 8 and message.include_topic_authorized_operations:
         for topic in response.topics:
-            # As in Kafka, this includes topics that do not exist.
+            # As in Kafka, the operations are set even for topics that do not exist.
             if topic.name is not None and topic.error_code != TopicAuthorizationFailedError.errno:
                 topic.topic_authorized_operations = authorized_operations(
                     request, services, ResourceType.TOPIC, topic.name

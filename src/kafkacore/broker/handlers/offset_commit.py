@@ -1,7 +1,7 @@
 """OffsetCommit: write committed offsets of a group to ``__consumer_offsets``.
 
 Versions 2 to 10, with topic names up to version 9 and topic IDs from version 10. The response is sent when a
-crash can no longer lose the offsets. An unknown partition or too long metadata is an error of that partition
+crash can no longer lose the offsets. An unknown partition or too long metadata is an error for that partition
 only. Members of the group protocol of KIP-848 are not supported.
 """
 

@@ -194,7 +194,7 @@ class _Produce:
 
 
 def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:
-    """Group batches so that each call on the other thread validates enough to be worth its overhead."""
+    """Group batches so that each call on another thread validates enough bytes to be worth its overhead."""
     part: list[Unvalidated] = []
     size = 0
     for each in unvalidated:

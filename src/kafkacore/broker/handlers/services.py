@@ -66,7 +66,8 @@ __all__ = [
     "TransactionHandlerServices",
 ]
 
-#: Receives the response to a request: the pieces of its frame without the size, or ``None`` for no response.
+#: Function that gets the response to a request: the buffers of its frame without the size field, or ``None``
+#: for no response.
 OnResponse = Callable[[Request, "list[bytes | memoryview] | None"], None]
 
 
@@ -222,7 +223,7 @@ class TransactionHandlerServices(AuthorizationServices, Protocol):
 
 @dataclass(slots=True)
 class BrokerServices:
-    """All services of the broker. Each handler uses the part that one of the protocols above describes.
+    """All services of the broker. Each handler uses the attributes that one of the protocols above lists.
 
     ``authorizer`` is ``None`` if every client may do everything.
     """
@@ -256,7 +257,7 @@ class BrokerServices:
         return self.dynamic_configs.current
 
 
-#: Called with each request and the function that serves it, instead of that function; for tests.
+#: For tests: function that is called in place of a handler, with the request and the handler's function.
 Interceptor = Callable[[Request, Callable[[Request], None]], None]
 
 

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader sends the assignments, and each member gets its own once they are written.
+"""SyncGroup: receive the assignments from the leader, persist them, and return each member's assignment.
 
 Versions 0 to 5. From version 5 on, a member must send the protocol type and name that it expects (KIP-559).
 """

@@ -24,7 +24,7 @@ class ListenerLimit:
 
 
 class ConnectionRate:
-    """A limit of new connections per second. A burst of one second's connections is accepted at once.
+    """A limit of new connections per second. A burst of up to ``per_second`` connections is accepted at once.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ConnectionRate:
         second_ms = 1000.0
         cost_ms = second_ms / self.per_second if self.per_second > 0 else second_ms
         self._paid_until_ms = max(self._paid_until_ms, now_ms) + cost_ms
-        # A burst of connections worth one second is allowed.
+        # A burst of as many connections as are allowed in one second does not wait.
         return max(0.0, self._paid_until_ms + cost_ms - now_ms - second_ms)
 
 

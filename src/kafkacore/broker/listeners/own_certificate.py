@@ -157,7 +157,7 @@ def _certificate_builder(
         subject_name=subject,
         public_key=key.public_key(),
         serial_number=x509.random_serial_number(),
-        # Clocks of clients may be behind.
+        # A client's clock may be behind.
         not_valid_before=now - timedelta(days=1),
         not_valid_after=now + _VALID,
     )

@@ -50,7 +50,7 @@ class ListenerSasl:
     failure_delay_ms:
         ``connection.failed.authentication.delay.ms``.
     salt_key:
-        Key from which the salts of SCRAM are derived; it is stored in the data folder.
+        Key from which the salts of SCRAM are derived. The key is stored in the data folder.
 
     Raises
     ------

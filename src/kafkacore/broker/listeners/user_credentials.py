@@ -20,7 +20,7 @@ class RunTimeUsers(Protocol):
         """Return a credential; see :class:`~kafkacore.security.server_mechanism.CredentialStore`."""
 
     def usual_iterations(self, mechanism: str) -> int:
-        """Return the usual iterations; see :class:`~kafkacore.security.server_mechanism.CredentialStore`."""
+        """Return the usual number of hash iterations, as ``CredentialStore.usual_iterations`` does."""
 
     def users(self) -> list[str]:
         """Return the names of the users that have a credential."""

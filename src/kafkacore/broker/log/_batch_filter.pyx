@@ -1,8 +1,8 @@
 """The second pass of compaction: removes superseded records, and builds the new batches and index entries.
 
 Plain batches are processed without the GIL. The pass stops before a batch that is compressed, transactional
-or a marker, which the caller passes in separately. Follows Kafka's ``Cleaner`` and ``MemoryRecords.filterTo``
-(KIP-534).
+or a marker, which the caller passes in separately. The rules are those of Kafka's ``Cleaner`` and
+``MemoryRecords.filterTo`` (KIP-534).
 """
 
 cimport cython
@@ -187,8 +187,8 @@ cdef class BatchFilter:
             read_varint(&rest, spans[index].end, &length)
             rest += 1
             read_varlong(&rest, spans[index].end, &delta)
-            # Check again, because the records may be in a bytearray that another thread has changed after
-            # parsing.
+            # Check the bounds again, because the records may be in a bytearray that another thread has
+            # changed after parsing.
             if rest > spans[index].end:
                 return RECORDS_LEFT
             delta = <int64_t> (<uint64_t> delta - <uint64_t> later)
@@ -386,7 +386,7 @@ cdef class BatchFilter:
         return taken(&self.out)
 
     def indexes(self) -> tuple:
-        """Return the content of the offset index and the time index. Called after the last batch."""
+        """Return the content of the offset index and the time index. Call this after the last batch."""
         check_unused(self.in_use, self)
         if add_time(&self.index) != 0:
             raise MemoryError

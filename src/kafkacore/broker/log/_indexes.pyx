@@ -136,7 +136,7 @@ cdef class IndexFile:
         return self.count * self._entry_size - self._waiting_size
 
     def is_increasing(self, count):
-        """Whether both numbers increase strictly over the first ``count`` entries."""
+        """Whether both numbers of an entry increase strictly over the first ``count`` entries."""
         data = self.entries(0, count)
         pairs = pairwise(self._entry.iter_unpack(data))
         return len(data) == count * self._entry_size and all(a < c and b < d for (a, b), (c, d) in pairs)
@@ -212,7 +212,7 @@ cdef class IndexFile:
 
 @cython.final
 cdef class OffsetIndex:
-    """A sparse index of last offsets of batches to positions in the file.
+    """A sparse index that maps the last offset of a batch to the batch's position in the log file.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ cdef class OffsetIndex:
 
 @cython.final
 cdef class TimeIndex:
-    """A sparse index of timestamps to offsets: no record up to an entry's offset has a later timestamp.
+    """A sparse index that maps a timestamp to an offset: no record up to that offset has a later timestamp.
 
     Parameters and errors are those of :class:`OffsetIndex`.
     """

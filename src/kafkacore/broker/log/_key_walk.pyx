@@ -1,7 +1,7 @@
 """The first pass of compaction: maps each key to the offset of its last record.
 
 Plain batches are processed without the GIL. The pass stops before a compressed or transactional batch and
-before a marker; the caller passes in each of these separately. Follows Kafka's
+before a marker; the caller passes in each of these separately. The code follows Kafka's
 ``Cleaner.buildOffsetMapForSegment``.
 """
 
@@ -28,7 +28,7 @@ cdef dict _REASONS = {
 
 
 cdef int stopped(int code, const Batch *batch) except -1:
-    """Raise the error that `code` stands for, if it stands for one."""
+    """Raise the error that `code` stands for. Do nothing if `code` is a reason to stop."""
     if code in (NEEDS_MORE, SPECIAL_BATCH, FULL):
         return 0
     if code == NO_MEMORY:

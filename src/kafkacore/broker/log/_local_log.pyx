@@ -1,4 +1,4 @@
-"""The segments of a log, and appends to the last one. Follows Kafka's ``LocalLog``."""
+"""The segments of a log, and appends to the last one. The code follows Kafka's ``LocalLog``."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -134,7 +134,7 @@ cdef class LocalLog:
         return bisect_right(self.base_offsets, offset, lo=1) - 1
 
     def remove_first(self, Py_ssize_t count):
-        """Remove the first ``count`` segments from the list, not their files.
+        """Remove the first ``count`` segments from the list, without deleting their files.
 
         Raises
         ------

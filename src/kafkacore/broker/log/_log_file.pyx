@@ -10,7 +10,7 @@ CLOSED = -1
 
 @cython.final
 cdef class LogFile:
-    """A file that is opened on use. Thread-safe, but the log must order writes and syncs.
+    """A file that is opened on use. The class is thread-safe, but the log must order writes and syncs.
 
     Parameters
     ----------

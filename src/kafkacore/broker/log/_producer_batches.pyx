@@ -1,6 +1,7 @@
 """Checks new batches, and keeps the recent batches and the open transaction of each producer (KIP-98).
 
-Follows Kafka's ``ProducerAppendInfo``, ``ProducerStateEntry`` and the transactions of ``ProducerStateManager``.
+The code follows Kafka's ``ProducerAppendInfo``, ``ProducerStateEntry`` and the transactions of
+``ProducerStateManager``.
 """
 
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
@@ -121,7 +122,7 @@ cdef class ProducerBatches:
         Returns
         -------
         BatchMetadata, None
-            The batch in the log of which this one is a duplicate, or ``None`` if it is new.
+            The earlier batch that this batch duplicates, or ``None`` if this batch is new.
 
         Raises
         ------
@@ -187,9 +188,9 @@ cdef class ProducerBatches:
         header:
             Header of the batch.
         base_offset:
-            Offset of its first record in the log.
+            Offset of the batch's first record in the log.
         timestamp:
-            Its largest timestamp, in milliseconds since the epoch.
+            Largest timestamp of the batch, in milliseconds since the epoch.
         """
         self.map_end_offset = base_offset + header.last_offset_delta + 1
         if header.producer_id < 0:

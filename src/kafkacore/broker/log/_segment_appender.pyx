@@ -1,6 +1,6 @@
 """Appends batches to the file and the indexes of a segment.
 
-Follows Kafka's ``LogSegment.append`` and ``shouldRoll``.
+The code follows Kafka's ``LogSegment.append`` and ``shouldRoll``.
 """
 
 from libc.stdint cimport INT32_MAX, int64_t
@@ -52,7 +52,7 @@ cdef class SegmentAppender:
         self.max_timestamp = time_index.last
 
     def begin_entries(self, last_size):
-        """Set the number of bytes in the file since the last index entry, that entry's batch included."""
+        """Set the number of bytes in the file from the batch of the last index entry on."""
         self._bytes_since_last_index_entry = last_size
 
     @property
@@ -85,9 +85,9 @@ cdef class SegmentAppender:
         size:
             Size of the batch in bytes.
         max_timestamp:
-            Its largest timestamp, in milliseconds since the epoch.
+            Largest timestamp of the batch, in milliseconds since the epoch.
         last_offset:
-            Its last offset.
+            Last offset of the batch.
         now_ms:
             Wall-clock time in milliseconds since the epoch.
         """
@@ -111,7 +111,7 @@ cdef class SegmentAppender:
     cdef int64_t _age_ms(self, int64_t timestamp, int64_t now_ms) except? -1:
         """Return the age of the segment, measured by record timestamps if there are any.
 
-        Old data that is written again therefore rolls at the same records as before.
+        If old records are written again, segments are therefore rolled at the same records as before.
         """
         cdef int64_t first_timestamp = self.find_first_timestamp()
         if first_timestamp >= 0 and timestamp >= 0:

@@ -1,7 +1,7 @@
 """Reads and writes the checkpoint and marker files of a data folder, in Kafka's formats.
 
-Follows Kafka's ``OffsetCheckpointFile``, ``LeaderEpochCheckpointFile``, ``PartitionMetadataFile`` and
-``CleanShutdownFileHandler``.
+The code follows Kafka's ``OffsetCheckpointFile``, ``LeaderEpochCheckpointFile``, ``PartitionMetadataFile``
+and ``CleanShutdownFileHandler``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _number(text: str, most: int) -> int:
 
 
 def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace a checkpoint file of offsets. Durable on return."""
+    """Replace a checkpoint file of offsets. On return, the file is durable."""
     lines = [_VERSION, str(len(offsets))]
     lines += [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items())]
     disk.write_file(path, ("\n".join(lines) + "\n").encode())
@@ -138,7 +138,7 @@ def write_topic_id(disk: Disk, folder: Path, topic_id: UUID) -> None:
 
 
 def read_topic_id(disk: Disk, folder: Path) -> UUID | None:
-    """Read the topic id from ``partition.metadata``. ``None`` if the file is missing or damaged."""
+    """Return the topic id in ``partition.metadata``, or ``None`` if the file is missing or damaged."""
     try:
         for line in _lines(disk.read_file(folder / PARTITION_METADATA_FILE)):
             name, _, value = line.partition(": ")
@@ -153,13 +153,13 @@ def read_topic_id(disk: Disk, folder: Path) -> UUID | None:
 
 
 def write_clean_shutdown(disk: Disk, data_dir: Path) -> None:
-    """Write the marker of a clean shutdown. Durable on return."""
+    """Write the marker of a clean shutdown. On return, the file is durable."""
     content = json.dumps({"version": _VERSION, "broker_epoch": "-1"})
     disk.write_file(data_dir / CLEAN_SHUTDOWN_FILE, content.encode())
 
 
 def take_clean_shutdown(disk: Disk, data_dir: Path) -> bool:
-    """Remove the marker of a clean shutdown, and return whether there was one. Durable on return."""
+    """Remove the marker of a clean shutdown durably, and return whether there was one."""
     path = data_dir / CLEAN_SHUTDOWN_FILE
     if not disk.exists(path):
         return False

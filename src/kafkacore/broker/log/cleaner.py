@@ -1,4 +1,4 @@
-"""Compaction of one log: keeps the last record of each key. Follows Kafka's ``Cleaner``.
+"""Compaction of one log: keeps the last record of each key. The code follows Kafka's ``Cleaner``.
 
 A first pass over the dirty part maps each key to the offset of its last record. A second pass rewrites all
 segments up to the end of the mapped part, without the records that the map shows to be superseded.
@@ -90,7 +90,7 @@ def group_by_size(
     Returns
     -------
     list[list[LogSegment]]
-        The groups in order. Each becomes one segment.
+        The groups in order. Each group becomes one segment.
     """
     groups: list[list[LogSegment]] = []
     for index, segment in enumerate(segments):
@@ -355,7 +355,7 @@ class Cleaner:
                 return False
             may_go = transactions.may_discard(batch)
             is_over = batch.has_delete_horizon and batch.base_timestamp <= now_ms
-            # Keep the marker if it is the only trace of the producer's current epoch.
+            # Keep the marker if nothing else in the log shows the producer's current epoch.
             epoch, last_offset = producers.get(batch.producer_id, (-1, 0))
             is_needed = last_offset is None and epoch == batch.producer_epoch
             goes = may_go and is_over and not is_needed

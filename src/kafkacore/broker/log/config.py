@@ -74,7 +74,7 @@ class LogConfig:
     min_compaction_lag_ms: int = _default("min.compaction.lag.ms")
     max_compaction_lag_ms: int = _default("max.compaction.lag.ms")
     delete_retention_ms: int = _default("delete.retention.ms")
-    #: Maximum size of a compressed batch after decompression. A setting of the broker, not of a topic.
+    #: Maximum size of a compressed batch after decompression. This is a broker setting, not a topic setting.
     max_decompressed_batch_bytes: int = DEFAULT_MAX_DECOMPRESSED_SIZE
 
     @property

@@ -46,7 +46,7 @@ class DataFolder:
         self._clock = clock
 
     def make(self) -> None:
-        """Create the data folder and its parents if they are missing. Durable on return."""
+        """Create the data folder and its parents if they are missing. On return, they are durable."""
         missing = [path for path in (self.path, *self.path.parents) if not self._disk.exists(path)]
         for path in reversed(missing):
             self._disk.mkdir(path)
@@ -153,12 +153,12 @@ class DataFolder:
         return foreign, deleted
 
     def move_aside(self, topic_partition: TopicPartition) -> None:
-        """Rename the folder that a deleted topic has left under the name of a new partition, if any."""
+        """Rename the folder, if any, that a deleted topic has left under the name of a new partition."""
         if self._disk.exists(self.of_partition(topic_partition)):
             self._move_aside(topic_partition, self._random_id(), STRAY_SUFFIX)
 
     def rename_deleted(self, topic_partition: TopicPartition, topic_id: UUID) -> Path | None:
-        """Rename the folder of a deleted partition. Return the new path, or ``None`` without a folder."""
+        """Rename the folder of a deleted partition. Return the new path; ``None`` if there is no folder."""
         if not self._disk.exists(self.of_partition(topic_partition)):
             return None
         return self._move_aside(topic_partition, topic_id, DELETE_SUFFIX)
@@ -181,7 +181,7 @@ class DataFolder:
         return True
 
     def _move_aside(self, topic_partition: TopicPartition, unique_id: UUID, suffix: str) -> Path:
-        """Rename a partition's folder to a name that is not a partition's. Return the new path."""
+        """Rename a partition's folder to a name that is not the name of a partition. Return the new path."""
         end = f"-{topic_partition.partition}.{unique_id.hex}{suffix}"
         aside = self.path / (topic_partition.topic[: _MAX_FILE_NAME - len(end)] + end)
         self._disk.rename(self.of_partition(topic_partition), aside)

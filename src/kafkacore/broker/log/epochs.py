@@ -1,6 +1,6 @@
 """The start offset of each leader epoch of a log, kept in ``leader-epoch-checkpoint`` (KIP-101, KIP-320).
 
-Follows Kafka's ``LeaderEpochFileCache``.
+The code follows Kafka's ``LeaderEpochFileCache``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_OFFSET = -1
 
 
 class EpochEndOffset(NamedTuple):
-    """The largest epoch up to the requested one, and its end offset. Both are -1 if it is not known."""
+    """The largest epoch up to the requested one, and its end offset; both -1 if the log has no such epoch."""
 
     leader_epoch: int
     end_offset: int

@@ -1,7 +1,7 @@
 """The thread ``kafka-log-flusher``, which syncs logs in groups and runs their background tasks.
 
-While one round syncs, appends gather for the next one: the slower the disk, the larger the group. The logs of
-a round are synced concurrently, because the file system commits them together.
+Appends that arrive while one round syncs are synced by the next round: the slower the disk, the larger the
+group. The logs of a round are synced concurrently, because the file system commits them together.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class LogFlusher:
     clock:
         Source of time.
     on_flushed:
-        Called after each sync of a log, with the log and whether its high watermark has advanced. Also
-        called if the sync failed.
+        Called after each sync of a log, even a failed one, with the log and whether its high watermark has
+        advanced.
     on_idle:
         Called after each round, and at least every ``idle_ms`` milliseconds.
     idle_ms:

@@ -1,4 +1,4 @@
-"""Opens the log of a partition, and recovers it after a crash. Follows Kafka's ``LogLoader``."""
+"""Opens the log of a partition, and recovers it after a crash. The code follows Kafka's ``LogLoader``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Loader:
         self.without_index: set[int] = set()
         #: Index of the first segment that recovery has read.
         self.first_recovered = 0
-        #: Offset from which on recovery has read the segment at ``first_recovered``.
+        #: Offset at which recovery has begun to read the segment at ``first_recovered``.
         self.walked_from = 0
         #: Offset from which on entries may be missing in the transaction indexes, or wrong, because they were
         #: not on disk when the machine stopped.
@@ -304,7 +304,9 @@ def _find_end_offset(loader: _Loader, recovery_point: int, is_clean: bool) -> tu
         try:
             return loader.segments[-1].next_offset(), True
         except CorruptRecordError as error:
-            logger.error("%s: damaged despite a clean shutdown, recovering: %s", loader.name, error)
+            logger.error(
+                "%s: recovering the log, which is damaged despite a clean shutdown: %s", loader.name, error
+            )
     return loader.recover(recovery_point), False
 
 

@@ -1,6 +1,6 @@
 """The thread ``kafka-log-cleaner``, which compacts one log at a time, the dirtiest first.
 
-Follows Kafka's ``LogCleaner`` and ``LogCleanerManager``.
+The code follows Kafka's ``LogCleaner`` and ``LogCleanerManager``.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class LogToClean(NamedTuple):
 def log_to_clean(log: UnifiedLog, first_dirty_offset: int, now_ms: int) -> LogToClean:
     """Find the part of ``log`` that can be compacted.
 
-    It excludes the active segment, records that are not on disk or not below the last stable offset, and
-    segments with a record newer than ``min.compaction.lag.ms``.
+    This part excludes the active segment, records that are not on disk or not below the last stable offset,
+    and segments with a record newer than ``min.compaction.lag.ms``.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class LogCleaner:
         except (OSError, KafkaStorageError) as error:
             if isinstance(error, OSError) and error.errno in DISK_FULL:
                 if not self._has_full_disk:
-                    logger.warning("%s: the disk is full; not compacted until there is free space", log.name)
+                    logger.warning("%s: the disk is full; compaction waits for free space", log.name)
                 self._has_full_disk = True
             else:
                 self._mark_uncleanable(topic_partition, log, str(error))
@@ -271,7 +271,7 @@ class LogCleaner:
 
     def _mark_uncleanable(self, topic_partition: TopicPartition, log: UnifiedLog, why: str) -> None:
         self.uncleanable[topic_partition] = why
-        logger.error("%s: compaction failed, not retried until the broker restarts: %s", log.name, why)
+        logger.error("%s: compaction failed and is not retried until the broker restarts: %s", log.name, why)
 
     def _write_checkpoint(self, topic_partition: TopicPartition, log: UnifiedLog, offset: int) -> None:
         logs = self._logs()

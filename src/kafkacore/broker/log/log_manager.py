@@ -1,6 +1,6 @@
 """The logs of a data folder: creation and deletion of topics, recovery at the start, and clean shutdown.
 
-Follows Kafka's ``LogManager`` with a single log directory.
+The code follows Kafka's ``LogManager`` with a single log directory.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class LogManager:
         When the high watermark advances: ``"ack"`` or ``"os"``, see :class:`UnifiedLog`.
     on_high_watermark:
         Called without a lock, with a partition and its new high watermark, by the thread that synced the log.
-        Also called, with the old high watermark, when a log has failed. Calls for different partitions may be
-        concurrent. May be set later.
+        It is also called, with the old high watermark, when a log has failed. Calls for different partitions
+        may be concurrent. The attribute may be set later.
     background:
         Whether to start the flusher and cleaner threads. Without them, the caller must call
         :meth:`flush_dirty`.
@@ -306,7 +306,7 @@ class LogManager:
     def create_topic(
         self, name: str, partition_count: int, topic_id: UUID, configs: Mapping[str, str]
     ) -> TopicState:
-        """Create a topic with empty logs. Durable on return.
+        """Create a topic with empty logs. On return, the topic is durable.
 
         Parameters
         ----------
@@ -341,7 +341,7 @@ class LogManager:
         return self._topics[name]
 
     def create_partitions(self, name: str, partition_count: int) -> None:
-        """Increase the number of partitions of a topic to ``partition_count``. Durable on return.
+        """Increase the number of partitions of a topic to ``partition_count``. On return, they are durable.
 
         Raises
         ------
@@ -355,7 +355,7 @@ class LogManager:
 
     @contextmanager
     def _changing(self, name: str) -> Iterator[None]:
-        """Assert that no other thread creates or deletes partitions of the topic meanwhile."""
+        """Assert that no other thread creates or deletes partitions of the topic within the block."""
         with self._lock:
             assert not self._is_closed, "the log manager is closed"
             assert name not in self._names_changing, f"{name} is being changed"
@@ -375,7 +375,7 @@ class LogManager:
         with self._lock:
             if topic.name in self._names_in_checkpoints:
                 # Remove the deleted topic of the same name from the checkpoint files. Otherwise a start after
-                # a crash would apply its offsets to the new topic.
+                # a crash would apply the deleted topic's offsets to the new topic.
                 self.checkpoint()
         made: dict[TopicPartition, UnifiedLog | None] = {}
         try:
@@ -400,7 +400,7 @@ class LogManager:
             raise
 
     def update_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
-        """Replace all configs of a topic. On return they are durable and its logs use them.
+        """Replace all configs of a topic. On return, the configs are durable and in use by the topic's logs.
 
         Raises
         ------
@@ -441,7 +441,7 @@ class LogManager:
         self._topics = MappingProxyType(dict(topics))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic. Durable on return; the flusher's thread removes the files later.
+        """Delete a topic. On return, the deletion is durable. The flusher's thread removes the files later.
 
         Raises
         ------
@@ -478,7 +478,7 @@ class LogManager:
         return [folder for folder in moved if folder is not None]
 
     def _remove_folders(self, topic_id: UUID | None, folders: list[Path]) -> None:
-        """Remove some folders, and schedule the rest.
+        """Remove some of the folders, and schedule the removal of the others.
 
         Acknowledgements wait for the flusher, so it must not spend much time on removing folders.
         """
@@ -579,7 +579,7 @@ class LogManager:
         return {tp: offset for tp, offset in offsets.items() if tp in self._offline}
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
-        """Call :meth:`UnifiedLog.delete_records`. Durable on return."""
+        """Call :meth:`UnifiedLog.delete_records`. On return, the new log start offset is durable."""
         log = self.log(topic_partition)
         if log is None:
             raise UnknownTopicOrPartitionError(f"Partition {partition_name(topic_partition)} does not exist.")
@@ -601,7 +601,7 @@ class LogManager:
             self._write_all()
         except (OSError, KafkaStorageError) as error:
             why = error.args[0] if isinstance(error, KafkaStorageError) else error
-            logger.error("not closed cleanly, so the next start recovers the logs: %s", why)
+            logger.error("the logs were not closed cleanly, so the next start recovers them: %s", why)
         finally:
             self._close_files()
 

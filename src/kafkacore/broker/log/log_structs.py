@@ -70,7 +70,7 @@ class TimestampOffset(NamedTuple):
 
 
 class BackgroundWork(Protocol[LogT]):
-    """The work that a log hands to the flusher's thread."""
+    """The flusher's thread, to which a log passes its background work."""
 
     def mark_dirty(self, log: LogT) -> None:
         """Call ``flush_dirty`` of the log soon."""

@@ -1,7 +1,7 @@
 """A cache of open files, which limits the number of descriptors that all logs use together.
 
-A file is opened when it is used. A file that is being read, synced or sent has a hold on its descriptor, so
-it is never closed meanwhile.
+A file is opened when it is used. While a file is being read, synced or sent, a hold on its descriptor
+prevents the cache from closing it.
 """
 
 from __future__ import annotations

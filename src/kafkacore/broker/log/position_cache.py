@@ -6,7 +6,7 @@ scanned by this process, so they need no check.
 
 from __future__ import annotations
 
-#: Maximum number of read ends that are kept: one for each consumer that reads the segment.
+#: Maximum number of cached positions at which reads have ended: one for each consumer of the segment.
 MAX_ENDS = 64
 
 

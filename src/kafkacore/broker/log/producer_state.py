@@ -1,6 +1,6 @@
 """State of the idempotent and transactional producers of a partition (KIP-98), and its snapshots.
 
-Follows Kafka's ``ProducerStateManager``.
+The code follows Kafka's ``ProducerStateManager``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class ProducerStateManager:
         self.check = self.batches.check
         self.update = self.batches.update
         self._last_snapshot_offset = -1
-        # Offset of the latest interim snapshot, which was taken within a segment and not when one was rolled.
+        # Offset of the latest interim snapshot. Interim snapshots are taken within a segment, all others when
+        # a segment is rolled.
         self._interim_offset = -1
 
     @property
@@ -225,7 +226,7 @@ class ProducerStateManager:
     ) -> None:
         """Load the latest valid snapshot. The caller must then :meth:`replay` from :attr:`map_end_offset` on.
 
-        Snapshots that are damaged or outside of the log are removed, and so are interim snapshots other than
+        Snapshots that are damaged or outside of the log are removed, and so are all interim snapshots except
         the loaded one.
 
         Parameters
@@ -269,7 +270,7 @@ class ProducerStateManager:
         self._last_snapshot_offset = self._interim_offset = offset
 
     def take_snapshot(self) -> None:
-        """Write a snapshot at :attr:`map_end_offset`, unless it exists already. Durable on return."""
+        """Write a durable snapshot at :attr:`map_end_offset`, unless it exists already."""
         if self.map_end_offset <= self._last_snapshot_offset or self.map_end_offset == 0:
             return
         self._disk.write_file(self._path(self.map_end_offset), snapshot_bytes(self.batches.entries.values()))
@@ -284,7 +285,7 @@ class ProducerStateManager:
         return offset, snapshot_bytes(self.batches.entries.values())
 
     def write_interim_snapshot(self, offset: int, data: bytes, segment_bases: Sequence[int]) -> None:
-        """Write an interim snapshot and remove the previous one. Durable on return.
+        """Write a durable interim snapshot, and remove the previous one.
 
         The lock of the log is not needed, but only one thread at a time may call this.
 

@@ -32,7 +32,7 @@ class ReadLimits(NamedTuple):
 
 
 class LogOffsetMetadata(NamedTuple):
-    """An offset with its segment and the position in it, as in Kafka's class."""
+    """An offset with its segment and its position in the segment, as in Kafka's class of this name."""
 
     segment: LogSegment
     position: int
@@ -40,7 +40,7 @@ class LogOffsetMetadata(NamedTuple):
 
 
 class LogPosition(NamedTuple):
-    """An offset, and the position in the segment of the batch that begins with it."""
+    """The base offset of a batch, and the position of the batch in its segment."""
 
     offset: int
     position: int

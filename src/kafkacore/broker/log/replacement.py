@@ -1,8 +1,8 @@
-"""Replacement of segments by a compacted one. The next start after a crash finishes or undoes it.
+"""Replacement of segments by a compacted one. After a crash, the next start finishes or undoes it.
 
 The new segment is written with the suffix ``.cleaned`` and renamed to ``.swap`` once it is complete and on
 disk. Then the old segments are renamed to ``.deleted``, and the new one loses its suffix. Each step is synced
-before the next. Follows Kafka's ``LocalLog.replaceSegments`` and ``LogLoader``.
+before the next. The code follows Kafka's ``LocalLog.replaceSegments`` and ``LogLoader``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FILES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 def write_files(disk: Disk, folder: Path, base_offset: int, contents: Sequence[tuple[str, bytes]]) -> None:
-    """Write the given files of a ``.cleaned`` segment, as pairs of suffix and content. Durable on return."""
+    """Write files of a ``.cleaned`` segment, given as pairs of suffix and content, and sync them."""
     for suffix, content in contents:
         fd = disk.open(cleaned_file(folder, base_offset, suffix), create=True)
         try:
@@ -71,7 +71,7 @@ def finish_swap(disk: Disk, new: LogSegment, old: Sequence[LogSegment]) -> None:
 def finish_replacements(
     files: OpenFiles, folder: Path, config: LogConfig, now_ms: int, names: Sequence[str]
 ) -> bool:
-    """Undo or finish the replacements that a crash has interrupted. Called before a log is opened.
+    """Undo or finish the replacements that a crash has interrupted. Call this before a log is opened.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def _finish(files: OpenFiles, folder: Path, base_offset: int, config: LogConfig,
             if path.suffix in _FILES and path.stem.isdecimal() and base_offset <= int(path.stem) < end:
                 disk.unlink(folder / name)
         disk.fsync_dir(folder)
-    # The .log file comes last: while it still has the suffix, the next start repeats all of this.
+    # The .log file is renamed last: while it still has the suffix, the next start repeats all steps.
     for suffix in (*_FILES[1:], LOG_SUFFIX):
         path = folder / f"{own}{suffix}{SWAP_SUFFIX}"
         if disk.exists(path):

@@ -1,4 +1,7 @@
-"""Finds the segments that exceed a topic's retention. Follows Kafka's ``UnifiedLog.deleteOldSegments``."""
+"""Finds the segments that exceed a topic's retention.
+
+The code follows Kafka's ``UnifiedLog.deleteOldSegments``.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def _count_by_time(segments: Sequence[LogSegment], config: LogConfig, now_ms: in
     for index, segment in enumerate(segments):
         timestamp = segment.max_timestamp.timestamp
         if not segment.size:
-            # Compaction has removed all records, or this is a new active segment.
+            # The segment is empty: compaction has removed all records, or it is a new active segment.
             continue
         if timestamp < 0 or now_ms - timestamp <= config.retention_ms:
             return index

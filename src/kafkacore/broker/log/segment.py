@@ -56,7 +56,7 @@ class LogSegment:
     folder:
         Folder of the partition.
     base_offset:
-        First offset of the segment, which names its files. Missing files are created.
+        First offset of the segment, from which its files are named. Missing files are created.
     config:
         Configuration of the topic. It may be replaced, but the maximum size of the indexes stays the same.
     created_ms:
@@ -222,7 +222,7 @@ class LogSegment:
         return RecordsSlice(memoryview(data)[:length], next_offset)
 
     def _check_end(self, data: bytes, position: int, offset: int, end_offset: int) -> None:
-        """Check that the batch does not end after the segment, because its reader would wait forever."""
+        """Check that the batch ends before ``end_offset``. Otherwise a consumer would wait forever."""
         headers, _, _, _ = walk_batches(data[:BATCH_OVERHEAD], position, self.size, False)
         if headers and headers[0].last_offset >= end_offset:
             raise CorruptRecordError(
@@ -288,7 +288,10 @@ class LogSegment:
         return 0 if entry is None else entry.position
 
     def _is_sound(self, entry: tuple[int, int]) -> bool:
-        """Whether an index entry points at the batch that it names. A flipped bit may have changed it."""
+        """Whether an index entry points at the batch that ends with the entry's offset.
+
+        A flipped bit may have changed the entry.
+        """
         return self.header_of(entry) is not None
 
     def header_of(self, entry: tuple[int, int]) -> BatchHeader | None:
@@ -487,7 +490,7 @@ class LogSegment:
     # ---- Lifecycle ------------------------------------------------------------------------------------
 
     def become_inactive(self) -> None:
-        """Complete the indexes. The last time index entry gets the largest timestamp, for retention."""
+        """Complete the indexes. The last entry of the time index has the largest timestamp, for retention."""
         if self.max_timestamp.timestamp >= 0:
             self.time_index.maybe_append(*self.max_timestamp, closing=True)
         # Write now: if the disk is full, only the append fails, whereas a failed sync would take the log

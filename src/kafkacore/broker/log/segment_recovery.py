@@ -1,6 +1,6 @@
 """Recovery of one segment after a crash: truncates torn batches and completes the indexes.
 
-Follows Kafka's ``LogSegment.recover``.
+The code follows Kafka's ``LogSegment.recover``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
     Returns
     -------
     RecoveredSegment
-        Where the segment ends now.
+        Where the segment ends now, and the damage at which it was truncated.
 
     Raises
     ------

@@ -31,7 +31,7 @@ class TopicState(NamedTuple):
 
 
 def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], deleting: Iterable[UUID]) -> None:
-    """Replace the file. Durable on return.
+    """Replace ``topics.json``. On return, the file is durable.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]
     Returns
     -------
     tuple, None
-        ``None`` if the file is missing.
+        The topics and the ids, or ``None`` if the file is missing.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Aborted transactions of a log: ``.txnindex`` files, and the tracking of transactions in compaction.
 
-Follows Kafka's ``TransactionIndex``, ``AbortedTxn`` and ``CleanedTransactionMetadata``.
+The code follows Kafka's ``TransactionIndex``, ``AbortedTxn`` and ``CleanedTransactionMetadata``.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class CleanedTransactions:
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._pending = list(aborted)
         heapq.heapify(self._pending)
-        # Producer id → its current aborted transaction, and whether a batch of it was seen.
+        # Producer id → its current aborted transaction, and whether a batch of that transaction was read.
         self._aborted: dict[int, tuple[AbortedTransaction, bool]] = {}
         self._committed: set[int] = set()
         #: Aborted transactions whose markers are kept. The caller empties the list after each segment.

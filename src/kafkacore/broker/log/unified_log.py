@@ -1,4 +1,4 @@
-"""The log of one partition: appends, reads, offsets and retention. Follows Kafka's ``UnifiedLog``."""
+"""The log of one partition: appends, reads, offsets and retention. It follows Kafka's ``UnifiedLog``."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 class UnifiedLog:
     """The log of one partition. Thread-safe.
 
-    Offsets are attributes that may be read without a lock. They change independently, so two of them read one
-    after the other may not match. A compiled :class:`~kafkacore.broker.log._local_log.LocalLog` holds the
-    segments and the log end offset.
+    Offsets are attributes that may be read without a lock. Each changes on its own, so two offsets that are
+    read one after the other may not match. A compiled :class:`~kafkacore.broker.log._local_log.LocalLog`
+    stores the segments and the log end offset.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ class UnifiedLog:
     ) -> None:
         self.topic_partition = topic_partition
         self._lock = Lock()
-        #: Why the log is offline, or ``None``. Set when the disk fails; later calls raise an error with it.
+        #: Why the log is offline, or ``None``. When the disk fails, this is set, and all later calls raise it
+        #: as an error.
         self.failure: str | None = None
         self._is_closed = False
         #: Log end offset when the error for a full disk was last logged.
@@ -169,7 +170,7 @@ class UnifiedLog:
         self._has_aborted = loaded.has_aborted
         self._epochs = loaded.epochs
         self.log_start_offset = loaded.log_start_offset
-        # sync_recovered() must be called before the first read.
+        # Segments that sync_recovered() must sync before the first read.
         self._recovered = loaded.recovered
         self._recovered_from = recovery_point
         self.recovery_point = loaded.log_end_offset
@@ -303,8 +304,8 @@ class UnifiedLog:
                 if not self._flushes_acks:
                     self.high_watermark = local.log_end_offset
                     self.high_watermark_metadata = local.log_end_metadata
-        # A duplicate that is not flushed also marks the log, because the sync of the original batch may have
-        # failed for lack of descriptors.
+        # A duplicate also marks the log as dirty if the original batch is not on disk, because the sync of
+        # that batch may have failed for lack of descriptors.
         if self._flushes_acks and info[1] >= self.high_watermark:
             self._work.mark_dirty(self)
         return info
@@ -604,7 +605,7 @@ class UnifiedLog:
         return bool(self._recovered)
 
     def sync_recovered(self) -> None:
-        """Sync the recovered segments. Must be called once, before the first read.
+        """Sync the recovered segments. Call this once, before the first read.
 
         Raises
         ------
@@ -625,7 +626,7 @@ class UnifiedLog:
                 raise
 
     def flush_dirty(self) -> bool:
-        """Sync the whole log in "ack" mode, or only its closed segments in "os" mode. Called by the flusher.
+        """Sync the whole log in "ack" mode, or only its closed segments in "os" mode. The flusher calls this.
 
         Returns
         -------
@@ -689,7 +690,7 @@ class UnifiedLog:
     def snapshot_producers(self, after_bytes: int) -> None:
         """Write a producer snapshot if ``after_bytes`` bytes were flushed since the last one.
 
-        A start after a crash reads the log only from the latest snapshot on. Called on the flusher's thread.
+        A start after a crash reads the log only from the latest snapshot on. The flusher's thread calls this.
         """
         with self._flush_lock:
             if (
@@ -830,8 +831,8 @@ class UnifiedLog:
     def replace_segments(self, new: LogSegment, old: Sequence[LogSegment]) -> bool:
         """Replace the segments ``old`` by the compacted segment ``new``.
 
-        The change is durable on return. A read sees either the old segments or the new one. A read that has
-        begun keeps its data.
+        The change is durable on return. A read returns records from either the old segments or the new one. A
+        read that has begun can still finish.
 
         Parameters
         ----------
@@ -843,7 +844,7 @@ class UnifiedLog:
         Returns
         -------
         bool
-            False if ``old`` are no longer all in the log. In that case nothing has changed.
+            False if a segment of ``old`` is no longer in the log. In that case nothing has changed.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Cluster metadata other than topics: ACLs, SCRAM credentials of users, and client quotas.
+"""Cluster metadata without the topics: ACLs, SCRAM credentials of users, and client quotas.
 
-They are stored in a log of their own, in the format of Kafka's metadata records.
+These metadata are stored in a separate log, in the format of Kafka's metadata records.
 """

@@ -30,7 +30,7 @@ _NUMBERS: Final[dict[type[IntEnum], frozenset[int]]] = {
 
 
 class Acl(NamedTuple):
-    """An access control entry. It allows or denies a principal an operation on resources of a pattern."""
+    """Access control entry that allows or denies a principal an operation on the resources of a pattern."""
 
     resource_type: ResourceType
     name: str
@@ -42,7 +42,7 @@ class Acl(NamedTuple):
 
 
 class AskedFilter(Protocol):
-    """The fields of a filter in a request."""
+    """The fields of an ACL filter in a DescribeAcls or DeleteAcls request."""
 
     resource_type_filter: int
     resource_name_filter: str | None
@@ -54,7 +54,7 @@ class AskedFilter(Protocol):
 
 
 class AclFilter(NamedTuple):
-    """Filter of entries. ``None`` and ``ANY`` match every value."""
+    """Filter that selects access control entries. A field that is ``None`` or ``ANY`` matches every value."""
 
     resource_type: ResourceType
     name: str | None
@@ -84,7 +84,7 @@ class AclFilter(NamedTuple):
             return True
         if pattern != ACLResourcePatternType.MATCH:
             return False
-        # MATCH selects every pattern that applies to the resource with that name.
+        # The pattern type MATCH selects every pattern that applies to the resource with the filter's name.
         if acl.pattern_type == ACLResourcePatternType.LITERAL:
             return acl.name == WILDCARD
         return self.name.startswith(acl.name)
@@ -147,7 +147,7 @@ def checked_filter(
     Raises
     ------
     InvalidRequestError
-        A field has the value UNKNOWN, or a number without a meaning.
+        A field has the value UNKNOWN or an undefined number.
     """
     known = (
         (ResourceType, resource_type),
@@ -183,7 +183,7 @@ def asked_filter(message: AskedFilter) -> AclFilter:
 
 
 def _is_concrete(kind: type[IntEnum], number: int) -> bool:
-    """Return whether the number is a known value other than UNKNOWN and ANY."""
+    """Return whether ``number`` is a defined value of ``kind`` and is neither UNKNOWN nor ANY."""
     return number > 1 and number in _NUMBERS[kind]
 
 
@@ -192,7 +192,7 @@ def _named(kind: type[IntEnum], number: int) -> str:
 
 
 class AclStore:
-    """Store of all entries. Only the network thread may use it.
+    """Store of all access control entries. Only the network thread may use it.
 
     Parameters
     ----------
@@ -204,7 +204,8 @@ class AclStore:
         self._clock = clock
         self._ids: dict[Acl, UUID] = {}
         self._acls: dict[UUID, Acl] = {}
-        #: Number of changes, by which a user of the store notices that its cache is outdated.
+        #: Number of changes to the store. The authorizer compares this number to detect that its cached
+        #: decisions are outdated.
         self.version = 0
 
     def __len__(self) -> int:
@@ -219,7 +220,7 @@ class AclStore:
     # ---- Changes ---------------------------------------------------------------------------------------
 
     def additions(self, acls: Iterable[Acl]) -> list[AccessControlEntryRecord]:
-        """Return the records that add the entries that do not exist yet."""
+        """Return the log records that add the entries of ``acls`` that do not exist yet."""
         return [self._record(acl, self._new_id()) for acl in dict.fromkeys(acls) if acl not in self._ids]
 
     def removals(self, acls: Iterable[Acl]) -> list[RemoveAccessControlEntryRecord]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from kafkacore.broker.requests._request import RequestContext
 
 ANYBODY: Final = "User:*"
-#: For each operation, the operations whose permission includes it. A denial of one of those does not deny it.
+#: For each operation, the operations whose permission includes it. For example, an entry that allows READ
+#: also allows DESCRIBE, but an entry that denies READ does not deny DESCRIBE.
 _IMPLY: Final = {
     ACLOperation.DESCRIBE: frozenset(
         {
@@ -36,7 +37,8 @@ MAX_CACHED: Final = 10_000
 #: Maximum length of a resource name for which decisions are cached. It is the maximum length of a topic name;
 #: a group id may be 32 KiB long.
 MAX_CACHED_LENGTH: Final = 249
-#: A resource name that has no entries, as in Kafka. Only super users and defaults allow access to it.
+#: A resource name that is assumed to have no entries of its own, as in Kafka. Only super users and defaults
+#: allow access to it.
 _NO_NAME: Final = "hardcode"
 
 _Decision = tuple[str, str, int, int, str]
@@ -48,7 +50,7 @@ class StandardAuthorizer:
     Parameters
     ----------
     acls:
-        Store of the entries.
+        Store of the access control entries.
     super_users:
         Principals to which everything is allowed, such as ``User:admin``.
     allow_if_no_acl:
@@ -87,7 +89,7 @@ class StandardAuthorizer:
     def authorize_by_resource_type(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType
     ) -> bool:
-        """Return whether the client may perform the operation on any resource of the type."""
+        """Return whether the client may perform the operation on at least one resource of the type."""
         if self.authorize(context, operation, resource_type, _NO_NAME):
             return True
         host = _address(context.host)
@@ -109,7 +111,7 @@ class StandardAuthorizer:
     def why_denied(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
     ) -> str:
-        """Return why :meth:`authorize` has denied the operation: an entry denies it, or none allows it."""
+        """Return why :meth:`authorize` denied the operation: an entry denies it, or no entry allows it."""
         if self._version != self._acls.version:
             self._learn()
         principals, hosts = (str(context.principal), ANYBODY), (_address(context.host), WILDCARD)
@@ -169,7 +171,7 @@ class StandardAuthorizer:
 
 
 def _address(host: str) -> str:
-    """Normalize an address for comparison: IPv6 spellings, and IPv4 addresses that are mapped to IPv6."""
+    """Return an address in one canonical spelling; an IPv4 address that is mapped to IPv6 becomes IPv4."""
     if ":" not in host:
         return host
     try:

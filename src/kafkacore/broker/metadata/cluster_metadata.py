@@ -1,7 +1,7 @@
 """ACLs, users, quotas and configurations in memory, and the changes that are written to the metadata log.
 
-A change is a function that returns records. Changes run one after the other, so that each one sees the result
-of the changes before it. A change is answered when its records are on disk.
+A change is a function that returns records. Changes run one after the other, so that each change sees the
+result of the earlier changes. A request for a change is answered when the records of the change are on disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The log is rewritten when it has more records than this and fewer than half of them are current.
+#: The log is rewritten when it has more records than this and fewer than half of its records are current.
 MIN_RECORDS_TO_REWRITE: Final = 1000
 #: Maximum records of one change, as in Kafka.
 MAX_RECORDS_OF_A_CHANGE: Final = 10_000
@@ -52,7 +52,7 @@ class ClusterMetadata:
     clock:
         Source of random ids.
     on_quota:
-        Called with each limit that is loaded or changed.
+        Called with each quota limit that is loaded or changed.
     configured_users:
         Names of the users in the broker's configuration.
     """
@@ -99,7 +99,7 @@ class ClusterMetadata:
                 ) from None
 
     def change(self, plan: Plan[T], on_done: OnDone[T]) -> None:
-        """Run ``plan`` after the earlier changes. ``on_done`` is called with its answer or an exception."""
+        """Run ``plan`` after the earlier changes. ``on_done`` is called with the answer or an exception."""
         self.changes.submit(self._changed(plan), on_done)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Checkpoint file with the end offset of the acknowledged records of the metadata log.
 
-It is written before a change is acknowledged. A log that ends before that offset is damaged, and records
-after it were not acknowledged.
+The file is written before a change is acknowledged. A log that ends before the stored offset is damaged.
+Records after the stored offset were not acknowledged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _LAST_OFFSET: Final = INT64_MAX
 class EndOffsetCheckpoint:
     """The checkpoint file.
 
-    It is written in two steps, so that everything that needs disk space is done before the log is written.
+    The file is written in two steps, :meth:`prepare` and :meth:`set`, so that everything that needs disk
+    space is done before the log is written.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class EndOffsetCheckpoint:
             self._disk.close(fd)
 
     def set(self) -> None:
-        """Rename the temporary file and sync the folder.
+        """Replace the checkpoint file by the temporary file, and sync the folder.
 
         After an ``OSError``, either the old or the new offset may be in effect.
         """

@@ -38,7 +38,7 @@ def load_metadata(
     if note.is_noted() and not disk.exists(path):
         # A broker without the log would admit clients that an ACL or the deletion of a user has locked out.
         raise KafkaStorageError(
-            f"{path} is missing, which stores the ACLs, users and quotas: restore it and {END_OFFSET_FILE}. "
+            f"{path} is missing. It stores the ACLs, users and quotas: restore it and {END_OFFSET_FILE}. "
             f"To start without them, remove the line {identity.METADATA_KEY} from {note.path} and, if it "
             f"exists, the file {END_OFFSET_FILE}"
         )

@@ -1,8 +1,8 @@
 """The file of the metadata log: record batches in the format of Kafka's ``__cluster_metadata``.
 
 Each change is one batch, which after a crash exists completely or not at all. A checkpoint file has the end
-offset of the acknowledged changes, so that a start can tell an incomplete write from damage. The file is
-replaced atomically when most of its records are outdated.
+offset of the acknowledged changes, so that a starting broker can distinguish an incomplete write from damage.
+The file is replaced atomically when most of its records are outdated.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class MetadataLog:
     clock:
         Source of the records' timestamps.
     note:
-        Note in ``meta.properties`` that this log exists. It is set when the first records are durable.
+        Property in ``meta.properties`` which records that this log exists. It is set when the first records
+        are durable.
     """
 
     def __init__(self, path: Path, disk: Disk, clock: Clock, note: KeptMetadata | None = None) -> None:
@@ -64,7 +65,8 @@ class MetadataLog:
         self._next_offset = 0
         #: Number of records in the file.
         self.record_count = 0
-        #: Why no records can be appended until the broker restarts; empty if records can be appended.
+        #: The reason why no records can be appended until the broker restarts; empty if records can be
+        #: appended.
         self.failure = ""
 
     @property
@@ -167,7 +169,7 @@ class MetadataLog:
         Raises
         ------
         OSError
-            The write or the sync has failed. After a failed sync, the records may appear at the next start.
+            The write or the sync has failed. After a failed sync, the next start may load the records.
         KafkaStorageError
             An earlier write has failed, so that the content of the file is not known.
         """
@@ -203,8 +205,8 @@ class MetadataLog:
         Raises
         ------
         OSError
-            The disk has failed. The file is unchanged, or no records can be appended until the broker
-            restarts (see :attr:`failure`).
+            A disk operation has failed. Either the file is unchanged, or no records can be appended until the
+            broker restarts (see :attr:`failure`).
         """
         offset = self._next_offset
         parts = [records[at : at + _RECORDS_OF_A_BATCH] for at in range(0, len(records), _RECORDS_OF_A_BATCH)]
@@ -220,7 +222,8 @@ class MetadataLog:
             self._disk.fdatasync(fd)
         finally:
             self._disk.close(fd)
-        # An empty log has no offsets, so the checkpoint is 0. Otherwise a start would report damage.
+        # An empty log has no offsets, so the checkpoint must be 0. Any other value would make the next start
+        # report that the log is damaged.
         self._checkpoint.prepare(offset if written else 0)
         try:
             if not written:
@@ -274,7 +277,7 @@ class MetadataLog:
 def _has_sound_batch(data: bytes, position: int) -> bool:
     """Return whether a valid batch follows at or after ``position``.
 
-    A crash cannot cause this, so it means damage.
+    A crash cannot cause an invalid batch before a valid batch. If the file has both, it is damaged.
     """
     at = data.find(CURRENT_MAGIC, position + MAGIC_AT)
     while at >= 0:
@@ -285,6 +288,6 @@ def _has_sound_batch(data: bytes, position: int) -> bool:
                 if any(True for _ in read_batches(data[start : start + size])):
                     return True
             except CorruptRecordError:
-                logger.debug("no batch at byte %d", start)
+                logger.debug("found no valid batch at byte %d", start)
         at = data.find(CURRENT_MAGIC, at + 1)
     return False

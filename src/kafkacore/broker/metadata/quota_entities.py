@@ -20,7 +20,7 @@ IP: Final = "ip"
 
 
 class QuotaKey(NamedTuple):
-    """A key of a quota.
+    """Description of a quota key, such as ``producer_byte_rate``.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ KEYS: Final = {
     "connection_creation_rate": QuotaKey(QuotaKind.CONNECTION, INT32_MAX, is_of_ip=True),
 }
 _NOT_HERE: Final = "controller_mutation_rate"
-#: Kafka's names of the types of whole numbers, by their maximum.
+#: Kafka's names of the whole-number types, by the maximum value of each type.
 _TYPES: Final = {INT32_MAX: "an INT", INT64_MAX: "a LONG"}
 
 #: Pairs of entity type and name, sorted by type. A name of ``None`` is the default of that type.
@@ -74,7 +74,8 @@ class QuotaEntities:
     Parameters
     ----------
     on_changed:
-        Called after each change with the quota type, the entity, and the limit or ``None``.
+        Called after each change with the quota type, the entity, and the new limit, or ``None`` if the limit
+        was removed.
     """
 
     def __init__(self, on_changed: OnChanged) -> None:
@@ -89,7 +90,7 @@ class QuotaEntities:
         matches:
             Components of the filter, all of which must match.
         strict:
-            Whether to exclude entities with further entity types.
+            Whether to exclude entities that also have an entity type without a component in the filter.
 
         Raises
         ------
@@ -214,7 +215,8 @@ def _check_entity(parts: Mapping[str, str | None]) -> None:
         if ip is not None:
             canonical_ip(ip)
     except ValueError:
-        # Kafka resolves host names. A lookup would block the network thread, and its result can change.
+        # Kafka resolves host names. This broker does not, because a lookup would block the network thread and
+        # its result can change.
         raise InvalidRequestError(
             f"{ip} is not an IP address. This broker does not resolve host names: use the address"
         ) from None

@@ -47,7 +47,7 @@ class ResourceConfigs:
         return [_record(kind, name, key, value) for key, value in (changed | removed).items()]
 
     def change(self, kind: int, name: str, changes: Sequence[Change]) -> list[ConfigRecord]:
-        """Return the records that change single values of a resource, like :meth:`replace`."""
+        """Return the records that change individual values of a resource; otherwise like :meth:`replace`."""
         configs = dict(self.of(kind, name))
         for change in changes:
             apply_change(change, configs, kind)
@@ -62,7 +62,7 @@ class ResourceConfigs:
             Configurations of resources of this type are not stored in the metadata log.
         """
         if record.resource_type not in IN_METADATA_LOG:
-            raise ValueError(f"configuration of a resource of type {record.resource_type}")
+            raise ValueError(f"unexpected configuration of a resource of type {record.resource_type}")
         resource = (record.resource_type, record.resource_name)
         values = self._configs.setdefault(resource, {})
         if record.value is None:

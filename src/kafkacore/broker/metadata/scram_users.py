@@ -25,7 +25,8 @@ from kafkacore.security.secret import Secret
 from kafkacore.security.server_mechanism import ScramCredential
 from kafkacore.structs import ScramMechanism
 
-#: Maximum iterations, as in Kafka. More would make each login slower without making it more secure.
+#: Maximum iteration count, as in Kafka. A higher count would make each login slower without making it more
+#: secure.
 MAX_ITERATIONS: Final = 16_384
 MECHANISM_NAMES: Final = {
     ScramMechanism.SCRAM_SHA_256: "SCRAM-SHA-256",
@@ -55,7 +56,8 @@ class ScramUsers:
     """SCRAM credentials of all users. Only the network thread may use it.
 
     A user in the configuration has a credential for each mechanism, until a request sets or deletes the
-    credential. The deletion is stored as a removal record without a preceding credential.
+    credential. The deletion of such a credential is stored as a removal record without a preceding credential
+    record.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ class ScramUsers:
         self._configured = frozenset(configured)
         self._credentials: dict[tuple[str, ScramMechanism], ScramCredential] = {}
         self._deleted: set[tuple[str, ScramMechanism]] = set()
-        #: Result of :meth:`usual_iterations` since the last change.
+        #: Results of :meth:`usual_iterations` by mechanism, cached until the next change.
         self._usual: dict[str, int] = {}
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
@@ -78,7 +80,7 @@ class ScramUsers:
     def usual_iterations(self, mechanism: str) -> int:
         """Return the most common iteration count of a mechanism's credentials; on a tie, the smallest.
 
-        Users in the configuration count as well. Without users, the result is the minimum of the mechanism.
+        Users in the configuration count as well. Without users, the result is the minimum iteration count.
         """
         if mechanism not in self._usual:
             known = _MECHANISMS.get(mechanism)
@@ -103,7 +105,7 @@ class ScramUsers:
         return sum(self._decides(user, mechanism) for mechanism in MECHANISM_NAMES) > 0
 
     def replaced(self) -> list[str]:
-        """Return the users in the configuration whose credentials requests have set or deleted."""
+        """Return the configured users that have a credential that was set or deleted by a request."""
         return sorted(user for user in self._configured if self.decides_about(user))
 
     def users(self) -> list[str]:
@@ -173,7 +175,8 @@ class ScramUsers:
     def _removals(self, user: str, mechanism: ScramMechanism) -> list[ScramRecord]:
         """Return the records that remove a credential.
 
-        One removes the credential in the log; the other overrides the credential in the configuration.
+        One record removes the credential that is stored in the log. The other record overrides the credential
+        in the configuration.
         """
         has_one = (user, mechanism) in self._credentials
         if not has_one and not self._is_of_configuration(user, mechanism):

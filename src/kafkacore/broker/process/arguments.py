@@ -45,7 +45,7 @@ class _InsteadOfListen(argparse.Action):
 
 
 def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None:
-    """Add the options of a broker; ``override_names`` are further names of ``--override``."""
+    """Add the broker's options to a parser; ``override_names`` are additional names of ``--override``."""
     place = parser.add_argument_group("configuration")
     place.add_argument(
         "--config-file",
@@ -208,7 +208,7 @@ def _names_a_key_store(layers: list[tuple[str, dict[str, object]]]) -> bool:
 def _password(user: str) -> Secret:
     """Read a password from the environment or the terminal.
 
-    It is not an argument, because every user can see the command line.
+    The password is not an argument, because every user can see the command line.
     """
     given = os.environ.get(PASSWORD_VARIABLE)
     if given is None and sys.stdin.isatty():
@@ -248,16 +248,17 @@ def run(
     on_ready: Callable[[KafkaBroker], None] | None = None,
     stop_on_stdin_eof: bool = False,
 ) -> int:
-    """Run the broker as the arguments say, and return its exit status.
+    """Run the broker with the parsed command-line arguments, and return its exit status.
 
     Parameters
     ----------
     defaults:
-        Properties whose defaults differ from those of :class:`BrokerConfig`.
+        Default values of properties that replace the defaults of :class:`BrokerConfig`.
     default_level:
-        Log level if the arguments give none.
+        Log level that is used if the arguments do not contain one.
     on_ready:
-        As for :func:`~kafkacore.broker.process.run.run_broker`; not called with ``--json``.
+        Called when clients can connect, as in :func:`~kafkacore.broker.process.run.run_broker`. It is not
+        called with ``--json``.
 
     Raises
     ------
@@ -279,7 +280,7 @@ def run(
         return _run(arguments, config, resolved.notes, default_level, on_ready, stop_on_stdin_eof)
     finally:
         if folder is not None:
-            # The broker normally removes the folder itself; this covers errors before it runs.
+            # The broker normally removes the folder itself. This covers errors before the broker runs.
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -34,7 +34,7 @@ STOP_TIMEOUT_SECONDS = 30.0
 
 
 class BrokerProcessError(KafkaError):
-    """The broker process did not start or stop as requested. The message has the end of its log."""
+    """The broker process did not start or stop as requested. The message contains the end of its log."""
 
 
 class BrokerProcess:
@@ -72,7 +72,7 @@ class BrokerProcess:
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` for a client's configuration."""
+        """Address of the broker as ``host:port``, for a client's configuration."""
         return self._announced()["bootstrap_servers"]
 
     def client_settings(self, user: str | None = None, listener: str | None = None) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class BrokerProcess:
 
     def _announced(self) -> ReadyLine:
         if self._ready is None:
-            raise BrokerProcessError("the broker has not been started")
+            raise BrokerProcessError("the broker has not been started: call start()")
         return self._ready
 
     # ---- Start and stop -------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class BrokerProcess:
             The broker stopped, or was not ready within a minute.
         """
         assert not self.is_running, "started already"
-        self.kill()  # closes the pipes of a process that has exited on its own
+        self.kill()  # If the last process has exited on its own, this closes its pipes.
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.log_path.open("ab") as log, _unnamed_file(self._secrets()) as secrets:
             # Start a new session, so that Ctrl-C reaches only this process, which then stops the broker in
@@ -198,7 +198,7 @@ class BrokerProcess:
         return command
 
     def _properties(self) -> dict[str, Any]:
-        """Return the configuration with the ports of the previous start, if there was one."""
+        """Return the configuration, with the ports of the previous start if the broker was started before."""
         given = self.config.properties()
         bound = {} if self._ready is None else self._ready["bound_ports"]
         if self.config.listeners and bound:
@@ -269,7 +269,7 @@ class BrokerProcess:
             raise self._error(f"the broker exited with status {status}")
 
     def _take(self) -> subprocess.Popen[bytes] | None:
-        """Release and return the child process, or ``None`` in a forked process, which is not its parent."""
+        """Detach and return the child process, or ``None`` if this is a fork of the parent process."""
         process, self._process = self._process, None
         if process is not None and os.getpid() != self._parent:
             _close_pipes(process)
@@ -303,7 +303,7 @@ class BrokerProcess:
 
 @contextmanager
 def _unnamed_file(content: bytes) -> Iterator[int | None]:
-    """Provide ``content`` to a child as an unnamed file; yield its descriptor, or ``None`` if it is empty."""
+    """Provide ``content`` to a child as an unnamed file; yield its descriptor; ``None`` without content."""
     if not content:
         yield None
         return

@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 #: Exit statuses of :func:`run_broker`.
 EXIT_CLEAN, EXIT_FAILED = 0, 1
-#: Written to the wake-up pipe by signal handlers and when the network thread stops. No signal has this
-#: number.
+#: The byte that signal handlers and the stopping network thread write to the wake-up pipe. It differs from
+#: every signal number.
 WAKE_UP = b"x"
 _SIGNALS = {int(each): each.name for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
@@ -65,8 +65,8 @@ def run_broker(
 ) -> int:
     """Run a broker until SIGTERM, SIGINT or SIGHUP arrives or, optionally, standard input is closed.
 
-    Must be called from the main thread. A second signal has no effect while the broker stops. If SIGHUP is
-    ignored (``nohup``), it stays ignored.
+    Call this from the main thread. A second signal has no effect while the broker stops. If SIGHUP is ignored
+    (``nohup``), it stays ignored.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ def run_broker(
     ready_file:
         File that contains :func:`ready_line` while clients can connect.
     notes:
-        Sentences about the configuration, for the log.
+        Sentences about the configuration that are written to the log.
     is_ephemeral:
         Whether to remove the data folder at the end.
     ends_process:
-        Whether the process exits after the broker. Signals are then ignored after the broker has stopped.
+        Whether the process exits after this function. If so, signals are ignored once the broker has stopped.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def _log_failure(error: KafkaError) -> None:
 
 
 def _write_ready_file(path: Path, broker: KafkaBroker) -> None:
-    """Write the file atomically and readable by all users, for a program that waits for it to appear."""
+    """Write the ready file atomically, and readable by all users. Another program waits for the file."""
     try:
         replace_file(path, f"{ready_line(broker)}\n".encode(), 0o644)
     except OSError as error:
@@ -145,7 +145,7 @@ def _write_ready_file(path: Path, broker: KafkaBroker) -> None:
 
 
 def _raise_descriptor_limit() -> None:
-    """Raise the limit of open files as far as allowed: an active partition needs three, a connection one."""
+    """Raise the limit of open files as far as allowed: a partition in use needs three, a connection one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -160,7 +160,7 @@ def _wake_up(write_end: int) -> None:
     try:
         os.write(write_end, WAKE_UP)
     except BlockingIOError:
-        return  # The pipe is full of earlier wake-ups, and one is enough.
+        return  # The pipe is full of earlier wake-ups. A single wake-up is enough.
 
 
 def _wait_for_end(read_end: int, *, watch_stdin: bool) -> str:

@@ -131,7 +131,7 @@ class KafkaBroker:
 
     @property
     def status_url(self) -> str | None:
-        """URL of the status page, or ``None`` without one."""
+        """URL of the status page, or ``None`` if the broker does not serve one."""
         return None if self._status is None else self._status.url
 
     @property
@@ -184,7 +184,8 @@ class KafkaBroker:
     ) -> SocketServer:
         clock, disk = self._clock, self._disk
         self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Resolved once, so that changing a symbolic link does not change the folder of a running broker.
+        # Resolve the path only once, so that changing a symbolic link does not change the folder of a running
+        # broker.
         data_dir = self.config.data_dir.resolve()
         check_folder(data_dir, disk)
         dynamic_configs = DynamicConfigs(replace(self.config, data_dir=data_dir), disk)
@@ -304,7 +305,7 @@ class KafkaBroker:
         return log_manager
 
     def _reconfigure(self, config: BrokerConfig, topics: TopicCatalog, server: SocketServer) -> None:
-        """Apply settings that were changed at run time. Network thread only."""
+        """Apply settings that were changed at run time. Call this on the network thread."""
         assert self._log_manager is not None
         topics.config = config
         server.limits.total = config.max_connections
@@ -370,7 +371,7 @@ class KafkaBroker:
     # ---- For tests: nodes and network thread ----------------------------------------------------------
 
     def call(self, function: Callable[[], T], timeout_s: float = CALL_SECONDS) -> T:
-        """Run ``function`` on the network thread between two requests, and return or raise its outcome."""
+        """Run ``function`` on the network thread between requests; return its result or raise its error."""
         assert self._server is not None, "not started"
         outcome: list[T] = []
         failure: list[Exception] = []
@@ -388,14 +389,14 @@ class KafkaBroker:
         return outcome[0]
 
     def stop_node(self, node_id: int) -> None:
-        """Stop a virtual node with its listeners, connections and leaderships. Network thread only."""
+        """Stop a virtual node, its listeners, connections and leaderships. Call it on the network thread."""
         assert self._server is not None, "not started"
         assert self.services is not None, "not started"
         self.services.cluster.stop_node(node_id)
         self._server.close_node(node_id)
 
     def start_node(self, node_id: int) -> None:
-        """Restart a virtual node on its previous ports. Network thread only."""
+        """Restart a virtual node on its previous ports. Call this on the network thread."""
         assert self._server is not None, "not started"
         assert self.services is not None, "not started"
         cluster = self.services.cluster
@@ -404,14 +405,14 @@ class KafkaBroker:
         cluster.start_node(node_id)
 
     def request_stop(self) -> None:
-        """Ask the broker to stop and return immediately. Can be called from signal handlers."""
+        """Ask the broker to stop and return immediately. Signal handlers may call this."""
         if self._server is not None:
             self._server.stop()
 
     def stop(self) -> None:
         """Close all connections, write everything to disk and mark the folder as cleanly closed.
 
-        Can be called again.
+        This method can be called again.
         """
         status, self._status = self._status, None
         if status is not None:
@@ -423,7 +424,7 @@ class KafkaBroker:
         self._close_log()
 
     def _close_log(self) -> None:
-        # All these are closed before the logs, so that nothing is appended to closed logs.
+        # Close all these objects before the logs, so that nothing is appended to closed logs.
         if self.services is not None:
             self.services.loggers.close()
         long_work, self._long_work = self._long_work, None
@@ -496,6 +497,6 @@ def _cleaner_config(config: BrokerConfig) -> CleanerConfig:
 
 
 def _log_defaults(config: BrokerConfig) -> dict[str, str]:
-    """Return the configuration of logs whose topics do not set their own."""
+    """Return the topic settings that apply to logs whose topics do not override them."""
     limit = {"max.decompressed.batch.bytes": str(config.max_decompressed_batch_bytes)}
     return config.topic_defaults() | limit

@@ -24,7 +24,7 @@ OnDone: TypeAlias = Callable[[T | Exception], None]
 
 
 def run_here(change: Change[T]) -> T:
-    """Run a whole change on the calling thread and return its result."""
+    """Run a change to its end on the calling thread, and return its result."""
     error: Exception | None = None
     while True:
         try:
@@ -41,8 +41,9 @@ class ChangeQueue:
     Parameters
     ----------
     call_soon:
-        Schedules a function on the network thread. It may be called from any thread. If it is ``None``, the
-        queue has no worker thread, and a change is complete when :meth:`submit` returns.
+        Function that schedules another function on the network thread; any thread may call it. If
+        ``call_soon`` is ``None``, the queue has no worker thread, and a change is complete when
+        :meth:`submit` returns.
     thread_name:
         Name of the worker thread.
     """
@@ -60,7 +61,7 @@ class ChangeQueue:
         self._thread: threading.Thread | None = None
 
     def submit(self, change: Change[T], on_done: OnDone[T]) -> None:
-        """Run a change after the ones before it. ``on_done`` is called with its result or its exception.
+        """Run a change after all earlier ones. ``on_done`` is called with the change's result or exception.
 
         If ``on_done`` raises an exception when it is called with a result, it is called again with that
         exception.
@@ -81,7 +82,7 @@ class ChangeQueue:
         _notify(on_done, outcome)
 
     def _resume(self, error: Exception | None) -> None:
-        """Continue the first change, and then the following ones until one needs the worker thread."""
+        """Continue the first change, then the following changes, until a change needs the worker thread."""
         while self._queue:
             change, on_done = self._queue[0]
             try:
@@ -113,7 +114,7 @@ class ChangeQueue:
             self._call_soon(lambda error=error: self._resume(error))  # type: ignore[misc]
 
     def close(self) -> None:
-        """Finish the function that is running, drop the rest, and wait for the worker thread to stop."""
+        """Finish the running function, drop all remaining work, and wait for the worker thread to stop."""
         self._work.put(None)
         if self._thread is not None:
             self._thread.join()

@@ -30,7 +30,7 @@ class DelayedOperation(TimerTask):
         super().__init__()
         self.deadline_ms = deadline_ms
         self.is_completed = False
-        #: The purgatory that watches the operation, and the keys under which it does so.
+        #: The purgatory that watches the operation, and the keys whose events it watches.
         self.purgatory: DelayedOperationPurgatory | None = None
         self.keys: tuple[Hashable, ...] = ()
         #: Called with the exception if :meth:`on_complete` fails, so that other requests are not affected.
@@ -63,12 +63,12 @@ class DelayedOperation(TimerTask):
         return True
 
     def run(self) -> None:
-        """Expire the operation at its deadline."""
+        """Complete the operation as expired; the timer calls this at the deadline."""
         self.force_complete(expired=True)
 
 
 class DelayedOperationPurgatory:
-    """Delayed operations by key.
+    """Delayed operations, stored under the keys whose events can complete them.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class DelayedOperationPurgatory:
         if watchers is None:
             return 0
         completed = 0
-        # A copy, because completing an operation may start another one on the same key.
+        # Iterate over a copy, because completing an operation may start another one on the same key.
         for operation in list(watchers):
             if not operation.is_completed and operation.can_complete():
                 completed += operation.force_complete(expired=False)
@@ -142,7 +142,7 @@ class PendingPartition(Protocol):
     """A partition of a Produce whose records have been appended."""
 
     def outcome(self) -> int | None:
-        """Return 0 if the records are safe, an error code if they are lost, ``None`` if neither is known."""
+        """Return 0 if the records are safe, an error code if they are lost, ``None`` until this is known."""
         ...
 
 
@@ -174,7 +174,7 @@ class DelayedProduce(DelayedOperation):
 
 
 class DelayedFetch(DelayedOperation):
-    """A Fetch that waits for ``min_bytes``.
+    """A Fetch that waits until ``min_bytes`` of records are available.
 
     Parameters
     ----------
@@ -183,7 +183,8 @@ class DelayedFetch(DelayedOperation):
     is_satisfied:
         Returns whether enough bytes or an error can be returned now.
     answer:
-        Called once. It reads again, because more records may have been appended.
+        Called once to answer the Fetch. It reads the partitions again, because more records may have been
+        appended.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Collects the answers to the parts of a request, which may arrive in any order."""
+"""Collects the answers to the parts of a request. The answers may arrive in any order."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ of Kafka's ``SystemTimer`` and ``TimingWheel``.
 
 Wheel 0 has 20 slots of 1 ms, wheel 1 has 20 slots of 20 ms, and so on. A task is stored in the finest wheel
 that reaches its deadline. When a slot is due, its tasks run or move to a finer wheel. A heap of the slots
-that have tasks (at most 20 for each wheel) gives the next slot.
+that have tasks (at most 20 for each wheel) determines which slot is due next.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TimerTask(ABC):
     deadline_ms: float
 
     def __init__(self) -> None:
-        #: Tasks of the slot that contains this task; ``None`` if it is not in a timer.
+        #: The tasks of the slot that contains this task; ``None`` if this task is not in a timer.
         self._slot_tasks: dict[TimerTask, None] | None = None
 
     @property
@@ -44,7 +44,7 @@ class TimerTask(ABC):
 
     @abstractmethod
     def run(self) -> None:
-        """Do the task's work. Called once per :meth:`Timer.add`, unless it is cancelled or added again."""
+        """Do the work. Called once per :meth:`Timer.add`, unless the task is cancelled or added again."""
 
 
 class _Slot:
@@ -145,8 +145,9 @@ class Timer:
         number = tick // slot_ms
         slot = self._wheels[level][number % SLOTS_OF_A_WHEEL]
         if not slot.is_queued:
-            # A slot that is already queued has the same start time: its earlier periods are over, and its
-            # later periods are beyond the end of this wheel.
+            # A slot is reused for one period after another. If it is already queued, it has the start time of
+            # this period: its earlier periods are over, and its later periods are beyond the end of this
+            # wheel.
             slot.is_queued = True
             slot.begin_ms = number * slot_ms
             heapq.heappush(self._queue, (slot.begin_ms, next(self._ties), slot))

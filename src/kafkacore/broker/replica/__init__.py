@@ -1,1 +1,1 @@
-"""Appends to partitions, fetches and fetch sessions."""
+"""Appending to partitions, fetching from partitions, and fetch sessions."""

@@ -22,7 +22,7 @@ cdef enum:
     FIRST_BY_ID = 13
     UUID_SIZE = 16
     UNKNOWN = -1
-    # Minimum bytes of a topic and of a partition.
+    # Minimum encoded sizes of a topic and of a partition, in bytes.
     MIN_TOPIC_SIZE = 3
     MIN_PARTITION_SIZE = 5
 
@@ -165,7 +165,7 @@ def read_produce(Cursor cursor not None, int version):
 
 
 def encode_produce(ProduceCall call not None, int version, int32_t correlation_id):
-    """Encode the response, header and body, into a list of pieces, like ``protocol.encode_response``."""
+    """Encode header and body of the response into a list of buffers, like ``protocol.encode_response``."""
     cdef Writer writer = Writer()
     cdef bint compact = version >= FIRST_FLEXIBLE
     cdef ProduceTopic topic

@@ -15,7 +15,7 @@ class CurrentLeaders:
     Parameters
     ----------
     cluster:
-        State of the cluster, which gives leaders and their addresses.
+        State of the cluster, which contains the leaders and their addresses.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -32,7 +32,7 @@ class CurrentLeaders:
             leader = self._cluster.leader(topic_partition)
             epoch = self._cluster.leader_epoch(topic_partition)
         except KafkaError:
-            # The partition has just been deleted. The client learns this from its next metadata request.
+            # The partition has just been deleted. The client's next metadata request reports this.
             return NO_LEADER, NO_EPOCH
         node = self._cluster.node(leader)
         if node is not None:

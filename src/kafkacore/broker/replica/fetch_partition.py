@@ -92,13 +92,14 @@ class FetchPartitionResult(NamedTuple):
     log_start_offset: int = NO_OFFSET
     #: Bytes, or an object with a length that the network layer can send, such as a slice of a file.
     records: Any = NO_RECORDS
-    #: Epoch and end offset up to which the log and the records that the client has read agree.
+    #: Leader epoch and end offset up to which the log has the same records as the client; ``None`` if the
+    #: client's records do not differ from the log.
     diverging_epoch: tuple[int, int] | None = None
-    #: Whether there are records at the offset, even if the limits did not allow any to be returned.
+    #: Whether the log has records at the fetch offset, even if the size limits did not allow returning any.
     is_readable: bool = False
     #: The log that was read. It counts the bytes sent.
     log: Any = None
-    #: Offset after the records; the fetch offset if there are none.
+    #: Offset after the returned records; the fetch offset if no records are returned.
     next_offset: int = NO_OFFSET
     #: Aborted transactions with records among ``records``, for a read-committed fetch.
     aborted_transactions: Sequence[AbortedTransaction] = ()
@@ -108,7 +109,7 @@ PartitionResults = list[tuple[FetchPartition, FetchPartitionResult]]
 
 
 class FetchContext(Protocol):
-    """The partitions of a Fetch."""
+    """The partitions of a Fetch, with or without a fetch session."""
 
     def partitions(self) -> Iterable[FetchPartition]:
         """Return the partitions to read, in the order in which to serve them."""

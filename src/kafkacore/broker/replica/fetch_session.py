@@ -1,11 +1,11 @@
 """Fetch sessions: the broker caches a client's partitions, so that both sides send only changes (KIP-227).
 
-Used by the network thread alone. The behaviour is that of Kafka's ``FetchManager``, ``FetchSession`` and
-``FetchSessionCache``, with one difference: Kafka checks every partition of a session at each fetch. Here a
-session is notified of changes of its partitions and checks only those, so that the cost of a fetch grows with
-the changes and not with the session. A partition that is not checked has no records to send, no error and no
-new offset. Each fetch also checks a few of these in turn, because a log start offset may move without
-notification.
+Only the network thread uses this module. The behaviour is that of Kafka's ``FetchManager``, ``FetchSession``
+and ``FetchSessionCache``, with one difference: Kafka checks every partition of a session at each fetch. Here
+a session is notified of changes of its partitions and checks only those, so that the cost of a fetch grows
+with the changes and not with the session. A partition that is not checked has no records to send, no error
+and no new offset. Each fetch also checks a few other partitions in turn, because a log start offset may move
+without notification.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 #: Minimum milliseconds since a session was last used, or created, before another session may evict it. A
-#: session of a replica may evict a younger one of a consumer.
+#: session of a replica may evict a consumer's session earlier.
 MIN_EVICTION_MS = 120_000.0
-#: Number of partitions without a notification that each fetch checks.
+#: Number of partitions that each fetch checks although the session was not notified of a change.
 CHECKED_IN_TURN = 4
 
 #: Maximum number of partitions in all sessions; each takes about 340 bytes. Kafka limits only the number of
 #: sessions, but a session may have 100,000 partitions that do not exist or that the client may not read.
 MAX_PARTITIONS = 250_000
 
-#: Topic id or topic name, and partition.
+#: Topic id or topic name, and partition number.
 PartitionKey = tuple[UUID | str, int]
 
 
@@ -95,14 +95,14 @@ class CachedPartition:
         self.log_start_offset = NO_OFFSET
 
     def update(self, asked: FetchPartition) -> None:
-        """Set the values of the client's new request."""
+        """Store the values of the client's new request for the partition."""
         self.asked.fetch_offset = asked.fetch_offset
         self.asked.max_bytes = asked.max_bytes
         self.asked.current_leader_epoch = asked.current_leader_epoch
         self.asked.last_fetched_epoch = asked.last_fetched_epoch
 
     def partition_changed(self) -> Hashable:
-        """Let the next fetch check this partition; return the session, which is a purgatory key."""
+        """Let the next fetch check this partition; return the session, which is the fetch's purgatory key."""
         self.session.to_check[self.asked] = self
         return self.session
 
@@ -121,13 +121,13 @@ class FetchSession:
         self.partitions: dict[PartitionKey, CachedPartition] = {}
         #: Partitions that the next fetch checks, in the order in which to serve them.
         self.to_check: dict[FetchPartition, CachedPartition] = {}
-        #: The session's key in each of the two eviction lists; ``None`` while it may not be evicted.
+        #: The session's key in each of the two eviction lists; ``None`` while the session may not be evicted.
         self.evictable_by_all: EvictableKey | None = None
         self.evictable_by_privileged: EvictableKey | None = None
         self._in_turn: list[CachedPartition] = []
 
     def add_next_in_turn(self) -> None:
-        """Add a few more partitions to check in turn, so that none depends on notifications alone."""
+        """Let the next fetch also check a few partitions that may have changed without notification."""
         if not self._in_turn:
             self._in_turn = list(self.partitions.values())
         for partition in self._in_turn[-CHECKED_IN_TURN:]:
@@ -157,12 +157,12 @@ class SessionlessContext:
         return [p.topic_partition for p in self._partitions if p.topic_partition is not None]
 
     def update_and_generate(self, results: PartitionResults) -> PartitionResults:
-        """Update the session with the results, and return those that the response contains."""
+        """Return all results, because the response contains every partition."""
         return results
 
     @property
     def session_id(self) -> int:
-        """Session id of the response. A full fetch gets one in :meth:`update_and_generate`."""
+        """Session id of the response: :data:`NO_SESSION`, because only a full fetch creates a session."""
         return NO_SESSION
 
 
@@ -209,12 +209,12 @@ class IncrementalContext:
         return [self._session]
 
     def update_and_generate(self, results: PartitionResults) -> PartitionResults:
-        """Update the session with the results, and return those that the response contains.
+        """Update the session with the results, and return the results that the response contains.
 
         Raises
         ------
         InvalidFetchSessionEpochError
-            The client has sent another request of this session while this one waited.
+            The client has sent another request of this session while this request waited.
         """
         if self._session.epoch != self._epoch:
             raise InvalidFetchSessionEpochError(
@@ -275,7 +275,7 @@ class FetchManager:
         self._name_of = name_of
         self._clock = clock
         self._max_sessions = max_sessions
-        # Least recently used first.
+        # The sessions by id, least recently used first.
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self._evictable_by_all: list[EvictableKey] = []
         self._evictable_by_privileged: list[EvictableKey] = []
@@ -297,7 +297,7 @@ class FetchManager:
         FetchSessionIdNotFoundError
             The session does not exist, or the cache is too full for its new partitions.
         InvalidFetchSessionEpochError
-            The session is at another epoch.
+            The epoch of the session differs from the epoch of the request.
         FetchSessionTopicIdError
             The session identifies topics by name and the request by id, or vice versa.
         """
@@ -365,7 +365,7 @@ class FetchManager:
             self._replica_manager.unwatch(partition.asked.topic_partition, partition)
 
     def resolve(self, partition: CachedPartition) -> None:
-        """Look up the topic of a partition again, because one with its id may have been created."""
+        """Look up the topic of a partition again, because a topic with that id may have been created."""
         asked = partition.asked
         name = self._name_of(asked.topic_id)
         if name is not None:
@@ -409,7 +409,7 @@ class FetchManager:
         return True
 
     def _make_room(self, ask: FetchAsk, size: int, now_ms: float) -> bool:
-        """Evict a session for a new one with ``size`` partitions, and return whether that was possible."""
+        """Evict a session to admit a new session with ``size`` partitions; return whether one was evicted."""
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))

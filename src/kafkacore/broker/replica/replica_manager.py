@@ -45,7 +45,7 @@ class PartitionWatcher(Protocol):
     """An object that is notified of each change of a partition."""
 
     def partition_changed(self) -> Hashable:
-        """Note the change, and return the key of the fetch purgatory to check."""
+        """Record the change, and return the purgatory key whose waiting fetches must be checked."""
         ...
 
 
@@ -58,7 +58,7 @@ class ReplicaManager:
     Parameters
     ----------
     cluster:
-        State of the cluster, which gives the log of a partition to its leader.
+        State of the cluster, which returns the log of a partition to the node that leads it.
     clock:
         Source of the time of appends.
     timer:
@@ -83,14 +83,14 @@ class ReplicaManager:
     # ---- Events ---------------------------------------------------------------------------------------
 
     def on_high_watermark(self, topic_partition: TopicPartition, high_watermark: int) -> None:
-        """Note that the high watermark of a partition has moved. May be called from any thread."""
+        """Record that the high watermark of a partition has moved. Any thread may call this."""
         self._changed.append(topic_partition)
         self._wakeup()
 
     def partition_changed(self, topic_partition: TopicPartition) -> None:
-        """Note that a partition has grown, was deleted or has a new leader.
+        """Record that a partition has grown, was deleted or has a new leader.
 
-        The next :meth:`complete_delayed` checks the requests that wait for it.
+        The next :meth:`complete_delayed` checks the requests that wait for the partition.
         """
         self._changed.append(topic_partition)
 
@@ -126,7 +126,7 @@ class ReplicaManager:
                     self._keys[watcher.partition_changed()] = None
 
     def complete_delayed(self) -> int:
-        """Run the tasks, and complete the requests for which the changes since the last call are enough.
+        """Run the tasks of :meth:`call_soon`, and complete the waiting requests that can be answered now.
 
         Returns
         -------
@@ -167,8 +167,8 @@ class ReplicaManager:
     ) -> tuple[UnifiedLog, LogAppendInfo | None]:
         """Append one batch like :meth:`append`, if its validation does not exceed ``budget``.
 
-        Otherwise return ``None`` with the log. The caller then validates the batch on another thread and
-        calls :meth:`append_validated`.
+        If the validation exceeds ``budget``, return the log with ``None``. The caller then validates the
+        batch on another thread and calls :meth:`append_validated`.
         """
         log = self._cluster.led_log(topic_partition, node_id)
         info = log.append(records, now_ms=self._clock.wall_ms(), budget=budget)
@@ -182,7 +182,8 @@ class ReplicaManager:
         Raises
         ------
         UnknownTopicOrPartitionError
-            The topic has been deleted in the meantime, even if a new topic has the same name.
+            The topic has been deleted in the meantime. The error is raised even if a new topic has the same
+            name.
         BrokerResponseError
             As :meth:`append`.
         """
@@ -291,7 +292,7 @@ class ReplicaManager:
     def _readable(
         self, params: FetchParams, partition: FetchPartition
     ) -> tuple[UnifiedLog, int, tuple[int, int] | None]:
-        """Check a fetch from a partition, and find out what may be read.
+        """Check a fetch from a partition, and return the log and the limit of the offsets that it may read.
 
         Returns
         -------
@@ -318,7 +319,8 @@ class ReplicaManager:
         diverging_epoch = None
         if partition.last_fetched_epoch != NO_EPOCH:
             diverging_epoch = _diverging_epoch(log, partition)
-        # Compare the offset with the high watermark first: reading it is faster, and most offsets are lower.
+        # Compare the offset with the high watermark first: reading the high watermark is faster than reading
+        # the log end offset, and most fetch offsets are lower.
         is_beyond_end = offset > log.high_watermark and offset > log.log_end_offset
         if offset < log.log_start_offset or (diverging_epoch is None and is_beyond_end):
             raise OffsetOutOfRangeError(
@@ -333,8 +335,8 @@ class ReplicaManager:
     ) -> bool:
         """Return whether a waiting fetch can be answered: ``min_bytes`` are available, or there is an error.
 
-        The bytes are computed from positions in the log, usually without reading. ``seen`` has the sizes and
-        positions found so far.
+        The bytes are computed from positions in the log, usually without reading records. ``seen`` has the
+        sizes and positions found so far.
         """
         available = 0
         for partition in context.partitions():
@@ -375,13 +377,14 @@ class ReplicaManager:
             seen.update(_seen_of(results, params))
             return params.min_bytes if results[0][1].error else len(results[0][1].records)
         if end.segment is not before.end.segment:
-            # Answer now: the log has a new segment, and a read ends at the end of a segment.
+            # Answer now: the log has a new segment, and a read returns no bytes beyond the end of its
+            # segment.
             return params.min_bytes
         return min(before.size + end.position - before.end.position, max(partition.max_bytes, before.size))
 
 
 class Seen(NamedTuple):
-    """Bytes that a read of a partition returned, and the position in the log where they end."""
+    """Number of bytes that a read of a partition returned, and the position in the log where they end."""
 
     size: int
     end: LogOffsetMetadata
@@ -415,7 +418,7 @@ def is_worth_answering(results: PartitionResults, min_bytes: int) -> bool:
 
 
 def _diverging_epoch(log: UnifiedLog, partition: FetchPartition) -> tuple[int, int] | None:
-    """Return the epoch and end offset at which the log diverges from the client's, or ``None``."""
+    """Return the epoch and end offset at which the log diverges from the client's records, or ``None``."""
     epoch, end_offset = log.end_offset_for_epoch(partition.last_fetched_epoch)
     if epoch == NO_EPOCH or end_offset == NO_OFFSET:
         raise OffsetOutOfRangeError(

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t
 
 from kafkacore.security.principal import ANONYMOUS
 
-# Passed to on_response instead of a response: close the connection.
+# Passed to on_response instead of a response, to close the connection.
 HANG_UP = object()
 
 
@@ -23,7 +23,7 @@ class CloseConnectionError(Exception):
 
 @cython.final
 cdef class RequestContext:
-    """The connection of a request, as the handlers see it.
+    """The properties of a request's connection that the handlers use.
 
     Parameters
     ----------
@@ -66,16 +66,18 @@ cdef class Request:
     Parameters
     ----------
     context:
-        Connection that it came from.
+        Connection from which the request was received.
     api_key, version, correlation_id, client_id:
-        Fields of its header.
+        Fields of the request header.
     message:
-        Its body, a message object of the API.
+        Body of the request: a message object of the API.
     encode:
-        Encodes a response: takes the response, version and correlation id, and returns the frame in pieces.
+        Function that encodes a response. Its arguments are the response, the version and the correlation id;
+        it returns the frame as a list of buffers.
     on_response:
-        Called once with the request and the pieces of the response. The pieces are ``None`` if nothing is to
-        be sent (acks=0), and :data:`HANG_UP` to close the connection.
+        Called once with the request and the frame of the response, a list of buffers. Instead of a frame,
+        ``None`` means that nothing is sent (acks=0), and :data:`HANG_UP` means that the connection must be
+        closed.
     """
 
     @classmethod
@@ -104,8 +106,8 @@ cdef class Request:
     def respond(self, response):
         """Send the response; ``None`` sends nothing and continues with the connection's next request.
 
-        If the response cannot be encoded, the exception is raised and the connection is closed. If it stayed
-        open, the client would wait for a response that never comes.
+        If the response cannot be encoded, the exception is raised and the connection is closed. If the
+        connection stayed open, the client would wait for a response that never comes.
         """
         self.operation = None
         try:

@@ -1,7 +1,7 @@
 """Authorization checks that the request handlers make, as in Kafka's ``AuthHelper``.
 
 Without an authorizer, everything is allowed. A handler does not look up a resource that the client may not
-describe, so that the response does not reveal whether it exists.
+describe, so that the response does not reveal whether the resource exists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.requests._request import Request, RequestContext
     from kafkacore.broker.requests.authorizer_log import AuthorizerLog
 
-#: The name of the one resource of type ``CLUSTER``.
+#: The name of the only resource of type ``CLUSTER``.
 CLUSTER_NAME: Final = "kafka-cluster"
 
 #: Operations that each resource type supports, as in Kafka's ``AclEntry``.
@@ -74,8 +74,8 @@ _ERRORS: Final[dict[ResourceType, type[AuthorizationError]]] = {
     ResourceType.CLUSTER: ClusterAuthorizationFailedError,
     ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailedError,
 }
-#: Resource type to check for each resource type of a configuration request. Brokers (4), broker loggers (8)
-#: and client metrics (16) belong to the cluster.
+#: For each resource type of a configuration request, the resource type whose permissions are checked. Brokers
+#: (4), broker loggers (8) and client metrics (16) belong to the cluster.
 _CONFIGURED: Final[dict[int, ResourceType]] = {
     2: ResourceType.TOPIC,
     4: ResourceType.CLUSTER,
@@ -96,12 +96,12 @@ class Authorizer(Protocol):
     def authorize_by_resource_type(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType
     ) -> bool:
-        """Return whether the client may perform the operation on any resource of the type."""
+        """Return whether the client may perform the operation on at least one resource of the type."""
 
     def why_denied(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
     ) -> str:
-        """Return why :meth:`authorize` has denied the operation: a short text for the log, names escaped."""
+        """Return why :meth:`authorize` has denied the operation, as a short log text with escaped names."""
 
 
 class AuthorizationServices(Protocol):
@@ -160,7 +160,7 @@ def allowed_on_cluster(
 def allowed_on_any(
     request: Request, services: AuthorizationServices, operation: ACLOperation, resource_type: ResourceType
 ) -> bool:
-    """Return whether the client may perform an operation on any resource of a type (KIP-679).
+    """Return whether the client may perform an operation on at least one resource of a type (KIP-679).
 
     The resource need not exist.
     """
@@ -260,7 +260,7 @@ def require_configs(
 ) -> None:
     """Check that the client may perform an operation on the resource of a configuration request.
 
-    An unknown ``kind`` passes the check, and the handler rejects it.
+    An unknown ``kind`` passes the check, because the handler rejects it.
     """
     resource_type = _CONFIGURED.get(kind)
     if resource_type is not None:
@@ -271,7 +271,7 @@ def require_configs(
 def require_idempotent_write(request: Request, services: AuthorizationServices) -> None:
     """Check that the client may be an idempotent producer (KIP-679).
 
-    It needs IDEMPOTENT_WRITE on the cluster or WRITE on any topic.
+    The client needs IDEMPOTENT_WRITE on the cluster, or WRITE on at least one topic.
 
     Raises
     ------
@@ -304,7 +304,7 @@ def authorized_operations(
 
 
 def cluster_operations(request: Request, services: AuthorizationServices) -> int:
-    """Return the operations that the client may perform on the cluster; 0 if it may not describe it."""
+    """Return the client's operations on the cluster as a bit field; 0 if it may not describe the cluster."""
     if not allowed_on_cluster(request, services, ACLOperation.DESCRIBE, is_asked_for=False):
         return 0
     return authorized_operations(request, services, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: A separate logger, so that denials can be logged elsewhere or disabled.
 logger = logging.getLogger("kafkacore.broker.authorizer")
 
-#: Maximum lines in each window of ``WINDOW_MS`` milliseconds. A denial is logged once per window; further
-#: ones are only counted.
+#: Maximum number of lines in each window of ``WINDOW_MS`` milliseconds. Within a window, each denial is
+#: logged once, and repetitions are only counted.
 MAX_LINES: Final = 20
 WINDOW_MS: Final = 10_000.0
 
@@ -47,7 +47,7 @@ class AuthorizerLog:
     ) -> None:
         """Log that the client of ``request`` may not perform an operation, unless the limit is reached.
 
-        The reason comes from ``authorizer``.
+        The line contains the reason that ``authorizer`` returns.
         """
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._began_ms >= WINDOW_MS:

@@ -1,8 +1,8 @@
-"""Requests with long-running work, which a separate thread does.
+"""Handles requests whose long-running work runs on a separate thread.
 
-The work is a generator, as for a change of topics. It runs on the network thread and yields functions that
-the thread ``kafka-long-work`` runs, one request after the other. A connection has at most one such request,
-and ``queued.max.request.bytes`` limits the bytes of all of them.
+The work is a generator, as for a change of topics. The generator runs on the network thread and yields
+functions that the thread ``kafka-long-work`` runs, one request after the other. A connection has at most one
+such request, and ``queued.max.request.bytes`` limits the total size of all these requests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LongWorkServices(Protocol):
 
 
 class LongOperation(DelayedOperation):
-    """Operation of a request whose work runs on another thread. It never expires."""
+    """Operation of a request whose work runs on another thread. The operation never expires."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -51,9 +51,9 @@ class LongOperation(DelayedOperation):
 def answer_after(
     request: Request[RequestT], services: LongWorkServices, work: Change[ResponseT | AnsweredLater]
 ) -> AnsweredLater:
-    """Run ``work``, and send what it returns as the response to ``request``.
+    """Run ``work``, and send its result as the response to ``request``.
 
-    If ``work`` returns ``ANSWERED_LATER``, it sends the response itself. If it raises an exception, the
+    If ``work`` returns ``ANSWERED_LATER``, it sends the response itself. If ``work`` raises an exception, the
     connection is closed.
     """
 

@@ -6,7 +6,7 @@ from kafkacore.broker.replica._produce_call cimport ProduceCall, ProducePartitio
 from kafkacore.metrics._sensor cimport Sensor
 
 
-cdef double WINDOW_MS = 30_000.0  # Window of the averages and maxima.
+cdef double WINDOW_MS = 30_000.0  # Time window of the averages and maxima.
 
 
 @cython.final
@@ -16,8 +16,8 @@ cdef class ApiStats:
     Parameters
     ----------
     outer, inner:
-        Fields of the response that contain the errors of its parts: a list, and a list in each of its
-        elements. An empty string stands for no field.
+        Names of the response fields that contain errors: ``outer`` is a list in the response, and ``inner``
+        is a list in each element of that list. An empty string means that the field does not exist.
 
     Attributes
     ----------
@@ -28,7 +28,8 @@ cdef class ApiStats:
     queue:
         Milliseconds that a request waited for the network thread after it was read.
     errors:
-        Number of errors by code. Each part of a request counts.
+        Number of errors by error code. If a request has several parts, such as partitions, each failed part
+        counts.
     """
 
     cdef readonly str name

@@ -14,7 +14,7 @@ class KafkaApis:
     Parameters
     ----------
     services:
-        The services for the handlers.
+        The parts of the broker that the handlers use.
     interceptor:
         Called with each request before its handler, or ``None``.
     """

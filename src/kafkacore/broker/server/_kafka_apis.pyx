@@ -18,7 +18,7 @@ from kafkacore.protocol import encode_response
 
 # Maximum number of elements in all arrays of a request: 10,000 topics with one partition each have 20,000.
 # Kafka limits only a request's size, but here an element of two bytes becomes an object of about 70 bytes and
-# has a result of its own.
+# causes a result of its own.
 MAX_ELEMENTS = 100_000
 
 
@@ -28,7 +28,7 @@ cdef class KafkaApis:
     Parameters
     ----------
     services:
-        The services for the handlers.
+        The parts of the broker that the handlers use.
     interceptor:
         Called with each request before its handler, or ``None``.
     """

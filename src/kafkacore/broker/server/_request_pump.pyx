@@ -33,10 +33,10 @@ cdef class Connection:
         Whether the peer has disconnected while another thread works on its request. The connection is removed
         when all its requests are handled.
     is_known:
-        Whether the context has the client's principal. If not, it is determined at the next frame.
+        Whether the context has the client's principal. If not, the principal is determined at the next frame.
     authenticator:
         The SASL authenticator of the connection, or ``None`` without SASL. With SASL, each frame is checked
-        before it is handled, because it may start a re-authentication or arrive after the session has
+        before it is handled, because a frame may start a re-authentication or arrive after the session has
         expired.
     """
 
@@ -79,7 +79,7 @@ cdef class RequestPump:
     selector:
         The selector of the connections' sockets.
     apis:
-        Handles requests.
+        Object that passes the requests to their handlers.
     owner:
         The server. It identifies clients, checks the frames of authenticated clients (``is_held_back``),
         throttles, closes and removes connections, and is notified of failed requests.
@@ -111,7 +111,7 @@ cdef class RequestPump:
                 self.pump(connection)
 
     cpdef int pump(self, Connection connection) except -1:
-        """Handle pending requests one after the other until one has to wait."""
+        """Handle pending requests one after the other until a request has to wait."""
         if connection.is_pumping:
             return 0
         connection.is_pumping = True

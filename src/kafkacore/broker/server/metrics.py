@@ -1,7 +1,7 @@
 """Request metrics, recorded by the network thread: counts, latencies and errors of each API.
 
-Measuring a request takes one reading of the clock and one or two calls of compiled code. The logs count bytes
-and records of partitions. Names follow Kafka's ``RequestMetrics``.
+Measuring a request takes one reading of the clock and one or two calls of compiled code. Bytes and records of
+partitions are counted by the logs. Names follow Kafka's ``RequestMetrics``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from kafkacore.broker.server._api_stats import ApiStats
 from kafkacore.clock import Clock
 from kafkacore.errors import for_code
 
-#: Fields of a response that contain its parts' errors: a list, and a list in each element ("" for none).
+#: For each API, the names of the response fields that contain errors: a list in the response, and a list in
+#: each element of it (empty if there is no such list).
 _ERRORS_IN: Final = {
     "Produce": ("topics", "partitions"),
     "Fetch": ("responses", "partitions"),

@@ -45,12 +45,12 @@ T = TypeVar("T")
 _FILE_ERRORS = (errno.ENODATA, errno.EIO)
 #: Maximum time of one wait, so that a lost wake-up delays a response by at most a second.
 MAX_WAIT_MS = 1000.0
-#: Maximum throttled connections that are open at the same time. Further ones are closed at once.
+#: Maximum number of throttled connections that are open at the same time. Further ones are closed at once.
 MAX_THROTTLED = 100
 
 
 class _Pause(TimerTask):
-    """The end of a connection's throttling, during which none of its requests are handled."""
+    """Timer task that ends the throttling of a connection. Until then, none of its requests are handled."""
 
     __slots__ = ("_connection", "_pump")
 
@@ -65,7 +65,7 @@ class _Pause(TimerTask):
 
 
 class _AcceptPause(TimerTask):
-    """The end of a pause during which a listener accepts no connections."""
+    """Timer task that ends a pause during which a listener accepts no connections."""
 
     __slots__ = ("_opened", "_resume")
 
@@ -126,13 +126,13 @@ class SocketServer:
     access:
         Authentication and limits by listener name.
     selector:
-        Owned and closed by this server.
+        Selector of all sockets. This server closes it.
     apis:
-        Handles requests.
+        Object that passes the requests to their handlers.
     replica_manager:
-        Its delayed operations are completed by this thread.
+        Replica manager whose delayed operations this thread completes.
     timer:
-        Advanced by this thread after each wait.
+        Timer that this thread advances after each wait.
     limits:
         Connection limits. A connection beyond a limit is accepted and closed immediately.
     """
@@ -180,15 +180,15 @@ class SocketServer:
         return len(self._connections)
 
     def stop(self) -> None:
-        """Ask :meth:`run` to return. Can be called from any thread and from a signal handler."""
+        """Ask :meth:`run` to return. Any thread and any signal handler may call this."""
         self._is_stopping = True
         self._selector.wakeup()
 
     def call(self, function: Callable[[], T], timeout_s: float) -> T | None:
         """Run ``function`` on the network thread between two requests and return its result.
 
-        Can be called from any other thread. The function must be fast, because it blocks all clients. The
-        result is ``None`` if the network thread has stopped or has not run the function within ``timeout_s``
+        Any other thread may call this. The function must be fast, because it blocks all clients. The result
+        is ``None`` if the network thread has stopped or has not run the function within ``timeout_s``
         seconds.
         """
         call = _Call(function)
@@ -196,7 +196,7 @@ class SocketServer:
         return call.result if call.is_done.wait(timeout_s) else None
 
     def contexts(self) -> list[RequestContext]:
-        """Return the context of every connection. Network thread only."""
+        """Return the context of every connection. Call this on the network thread."""
         return [connection.context for connection in self._connections.values()]
 
     def run(self) -> None:
@@ -300,9 +300,9 @@ class SocketServer:
         self._connections[connection_id] = Connection(context, self._requests, builder is None)
 
     def _is_throttled(self, accepted: socket.socket, host: str, port: int) -> bool:
-        """Whether a connection exceeds the rate of its IP address. If so, it is closed after a while.
+        """Return whether a connection exceeds the rate of its IP address; if so, close it after a delay.
 
-        As in Kafka, the delay keeps a client that reconnects at once from connecting even faster.
+        As in Kafka, the delay slows down a client that reconnects immediately after each disconnect.
         """
         now_ms = self._clock.monotonic_ms()
         throttle_ms = 0.0
@@ -381,7 +381,7 @@ class SocketServer:
         return True
 
     def is_held_back(self, connection: Connection, payload: memoryview) -> bool:
-        """Whether a frame must not be passed to the APIs.
+        """Return whether a frame must not be passed to the API handlers.
 
         The frame may start a re-authentication, arrive after the session has expired, or arrive before the
         re-authentication is complete.
@@ -446,7 +446,7 @@ class SocketServer:
 
 
 def _what_is_wrong(state: ChannelState, connection_id: str) -> str:
-    """Return the error message of a connection for the log line that already names the connection."""
+    """Return a connection's error message without the connection id, which the log line already contains."""
     spoken = spoken_protocol(state.error.frame_size) if isinstance(state.error, InvalidReceiveError) else None
     if spoken == "TLS":
         return "it uses TLS, but this listener does not: set security.protocol=PLAINTEXT in the client"

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 MAX_TOPICS: Final = 500
 MAX_PARTITIONS: Final = 2000
 MAX_CLIENTS: Final = 200
-#: A snapshot is reused for this time, and at least for FRESH_FOR_TIMES times as long as taking it took.
-#: Therefore snapshots use at most a tenth of the processor.
+#: A snapshot is reused for this many milliseconds, and at least for FRESH_FOR_TIMES times the time that it
+#: took to create it. Therefore snapshots use at most a tenth of the processor.
 FRESH_MS: Final = 200.0
 FRESH_FOR_TIMES: Final = 10.0
-#: Maximum wait for the network thread.
+#: Maximum time to wait for the network thread, in seconds.
 LOOK_TIMEOUT_S: Final = 2.0
 #: Pause before retrying a sample that was due while a snapshot was taken.
 RETRY_MS: Final = 100.0
@@ -54,11 +54,12 @@ NOTHING: Final = (0, 0, 0)
 
 
 class _Grown:
-    """Sums of the counts of all topics, which do not decrease when a topic is deleted."""
+    """Sums of the counts of all topics. The sums do not decrease when a topic is deleted."""
 
     def __init__(self) -> None:
         self.totals = [0, 0, 0]
-        #: Counts of each topic at the last call, and the sum of its end offsets at the first call.
+        #: Counts of each topic at the last call of :meth:`look`, and the sum of its end offsets at the first
+        #: call.
         self._seen: dict[UUID, tuple[int, int, int]] = {}
         self._first_ends: dict[UUID, int] = {}
 
@@ -68,7 +69,7 @@ class _Grown:
         Parameters
         ----------
         topics:
-            Bytes in, sum of the end offsets, and bytes out of each topic.
+            Bytes in, sum of the end offsets, and bytes out of each topic, by topic id.
         """
         since_start = {}
         for topic_id, (bytes_in, ends, bytes_out) in topics.items():
@@ -100,7 +101,7 @@ class StatusCollector:
     about:
         Facts that do not change: cluster id, address and so on.
     own_of_thread:
-        Reads the state of the network thread, and runs on that thread.
+        Function that reads the state of the network thread. It is called on that thread.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class StatusCollector:
     def sample(self) -> float:
         """Add a sample to the history if one is due, and return when the next one is due, in milliseconds.
 
-        The method never blocks. While a snapshot is taken, it leaves the sample to the next call.
+        The method never blocks. If a snapshot is being taken, the sample is postponed to the next call.
         """
         now_ms = self._clock.monotonic_ms()
         if not self._lock.acquire(blocking=False):
@@ -360,7 +361,8 @@ def _bounded(topics: Sequence[TopicFigures]) -> list[TopicFigures]:
 
 
 def _version() -> str:
-    # Imported here, because this import takes as long as the rest of the start and only a snapshot needs it.
+    # Imported here, because this import takes as long as the rest of the broker's start, and only a snapshot
+    # needs it.
     from importlib import metadata
 
     try:

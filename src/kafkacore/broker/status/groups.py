@@ -14,7 +14,7 @@ from kafkacore.structs import TopicPartition
 def shown_groups(
     groups: Iterable[GroupSeen], high_watermarks: Mapping[TopicPartition, int]
 ) -> list[GroupFigures]:
-    """Return each group as a dictionary. Its lag covers the partitions with committed offsets."""
+    """Return each group as a dictionary. The group's lag covers only partitions with committed offsets."""
     return [_shown(group, high_watermarks) for group in groups]
 
 

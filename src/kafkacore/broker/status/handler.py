@@ -1,4 +1,4 @@
-"""The response to a request of the status page's server."""
+"""Creates the responses to HTTP requests for the status page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _hashes(tag: str) -> str:
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
-#: Allows only the script and the style of the page itself.
+#: Content security policy that allows only the script and the style of the page itself.
 POLICY: Final = (
     f"default-src 'none'; script-src {_hashes('script')}; style-src {_hashes('style')}; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -45,7 +45,7 @@ _HEADERS: Final = {
 
 
 def answer(request: bytes, collector: Collector) -> bytes:
-    """Return the whole response to a request, whose body is ignored."""
+    """Return the complete response to a request. The body of the request is ignored."""
     return _Request(request, collector).written
 
 

@@ -1,6 +1,6 @@
 """Samples of a broker's totals over the last ten minutes, and current rates.
 
-Samples are taken while no page is open, too, so that a new page shows ten minutes at once.
+Samples are also taken while no page is open, so that a newly opened page shows ten minutes at once.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from kafkacore.broker.status.snapshot import Rates
 INTERVAL_MS: Final = 2_000.0
 #: The interval is at least this multiple of the time that a sample takes.
 COST: Final = 200.0
-#: Number of samples, which cover ten minutes.
+#: Maximum number of stored samples. At the minimum interval, they cover ten minutes.
 MAX_SAMPLES: Final = 300
-#: Minimum time span of rates, so that one request does not become a thousand per second.
+#: Minimum time span over which a rate is computed. Otherwise, one request within a millisecond would be shown
+#: as a thousand per second.
 MIN_SPAN_MS: Final = 1_000.0
 
 #: Names of the totals, in the order of :attr:`Counts.totals`.
@@ -45,7 +46,7 @@ class Counts(NamedTuple):
 
 
 class History:
-    """A ring of samples. The owner's lock protects it.
+    """Ring buffer of samples. The lock of the object that owns the history protects it.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The HTTP server of the status page.
 
 It listens only on the loopback address and answers GET and HEAD. A request must have the Host header of this
-machine, which prevents DNS rebinding by web pages. One thread owns all connections and never blocks on one of
-them. Each connection has one deadline for request and response. When the limit is reached, a new connection
-replaces the oldest one, so that slow clients cannot block the page.
+machine, which prevents DNS rebinding by web pages. One thread owns all connections and never blocks on a
+single connection. Each connection has one deadline for request and response. When the maximum number of
+connections is open, a new connection replaces the oldest one, so that slow clients cannot block the page.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kafkacore.clock import Clock
 logger = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
-#: Maximum number of connections; a further one replaces the oldest.
+#: Maximum number of connections; a further connection replaces the oldest one.
 MAX_CONNECTIONS: Final = 256
-#: Time from accepting a connection to the end of the response.
+#: Maximum time from accepting a connection to the end of the response.
 REQUEST_MS: Final = 10_000.0
-#: Threads that take snapshots of the broker.
+#: Number of threads that take snapshots of the broker.
 WORKERS: Final = 2
-#: Maximum size of a request head: the limit of http.server for a line.
+#: Maximum size of a request head in bytes, the same as the limit of http.server for one line.
 MAX_BYTES: Final = 65_537
 #: Pause of the listener after a failed accept, for example because no descriptor is free.
 ACCEPT_PAUSE_MS: Final = 100.0
@@ -64,7 +64,7 @@ class _Connection:
         self.address = address
         self.deadline_ms = deadline_ms
         self.request = bytearray()
-        #: Whether a worker has the request.
+        #: Whether the request has been passed to a worker.
         self.is_asked = False
         self.answer = memoryview(b"")
         #: Whether the response is written. Further bytes of the client are read, because unread bytes would
@@ -78,7 +78,7 @@ class StatusServer:
     Parameters
     ----------
     listener:
-        A socket of :func:`listen`, which :meth:`close` closes.
+        A socket that :func:`listen` has returned. :meth:`close` closes it.
     """
 
     def __init__(self, listener: socket.socket, collector: Collector, clock: Clock) -> None:
@@ -190,7 +190,7 @@ class StatusServer:
         self._selector.register(accepted, selectors.EVENT_READ, connection)
 
     def _close_oldest(self) -> None:
-        """Close the oldest connection, preferably one without a request in a worker."""
+        """Close the oldest connection, preferably a connection whose request is not in a worker."""
         for connection in self._connections:
             if not connection.is_asked:
                 self._close(connection)
@@ -263,7 +263,7 @@ class StatusServer:
         try:
             self._wake_write.send(b"x")
         except BlockingIOError:
-            return  # The socket is full, so the thread wakes up anyway.
+            return  # The socket is full of earlier wake-ups, so the thread wakes up.
 
 
 def as_json(value: object) -> bytes:

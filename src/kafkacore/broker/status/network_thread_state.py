@@ -20,7 +20,7 @@ MAX_TEXT_LENGTH: Final = 200
 
 
 def short(text: str) -> str:
-    """Shorten a client's text, which may be 32 KiB long. A checksum keeps different texts different."""
+    """Shorten a client's text, which may be 32 KiB long. A checksum distinguishes shortened texts."""
     return (
         text
         if len(text) <= MAX_TEXT_LENGTH
@@ -60,7 +60,7 @@ class NetworkThreadState(NamedTuple):
 
 
 def network_thread_state(services: BrokerServices) -> NetworkThreadState:
-    """Read the state on the network thread."""
+    """Return the state. Call this on the network thread."""
     manager, registry = services.replica_manager, services.groups.registry
     groups = sorted(registry, key=lambda group: group.group_id)[:MAX_GROUPS]
     left = [MAX_MEMBERS, MAX_OFFSETS]

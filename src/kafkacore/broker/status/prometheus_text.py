@@ -19,7 +19,8 @@ MAX_PARTITIONS: Final = 1000
 _REST: Final = "(other topics)"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
-#: Name part, help text, and key in the counts of topics and of the broker.
+#: For each metric: the variable part of its name, its help text, and its key in the counts of topics and of
+#: the broker.
 _TRAFFIC: Final[tuple[tuple[str, str, Literal["bytes_in", "messages_in", "bytes_out"]], ...]] = (
     ("bytesin", "Bytes that producers have written", "bytes_in"),
     ("messagesin", "Records that producers have written", "messages_in"),
@@ -70,7 +71,7 @@ class _Text:
     def summary(
         self, name: str, help_text: str, figures: Iterable[tuple[Mapping[str, object], int, float]]
     ) -> None:
-        """Add a summary: the count and the sum."""
+        """Add a metric of type summary, which consists of a count and a sum."""
         figures = list(figures)
         if figures:
             self.lines += [f"# HELP {name} {help_text}", f"# TYPE {name} summary"]

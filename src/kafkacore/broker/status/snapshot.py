@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 
 from kafkacore.broker.server.metrics import ApiFigures
 
-#: Increase per second by the name of a count.
+#: Increase of each count per second, by the name of the count.
 Rates = dict[str, float]
 
 
@@ -37,7 +37,7 @@ class BrokerFigures(TypedDict):
     time_ms: int
     uptime_ms: int
     resident_bytes: int
-    #: -1 if the system does not report it.
+    #: Number of open files; -1 if the system does not report it.
     open_files: int
 
 
@@ -49,7 +49,7 @@ class FlushFigures(TypedDict):
 
 
 class PartitionFigures(TypedDict):
-    """A partition. One that could not be loaded has only its number and the reason, ``offline``."""
+    """A partition. If it could not be loaded, only its number and ``offline``, the reason, are set."""
 
     partition: int
     offline: str | None
@@ -145,7 +145,7 @@ class Snapshot(TypedDict):
     apis: list[ApiFigures]
     flush: FlushFigures
     topics: list[TopicFigures]
-    #: A limited number of the connections, see ``connection_count``.
+    #: A limited number of the connections. ``connection_count`` counts all connections.
     clients: list[ClientFigures]
     connection_count: int
     accepted_count: int

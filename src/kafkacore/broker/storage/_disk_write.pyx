@@ -19,7 +19,7 @@ cdef enum:
 
 
 def pwritev_all(int fd, buffers, int64_t position):
-    """Write all ``buffers`` consecutively at ``position``. After an ``OSError`` a part may be written."""
+    """Write all ``buffers`` consecutively at ``position``. An ``OSError`` may leave a partial write."""
     cdef Py_buffer views[MAX_PIECES]
     cdef iovec vector[MAX_PIECES]
     cdef int count = 0
@@ -46,7 +46,7 @@ def pwritev_all(int fd, buffers, int64_t position):
 
 
 cdef int write_all(int fd, iovec *vector, int count, Py_ssize_t size, int64_t position) except -1:
-    """Write all ``size`` bytes of the vector, which is modified."""
+    """Write all ``size`` bytes of the vector. The vector is modified."""
     cdef Py_ssize_t written
     cdef int error
     while size > 0:

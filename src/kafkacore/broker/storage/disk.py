@@ -1,6 +1,6 @@
 """The file system operations of the broker, behind one interface.
 
-Constructors take a :class:`Disk`, so that tests can replace it by one that fails or loses power
+Constructors take a :class:`Disk`, so that tests can replace it by a disk that fails or loses power
 (``kafkacore.testing.disk``).
 """
 
@@ -77,8 +77,8 @@ def _open(path: Path, flags: int) -> int:
 class Disk:
     """The operating system's file system. The caller closes each descriptor with :meth:`close`.
 
-    Symbolic links to files are never followed. Otherwise a user who can create one in the data folder could
-    make the broker write to any file that the broker's user may write to.
+    Symbolic links to files are never followed. Otherwise a user who can create a symbolic link in the data
+    folder could make the broker write to any file that the broker's user may write to.
     """
 
     #: Whether descriptors are those of the operating system and can be used with ``sendfile``.
@@ -111,7 +111,8 @@ class Disk:
         data = os.pread(fd, size, position)
         if len(data) == size or not data:
             return data
-        # A read returns fewer bytes only at the end of the file, or if size is above the limit of one call.
+        # A read returns fewer bytes only at the end of the file, or if size is above the limit of one system
+        # call.
         parts = [data]
         missing = size - len(data)
         while missing and (data := os.pread(fd, missing, position + size - missing)):
@@ -120,7 +121,7 @@ class Disk:
         return b"".join(parts)
 
     def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
-        """Write all ``buffers`` consecutively at ``position``. After an ``OSError`` a part may be written."""
+        """Write all ``buffers`` consecutively at ``position``. An ``OSError`` may leave a partial write."""
         pwritev_all(fd, buffers, position)
 
     def size(self, fd: int) -> int:
@@ -138,7 +139,7 @@ class Disk:
     # ---- Names ----------------------------------------------------------------------------------------
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename atomically, replacing ``target`` if it is a file. Durable only after :meth:`fsync_dir`."""
+        """Rename atomically, replacing ``target`` if it is a file. :meth:`fsync_dir` makes it durable."""
         os.replace(source, target)
 
     def unlink(self, path: Path) -> None:
@@ -146,7 +147,7 @@ class Disk:
         os.unlink(path)
 
     def mkdir(self, path: Path) -> None:
-        """Create a folder. Its parent must exist, and the folder must not."""
+        """Create a folder. Its parent must exist, and the folder must not exist."""
         os.mkdir(path, FOLDER_MODE)
 
     def rmdir(self, path: Path) -> None:
@@ -196,7 +197,7 @@ class Disk:
             os.close(fd)
 
     def space(self, path: Path) -> DiskSpace:
-        """Return size and free space of the volume with ``path``."""
+        """Return size and free space of the volume that contains ``path``."""
         found = os.statvfs(path)
         return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 

@@ -15,7 +15,7 @@ from kafkacore.errors import KafkaConfigurationError
 logger = logging.getLogger(__name__)
 
 FILE_NAME = "meta.properties"
-#: Property that marks a folder with cluster metadata. Apache Kafka ignores it.
+#: Property that is set if the data folder contains cluster metadata. Apache Kafka ignores the property.
 METADATA_KEY = "kafkacore.cluster.metadata"
 SALT_KEY_NAME = "scram-salt.key"
 SALT_KEY_SIZE = 32
@@ -73,11 +73,11 @@ def load_or_create_cluster_id(data_dir: Path, node_id: int, clock: Clock, disk: 
 
 
 class KeptMetadata:
-    """A property in ``meta.properties`` that marks a data folder with a metadata log.
+    """A property in ``meta.properties`` that is set if the data folder contains a metadata log.
 
-    By this property a start detects that the metadata log was lost. It is set in two steps, so that
-    everything that needs disk space is done before the log is changed. Without ``meta.properties`` nothing is
-    done.
+    The property allows a starting broker to detect that the metadata log was lost. It is set in two steps, so
+    that everything that needs disk space is done before the log is changed. If ``meta.properties`` does not
+    exist, the property is not set.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Allocation of producer ids that are unique even after a crash. Follows Kafka's ``RPCProducerIdManager``.
+"""Allocates producer ids that are unique even after a crash, like Kafka's ``RPCProducerIdManager``.
 
-The end of a block of ids is written to disk before the first id of the block is used. A restart continues
-after the block and skips its unused ids.
+The end of a block of ids is written to disk before the first id of the block is used. After a restart,
+allocation continues after the block, and the unused ids of the block are skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LAST_ID = INT64_MAX
 
 
 class ProducerIdManager:
-    """Allocates producer ids. Used by the network thread only.
+    """Allocates producer ids. Only the network thread may use it.
 
     Parameters
     ----------

@@ -16,7 +16,8 @@ from kafkacore.structs import printable
 
 logger = logging.getLogger(__name__)
 
-#: Kafka's name of the logger whose level applies to all loggers without one: ``kafkacore``.
+#: Kafka's name of the root logger. Here it stands for the logger ``kafkacore``, whose level applies to all
+#: loggers without a level of their own.
 ROOT: Final = "root"
 _OURS: Final = "kafkacore"
 _TRACE: Final = 5
@@ -32,10 +33,10 @@ LEVELS: Final = {
 
 
 class BrokerLoggers:
-    """The loggers of kafkacore. Only the network thread may use it, except for :meth:`close`."""
+    """Changes the levels of kafkacore's loggers. Only the network thread may use it, except :meth:`close`."""
 
     def __init__(self) -> None:
-        #: Former level and the new one of each changed logger.
+        #: Former level and new level of each changed logger, by the logger's name.
         self._changed: dict[str, tuple[int, int]] = {}
 
     def levels(self) -> dict[str, str]:
@@ -53,7 +54,7 @@ class BrokerLoggers:
         node_id:
             The node that received the request.
         changes:
-            Name of a logger, operation, and level.
+            The changes, each with the name of a logger, an operation and a level.
         validate_only:
             Whether to check the changes without making them.
 
@@ -81,10 +82,10 @@ class BrokerLoggers:
         changed.setLevel(level)
 
     def close(self) -> None:
-        """Restore the levels, because the process may outlive the broker."""
+        """Restore the former levels, because the process may continue after the broker has stopped."""
         for name, (former, level) in self._changed.items():
             changed = logging.getLogger(name)
-            # The program may have set a level of its own in the meantime.
+            # If the program has set another level in the meantime, keep that level.
             if changed.level == level:
                 changed.setLevel(former)
         self._changed.clear()

@@ -28,14 +28,15 @@ logger = logging.getLogger(__name__)
 
 #: Leader epoch in a request from a client that does not know it.
 NO_EPOCH = -1
-#: Leader of a partition without a leader.
+#: Value that is used as the leader id if a partition has no leader.
 NO_LEADER = -1
-#: Replication factor of a topic that is created without one (``default.replication.factor``).
+#: Replication factor of a topic that is created without a replication factor
+#: (``default.replication.factor``).
 DEFAULT_REPLICATION_FACTOR = 1
 
 
 class NodeListener(NamedTuple):
-    """A listener of a node that is up: the address it is bound to, and the one it advertises."""
+    """A listener of a node that is up, with the address it is bound to and the address it advertises."""
 
     name: str
     host: str
@@ -45,7 +46,7 @@ class NodeListener(NamedTuple):
 
 
 class BrokerNode(NamedTuple):
-    """A node as clients see it. Host and port are the advertised ones of its first listener."""
+    """A node as clients see it. Host and port are those that its first listener advertises."""
 
     node_id: int
     host: str
@@ -62,7 +63,7 @@ class BrokerNode(NamedTuple):
 
 
 class Reassignment(NamedTuple):
-    """A reassignment of a partition that waits for a node: the replicas before and after it."""
+    """A reassignment that waits until a node is up: the replicas of the partition before and after it."""
 
     before: list[int]
     after: list[int]
@@ -74,16 +75,16 @@ class Reassignment(NamedTuple):
 
     @property
     def removing(self) -> list[int]:
-        """Replicas that are removed when the others are up."""
+        """Replicas that are removed when the reassignment is complete."""
         return [node for node in self.before if node not in self.after]
 
 
 class ClusterState:
     """State of the cluster. Only the network thread may use it.
 
-    With a single node, that node leads all partitions. With several, the first available replica becomes the
-    leader when it is first needed. Only :meth:`reassign`, :meth:`move_leader`, :meth:`stop_node` and
-    :meth:`start_node` change the leader, and each change starts a new leader epoch.
+    With a single node, that node leads all partitions. With several nodes, the first available replica
+    becomes the leader when a leader is first needed. Only :meth:`reassign`, :meth:`move_leader`,
+    :meth:`stop_node` and :meth:`start_node` change the leader, and each change starts a new leader epoch.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ class ClusterState:
         self._replicas: dict[TopicPartition, list[int]] = {}
         self._reassignments: dict[TopicPartition, Reassignment] = {}
         self.controller_id = nodes[0].node_id
-        #: Grows with each change of the controller.
+        #: Incremented each time that another node becomes the controller.
         self.controller_epoch = 0
         #: Called with a partition after its leader has changed.
         self.on_moved: list[Callable[[TopicPartition], None]] = []
@@ -144,7 +145,7 @@ class ClusterState:
     def place_new(
         self, topic: str, partitions: range, replication_factor: int, assigned: Sequence[Sequence[int]]
     ) -> None:
-        """Set the replicas of new partitions to ``assigned``, or distribute them evenly if it is empty."""
+        """Set the replicas of new partitions to ``assigned``; if that is empty, distribute them evenly."""
         if self._only is None:
             replicas = assigned or self.spread(topic, partitions, replication_factor)
             self.place(topic, replicas, partitions.start)
@@ -182,7 +183,7 @@ class ClusterState:
                 )
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """Remove a deleted partition."""
+        """Remove the state of a deleted partition."""
         self._leaders.pop(topic_partition, None)
         self._replicas.pop(topic_partition, None)
         self._reassignments.pop(topic_partition, None)
@@ -198,7 +199,7 @@ class ClusterState:
         return placed
 
     def in_sync(self, topic_partition: TopicPartition) -> list[int]:
-        """Return the replicas of a partition that are up. They share the log, so all of them are in sync."""
+        """Return the replicas of a partition that are up. All are in sync, because nodes share the log."""
         return [node for node in self.replicas(topic_partition) if node in self._up]
 
     def leader(self, topic_partition: TopicPartition) -> int:
@@ -225,7 +226,7 @@ class ClusterState:
         Raises
         ------
         InvalidReplicationAssignmentError
-            As :meth:`check_replicas`.
+            The assignment is invalid, see :meth:`check_replicas`.
         """
         self.check_replicas([nodes])
         if self._only is not None:
@@ -295,7 +296,7 @@ class ClusterState:
             moved(topic_partition)
 
     def stop_node(self, node_id: int) -> None:
-        """Stop a node: its partitions get another leader, or none if no other replica is up."""
+        """Stop a node. Its partitions get another leader, or no leader if no other replica is up."""
         self._settle_leaders()
         del self._up[node_id]
         if self.controller_id == node_id and self._up:
@@ -306,7 +307,7 @@ class ClusterState:
             stopped(node_id)
 
     def start_node(self, node_id: int) -> None:
-        """Start a node: it becomes the leader of each partition that has a replica on it but no leader."""
+        """Start a node, and make it the leader of each partition with a replica on the node but no leader."""
         self._up[node_id] = self._all[node_id]
         if self.controller_id not in self._up:
             self._move_controller(node_id)
@@ -321,7 +322,7 @@ class ClusterState:
         self.controller_epoch += 1
 
     def _settle_leaders(self) -> None:
-        """Elect a leader for each partition without one, before a node stops and epochs change."""
+        """Elect a leader for each partition without a leader, before a node stops and epochs change."""
         for name in self._topics.names():
             topic = self._topics.get(name)
             assert topic is not None, "names() has returned it"

@@ -45,8 +45,8 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-#: The keys of the resource types that have lists. Client metrics are not included: as in Kafka, their lists
-#: cannot be appended to.
+#: The keys of each resource type that supports appending to lists. Client metrics are not included, because
+#: Kafka does not allow appending to their lists.
 _KEYS: Final[Mapping[int, Mapping[str, TopicSetting]]] = {
     ResourceType.TOPIC: TOPIC_CONFIG,
     ResourceType.BROKER: BROKER_SYNONYMS | KEPT_KEYS,
@@ -54,7 +54,7 @@ _KEYS: Final[Mapping[int, Mapping[str, TopicSetting]]] = {
 
 
 class Change(NamedTuple):
-    """Change of one key. ``operation`` is the unchecked value of the request."""
+    """Change of one configuration key. ``operation`` is the value from the request, which may be invalid."""
 
     name: str
     operation: int
@@ -69,7 +69,7 @@ def check_request(names: Iterable[str], null_names: Iterable[str]) -> None:
     names:
         Names of all keys in the request.
     null_names:
-        Names of the keys that need a value and have none.
+        Names of the keys that need a value but have the value null.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def change_configs(
     node_id: int,
     services: ConfigServices,
 ) -> None:
-    """Change single configuration values of a resource, like :func:`replace_configs`."""
+    """Change individual configuration values of a resource; otherwise like :func:`replace_configs`."""
     if kind == ResourceType.TOPIC:
         topic = services.topics.get(name)
         configs = {} if topic is None else dict(topic.configs)

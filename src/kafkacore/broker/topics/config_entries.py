@@ -41,7 +41,7 @@ class ConfigServices(AuthorizationServices, Protocol):
 
 
 _KEYS: Final = table(*BROKER_KEYS)
-#: Keys with a list of values in Kafka. This broker uses only one value.
+#: Keys whose type is a list in Kafka, but not in this broker's own table of keys.
 _LISTS: Final = frozenset({"advertised.listeners", "listeners", "log.dirs"})
 
 
@@ -51,7 +51,7 @@ class ConfigEntry(NamedTuple):
     name: str
     value: str | None
     source: ConfigSource
-    #: Type of the value, or ``None`` if it has none of Kafka's types.
+    #: Type of the value, or ``None`` if the type does not exist in Kafka.
     type: SettingType | None
     read_only: bool
     #: All values that are set for the key, in order of precedence.
@@ -64,7 +64,7 @@ class ConfigEntry(NamedTuple):
 def topic_entries(
     configs: Mapping[str, str], services: ConfigServices, node_id: int
 ) -> Iterator[ConfigEntry]:
-    """Return the entries of all topic keys on ``node_id``, for a topic with its own values ``configs``."""
+    """Return the entries of all topic keys on ``node_id``. ``configs`` are the values set for the topic."""
     hidden = [key for key in HIDDEN_TOPIC_CONFIG.values() if key.name in configs]
     for key in (*TOPIC_CONFIG.values(), *hidden):
         given = []
@@ -79,7 +79,7 @@ def topic_entries(
 def group_entries(
     configs: Mapping[str, str], services: ConfigServices, node_id: int
 ) -> Iterator[ConfigEntry]:
-    """Return the entries of all keys of a group with its own values ``configs``."""
+    """Return the entries of all group keys. ``configs`` are the values that are set for the group."""
     for key in GROUP_CONFIG.values():
         given = []
         if key.name in configs:
@@ -92,7 +92,7 @@ def group_entries(
 
 
 def client_metrics_entries(configs: Mapping[str, str]) -> Iterator[ConfigEntry]:
-    """Return the entries of all keys of a subscription of client metrics with the values ``configs``."""
+    """Return the entries of all keys of a client metrics subscription. ``configs`` are its values."""
     for key in CLIENT_METRICS_CONFIG.values():
         value, source = key.default, ConfigSource.DEFAULT
         given: tuple[Synonym, ...] = ()

@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Maximum partitions of a topic that is created on the network thread, which takes a few milliseconds.
+#: Maximum number of partitions of a topic that is created on the network thread. Creating this number takes a
+#: few milliseconds.
 MAX_CREATED_AT_ONCE = 50
-#: Maximum number of removed partitions about which the network thread notifies the listeners in one turn.
+#: Maximum number of removed partitions for which the network thread calls ``on_removed`` in one turn.
 FORGOTTEN_PER_TURN = 200
 
 
 def _nothing(*_: object) -> None:
-    """Default of the callbacks: do nothing."""
+    """Do nothing. This is the default of the callbacks."""
 
 
 class TopicCatalog:
@@ -78,7 +79,8 @@ class TopicCatalog:
         self.on_removed: list[Callable[[TopicPartition], None]] = []
         #: Queue of changes. The default queue has no worker thread and completes each change at once.
         self.changes = ChangeQueue()
-        # Topics after the last complete change. The worker thread may be making the next change.
+        # The topics after the last complete change. The worker thread may already be working on the next
+        # change.
         self._topics = log_manager.topics()
         self._names_by_id = {topic.topic_id.bytes: name for name, topic in self._topics.items()}
         self._partition_count = sum(topic.partition_count for topic in self._topics.values())
@@ -126,7 +128,7 @@ class TopicCatalog:
         Raises
         ------
         OSError
-            The file system does not report them.
+            The file system does not report its size.
         """
         return self._log_manager.disk_space()
 
@@ -168,9 +170,9 @@ class TopicCatalog:
         configs: Mapping[str, str | None],
         on_checked: Callable[[], None] = _nothing,
     ) -> TopicState:
-        """Create a topic with few partitions on the calling thread. It is durable on return.
+        """Create a topic with few partitions on the calling thread. The topic is durable on return.
 
-        ``on_checked`` is called as by :meth:`create_soon`.
+        ``on_checked`` is called as in :meth:`create_soon`.
 
         Raises
         ------
@@ -187,7 +189,7 @@ class TopicCatalog:
         on_done: Callable[[TopicState | Exception], None],
         on_checked: Callable[[], None] = _nothing,
     ) -> None:
-        """Create a topic without blocking the network thread. It becomes visible when it is complete.
+        """Create a topic without blocking the network thread. The topic is visible when it is complete.
 
         Parameters
         ----------
@@ -245,7 +247,7 @@ class TopicCatalog:
         make: Callable[[], object],
         on_failure: Callable[[], object] = _nothing,
     ) -> Change[None]:
-        """Create partitions, which count towards the limit at once, so that concurrent changes respect it."""
+        """Create partitions. They count towards the limit at once, so that concurrent changes respect it."""
         self._partition_count += len(partitions)
         try:
             with self._change_of(name):
@@ -274,7 +276,7 @@ class TopicCatalog:
         self._topics = topics
 
     def _forget(self, name: str, partitions: range) -> Change[None]:
-        """Notify the listeners, a few at a time, of partitions that were deleted or could not be created."""
+        """Call ``on_removed`` for partitions that were deleted or could not be created, a few per turn."""
         for count, partition in enumerate(partitions):
             for removed in self.on_removed:
                 removed(TopicPartition(name, partition))
@@ -288,7 +290,7 @@ class TopicCatalog:
                 return topic_id
 
     def check_growth(self, name: str, partition_count: int) -> range:
-        """Return the partitions that must be added for a topic to have ``partition_count``.
+        """Return the numbers of the partitions to add so that a topic has ``partition_count`` partitions.
 
         Raises
         ------
@@ -316,7 +318,7 @@ class TopicCatalog:
         on_done: Callable[[Exception | None], None],
         on_checked: Callable[[range], None] = _nothing,
     ) -> None:
-        """Add partitions to a topic without blocking the network thread. They become visible together.
+        """Add partitions to a topic without blocking the network thread. All become visible together.
 
         Parameters
         ----------
@@ -325,11 +327,11 @@ class TopicCatalog:
         partition_count:
             New number of partitions.
         on_done:
-            Called with ``None`` when the partitions are durable, or with an exception: one that
-            :meth:`check_growth` raises, or an ``OSError``.
+            Called with ``None`` when the partitions are durable, with an exception that :meth:`check_growth`
+            raises, or with an ``OSError``.
         on_checked:
-            Called with the new partitions after the checks and before they are created. It may raise an
-            exception to reject them.
+            Called with the new partitions after the checks and before they are created. This function may
+            raise an exception to reject the partitions.
         """
         self.changes.submit(self._growing(name, partition_count, on_checked), on_done)
 
@@ -354,8 +356,8 @@ class TopicCatalog:
     def delete_soon(self, name: str, on_done: Callable[[TopicState | Exception], None]) -> None:
         """Delete a topic and its records without blocking the network thread.
 
-        ``on_done`` is called with the topic when it has been deleted and all listeners have been notified, or
-        with an exception. A topic that is being created is deleted afterwards.
+        ``on_done`` is called with the topic when it has been deleted and all ``on_removed`` callbacks have
+        been called, or with an exception. A topic that is being created is deleted afterwards.
         """
         self.changes.submit(self._deleting(name), on_done)
 
@@ -409,7 +411,7 @@ class TopicCatalog:
         """Create the missing topics among ``names`` with ``num.partitions`` partitions.
 
         ``__consumer_offsets`` gets its own settings, and other internal topics are not created. A topic with
-        many partitions is created in the background, so that clients must retry.
+        many partitions is created in the background, and clients must retry until it exists.
 
         Parameters
         ----------

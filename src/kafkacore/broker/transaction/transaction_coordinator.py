@@ -486,8 +486,8 @@ def _check_expected(metadata: TransactionMetadata, expected: ProducerIdAndEpoch 
     is_repeated = expected.producer_id == metadata.previous_producer_id and expected.epoch >= INT16_MAX - 1
     if expected.producer_id != metadata.producer_id and not is_repeated:
         raise ProducerFencedError(
-            f"producer id {expected.producer_id} of transactional id {metadata.transactional_id!r} is no "
-            f"longer valid: the current one is {metadata.producer_id}"
+            f"producer id {expected.producer_id} of transactional id {metadata.transactional_id!r} was "
+            f"replaced by {metadata.producer_id}"
         )
 
 

@@ -36,7 +36,9 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         add_bootstrap(action)
         add_json(action)
         if name == "apis":
-            action.add_argument("--broker", type=natural, metavar="ID", help="the broker (default: any)")
+            action.add_argument(
+                "--broker", type=natural, metavar="ID", help="id of the broker to ask (default: any)"
+            )
 
 
 def _describe(arguments: argparse.Namespace) -> int:

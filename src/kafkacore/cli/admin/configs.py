@@ -48,24 +48,24 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         action.add_argument("type", choices=TYPES, help="type of the resource")
         if name == "describe":
             action.add_argument(
-                "name", nargs="*", help="topic, id of a broker, group or subscription (default: all)"
+                "name", nargs="*", help="name of the resource, or id of the broker (default: all)"
             )
             action.add_argument(
                 "--all",
                 action="store_true",
-                help="print all values (default: those that are set for the resource itself)",
+                help="print all values (default: only values that are set for the resource itself)",
             )
         else:
-            action.add_argument("name", nargs="?", help="topic, id of a broker, group or subscription")
+            action.add_argument("name", nargs="?", help="name of the resource, or id of the broker")
         action.add_argument(
-            "--default", action="store_true", help="the default of all brokers, instead of a name"
+            "--default", action="store_true", help="select the default of all brokers, instead of a name"
         )
         if name == "reset":
             action.add_argument(
                 "--config",
                 action="append",
                 metavar="NAME",
-                help="value to reset; may be repeated (default: all that are set for the resource)",
+                help="value to reset; may be repeated (default: all values that are set for the resource)",
             )
         if name == "alter":
             for option, text in (
@@ -83,7 +83,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
             action.add_argument(
                 "--validate-only",
                 action="store_true",
-                help="check the change, but change nothing",
+                help="check the changes without making them",
             )
 
 
@@ -94,7 +94,7 @@ def _kind(arguments: argparse.Namespace) -> ConfigResourceType:
 
 
 def _name(arguments: argparse.Namespace) -> str:
-    """Return the name of the one resource. The default of all brokers has an empty name."""
+    """Return the name of the resource to change, which is empty for the default of all brokers."""
     if arguments.default:
         _check_default(arguments)
         return ""
@@ -105,7 +105,7 @@ def _name(arguments: argparse.Namespace) -> str:
 
 def _check_default(arguments: argparse.Namespace) -> None:
     if arguments.type != "broker" or arguments.name:
-        raise KafkaConfigurationError("--default is for brokers, and without a name")
+        raise KafkaConfigurationError("--default is for brokers: use the type broker, and remove the name")
 
 
 def _describe(arguments: argparse.Namespace) -> int:
@@ -149,7 +149,7 @@ def _alter(arguments: argparse.Namespace) -> int:
         )
     names = [name for name, _, _ in changes]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise KafkaConfigurationError(f"{', '.join(twice)}: one change of a value at a time")
+        raise KafkaConfigurationError(f"{', '.join(twice)}: change each value only once per command")
     kind, resource = _kind(arguments), _name(arguments)
     with admin_client(arguments) as admin:
         outcome = admin.alter_configs(
@@ -196,7 +196,7 @@ def _check(outcome: str) -> None:
 
 
 def _show(arguments: argparse.Namespace, rows: list[dict[str, str | None]]) -> None:
-    """Print what was changed."""
+    """Print the changed values."""
     if arguments.json:
         print_json(rows)
     else:

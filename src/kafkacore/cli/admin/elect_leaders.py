@@ -28,8 +28,14 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser = add_command(commands, "elect-leaders", "elect leaders of partitions", EXAMPLES, _elect)
     add_bootstrap(parser)
     add_json(parser)
-    parser.add_argument("topic", nargs="*", type=topic_argument, metavar=METAVAR, help="such as orders:0,2-4")
-    parser.add_argument("--all", action="store_true", help="all partitions of the cluster")
+    parser.add_argument(
+        "topic",
+        nargs="*",
+        type=topic_argument,
+        metavar=METAVAR,
+        help="elect leaders of these topics or partitions, such as orders:0,2-4",
+    )
+    parser.add_argument("--all", action="store_true", help="elect leaders of all partitions of the cluster")
     parser.add_argument(
         "--from-file",
         type=Path,

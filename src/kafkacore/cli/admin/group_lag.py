@@ -20,7 +20,7 @@ DEAD = "Dead"
 
 @dataclass(frozen=True)
 class PartitionLag:
-    """One partition of a group.
+    """The lag of a group in one partition.
 
     ``current_offset`` is ``None`` without a committed offset, ``log_end_offset`` is ``None`` for a partition
     that no longer exists, and ``lag`` is ``None`` in both cases.
@@ -38,7 +38,7 @@ class PartitionLag:
 
 @dataclass(frozen=True)
 class TopicLag:
-    """The lag of a group over the partitions of one topic whose lag is known."""
+    """The lag of a group in one topic, over the partitions whose lag is known."""
 
     topic: str
     partitions: int
@@ -83,7 +83,7 @@ def described_groups(
 def group_lags(
     admin: KafkaAdminClient, arguments: argparse.Namespace, group_ids: Iterable[str]
 ) -> list[GroupLag]:
-    """Return groups with their lag."""
+    """Return groups with their members and lag."""
     described = described_groups(admin, arguments, group_ids)
     if not described:
         return []
@@ -101,9 +101,9 @@ def group_lags(
 
 
 def log_ends(admin: KafkaAdminClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Return the log end offsets of those partitions that exist.
+    """Return the log end offsets of the given partitions that exist.
 
-    A group may have committed offsets of a topic that was deleted since.
+    A group may have committed offsets of a topic that has been deleted since.
     """
     wanted = set(partitions)
     topics = sorted({tp.topic for tp in wanted})

@@ -44,7 +44,7 @@ EXAMPLES = """  kafkacore groups list --state Stable
 """
 #: States in which a group has no members, so that its offsets can be changed.
 _INACTIVE = ("Empty", DEAD)
-#: Types of groups with committed offsets; empty before Kafka 3.8.
+#: Types of groups that have committed offsets. Brokers before Kafka 3.8 return an empty type.
 _TYPES = ("classic", "consumer", "")
 _LAG_COLUMNS = (
     "group", "topic", "partition", "current_offset", "log_end_offset", "lag", "member_id", "host",
@@ -69,10 +69,16 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         add_json(action)
         if name == "list":
             action.add_argument(
-                "--state", action="append", metavar="NAME", help="only groups in this state, such as Stable"
+                "--state",
+                action="append",
+                metavar="NAME",
+                help="list only groups in this state, such as Stable",
             )
             action.add_argument(
-                "--type", action="append", metavar="NAME", help="only groups of this type, such as consumer"
+                "--type",
+                action="append",
+                metavar="NAME",
+                help="list only groups of this type, such as consumer",
             )
         elif name == "describe":
             action.add_argument("group", nargs="*", help="groups to describe")
@@ -89,7 +95,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
                 default=[],
                 required=name == "delete-offsets",
                 metavar=METAVAR,
-                help="topic, or some of its partitions, such as orders:0,2-4; may be repeated",
+                help="topic or partitions of a topic, such as orders:0,2-4; may be repeated",
             )
         if name == "reset":
             _add_reset(action)
@@ -97,33 +103,39 @@ def add_parser(commands: Commands[CommandParser]) -> None:
 
 def _add_reset(action: argparse.ArgumentParser) -> None:
     action.add_argument(
-        "--all-topics", action="store_true", help="all topics for which the group has committed offsets"
+        "--all-topics", action="store_true", help="reset all topics for which the group has committed offsets"
     )
     target = action.add_mutually_exclusive_group(required=True)
     for each, text in (
-        (Target.EARLIEST, "to the first record"),
-        (Target.LATEST, "to the end of the log"),
-        (Target.CURRENT, "to the committed offset; without one, to the end of the log"),
+        (Target.EARLIEST, "move to the first record"),
+        (Target.LATEST, "move to the end of the log"),
+        (Target.CURRENT, "keep the committed offset; without one, move to the end of the log"),
     ):
         target.add_argument(f"--{each.value}", action="store_true", help=text)
-    target.add_argument("--to-offset", type=natural, metavar="OFFSET", help="to this offset")
+    target.add_argument("--to-offset", type=natural, metavar="OFFSET", help="move to this offset")
     target.add_argument(
         "--to-datetime",
         type=timestamp_ms,
         metavar="TIME",
-        help="to the first record at or after this time: ISO 8601 (UTC by default), or ms since the epoch",
+        help="move to the first record at or after this time: ISO 8601 (default: UTC), or ms since the epoch",
     )
     target.add_argument(
         "--by-duration",
         type=duration_ms,
         metavar="DURATION",
-        help="to the first record of this last period, such as PT1H or P7D",
+        help="move to the first record of the last hour (PT1H), seven days (P7D), or another duration",
     )
     target.add_argument(
-        "--shift-by", type=int, metavar="N", help="by this number of offsets; a negative number moves back"
+        "--shift-by",
+        type=int,
+        metavar="N",
+        help="move by this number of offsets; a negative number moves back",
     )
     target.add_argument(
-        "--from-file", type=Path, metavar="CSV", help="to the offsets of a file that --export has written"
+        "--from-file",
+        type=Path,
+        metavar="CSV",
+        help="move to the offsets in this file, as written by --export",
     )
     action.add_argument("--execute", action="store_true", help="commit the offsets of the plan")
     action.add_argument("--export", action="store_true", help="print the plan as CSV")
@@ -151,7 +163,7 @@ def _describe(arguments: argparse.Namespace) -> int:
     with admin_client(arguments) as admin:
         names = arguments.group
         if arguments.all:
-            # Share and streams groups are described by other requests.
+            # Leave out share groups and streams groups, which other requests describe.
             names = sorted(
                 each["group_id"] for each in admin.list_groups() if each["group_type"].lower() in _TYPES
             )

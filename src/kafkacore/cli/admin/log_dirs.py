@@ -30,7 +30,11 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     add_bootstrap(parser)
     add_json(parser)
     parser.add_argument(
-        "topic", nargs="*", type=topic_argument, metavar=METAVAR, help="only these topics or partitions"
+        "topic",
+        nargs="*",
+        type=topic_argument,
+        metavar=METAVAR,
+        help="print the sizes of these topics or partitions",
     )
     parser.add_argument(
         "--broker", action="append", type=natural, metavar="ID", help="id of a broker (default: all)"
@@ -38,7 +42,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser.add_argument(
         "--partitions",
         action="store_true",
-        help="print a line per partition (default with topics: per directory)",
+        help="print a line per partition, and not per directory (implied if topics are given)",
     )
 
 
@@ -89,7 +93,7 @@ def log_dirs(described: Iterable[BrokerLogDirs]) -> list[dict[str, Any]]:
                     "log_dir": folder["log_dir"],
                     "error": for_code(folder["error_code"]).message if folder["error_code"] else None,
                     "size": sum(each["size"] for each in partitions),
-                    # Kafka before 3.3 does not report the volume.
+                    # Kafka before 3.3 does not report the size of the volume.
                     "total_bytes": folder["total_bytes"] if folder["total_bytes"] >= 0 else None,
                     "usable_bytes": folder["usable_bytes"] if folder["usable_bytes"] >= 0 else None,
                     "partitions": partitions,

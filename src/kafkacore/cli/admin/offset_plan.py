@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Target(Enum):
-    """Where offsets move to. ``OFFSET``, ``TIME`` and ``SHIFT`` also need a value."""
+    """Position to which committed offsets move. ``OFFSET``, ``TIME`` and ``SHIFT`` also need a value."""
 
     EARLIEST = "to-earliest"
     LATEST = "to-latest"
@@ -44,7 +44,7 @@ class OffsetMove:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition."""
+        """The partition as a :class:`TopicPartition`."""
         return TopicPartition(self.topic, self.partition)
 
 
@@ -61,7 +61,7 @@ def plan(
     target: Target,
     value: int = 0,
 ) -> list[OffsetMove]:
-    """Plan the moves of partitions to a target.
+    """Plan how the committed offsets of partitions move to a target.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def plan(
     partitions:
         The partitions, which must exist.
     target:
-        Where the offsets move to.
+        Position to which the offsets move.
     value:
         The offset, the time in milliseconds since the epoch, or the number of records to shift by.
 
@@ -85,7 +85,7 @@ def plan(
     if target is Target.SHIFT and (without := [tp for tp in partitions if tp not in committed]):
         raise CommandError(
             f"cannot shift {', '.join(map(partition_name, without))}: group {group!r} has no committed "
-            "offset there; use --to-earliest or --to-latest"
+            "offset for them; use --to-earliest or --to-latest"
         )
     at_time = admin.list_partition_offsets(dict.fromkeys(partitions, value)) if target is Target.TIME else {}
     earliest, latest = _log_bounds(admin, partitions)
@@ -110,7 +110,7 @@ def plan(
 def plan_from_file(
     admin: KafkaAdminClient, group: str, offsets: Mapping[TopicPartition, int]
 ) -> list[OffsetMove]:
-    """Plan the moves of partitions, which must exist, to the offsets of a file."""
+    """Plan how committed offsets move to the offsets in a file. The partitions must exist."""
     earliest, latest = _log_bounds(admin, offsets)
     return _moves(group, offsets, committed_offsets(admin, group), earliest, latest)
 
@@ -118,8 +118,8 @@ def plan_from_file(
 def read_offsets(path: Path, group: str) -> dict[TopicPartition, int]:
     """Read offsets from a CSV file that ``kafka-consumer-groups.sh --export`` has written.
 
-    Its lines are ``topic,partition,offset``, or ``group,topic,partition,offset`` for several groups. Lines of
-    other groups are skipped.
+    The lines of the file are ``topic,partition,offset``, or ``group,topic,partition,offset`` for several
+    groups. Lines of other groups are skipped.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def read_offsets(path: Path, group: str) -> dict[TopicPartition, int]:
 
 
 def csv_lines(moves: Iterable[OffsetMove]) -> list[str]:
-    """Return the lines of a file that :func:`read_offsets` and Kafka's own tool read."""
+    """Return the moves as lines of a CSV file that :func:`read_offsets` and Kafka's own tool can read."""
     return [f"{printable(move.topic)},{move.partition},{move.new_offset}" for move in moves]
 
 

@@ -1,4 +1,4 @@
-"""``kafkacore offsets``: first offsets, ends, and offsets by time of partitions."""
+"""``kafkacore offsets``: first offsets, end offsets, and offsets by time of partitions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         "--max-timestamp", action="store_true", help="also print the record with the largest timestamp"
     )
     parser.add_argument(
-        "--read-committed", action="store_true", help="end each partition at its first open transaction"
+        "--read-committed",
+        action="store_true",
+        help="use the start of the first open transaction as the end of a partition",
     )
 
 

@@ -20,7 +20,7 @@ EXAMPLES = """  kafkacore quotas describe
   kafkacore quotas alter --user alice --client-id report --delete producer_byte_rate
   kafkacore quotas alter --ip 192.0.2.7 --set connection_creation_rate=10
 """
-#: Text of the default entity.
+#: Text that stands for the default of an entity type.
 _DEFAULT = "(default)"
 _MEANING = {
     "user": "name of a user, without User:",
@@ -47,7 +47,9 @@ def add_parser(commands: Commands[CommandParser]) -> None:
             which = action.add_mutually_exclusive_group()
             which.add_argument(f"--{kind}", metavar="NAME", help=_MEANING[kind])
             which.add_argument(
-                f"--default-{kind}", action="store_true", help=f"every {kind} without a quota of its own"
+                f"--default-{kind}",
+                action="store_true",
+                help=f"the default: every {kind} without its own quota",
             )
         if name == "alter":
             action.add_argument(
@@ -57,7 +59,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
                 "--delete", action="append", default=[], metavar="NAME", help="delete a quota"
             )
             action.add_argument(
-                "--validate-only", action="store_true", help="check the change, but change nothing"
+                "--validate-only", action="store_true", help="check the changes without making them"
             )
 
 
@@ -73,7 +75,7 @@ def _quota(text: str) -> tuple[str, float]:
 
 
 def entity(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """Return the entity of the arguments: type → name, where ``None`` stands for the default."""
+    """Return the entity that the arguments name: type → name, where ``None`` stands for the default."""
     found: dict[str, str | None] = {}
     for kind in TYPES:
         name = kind.replace("-", "_")

@@ -47,7 +47,7 @@ class Move:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition."""
+        """The partition as a :class:`TopicPartition`."""
         return TopicPartition(self.topic, self.partition)
 
 
@@ -74,7 +74,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
             action.add_argument("--execute", action="store_true", help="start the reassignment")
         if name == "cancel":
             action.add_argument("file", type=Path, nargs="?", help=_FORMAT)
-            action.add_argument("--all", action="store_true", help="cancel all that are in progress")
+            action.add_argument("--all", action="store_true", help="cancel all reassignments in progress")
 
 
 def read_replicas(path: Path) -> dict[TopicPartition, list[int]]:
@@ -83,7 +83,7 @@ def read_replicas(path: Path) -> dict[TopicPartition, list[int]]:
     Raises
     ------
     KafkaConfigurationError
-        If the file has another format, or a log directory other than ``any``.
+        If the file has another format, or a log directory in it is not ``any``.
     """
     found: dict[TopicPartition, list[int]] = {}
     for tp, each in read_partitions(path).items():
@@ -110,7 +110,7 @@ def read_replicas(path: Path) -> dict[TopicPartition, list[int]]:
 def planned(
     admin: KafkaAdminClient, arguments: argparse.Namespace, wanted: Mapping[TopicPartition, list[int]]
 ) -> list[Move]:
-    """Return the moves of partitions to new replicas.
+    """Return the move of each partition from its current to its new replicas.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def status(move: Move, in_progress: Mapping[TopicPartition, object]) -> str:
-    """Return the status of a reassignment: ``complete``, ``in progress``, or ``different`` replicas."""
+    """Return ``complete``, ``in progress``, or ``different`` if the partition has other replicas."""
     if move.topic_partition in in_progress:
         return "in progress"
     return "complete" if move.replicas == move.new_replicas else "different"

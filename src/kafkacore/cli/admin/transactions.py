@@ -25,7 +25,7 @@ EXAMPLES = """  kafkacore transactions list --state Ongoing
   kafkacore transactions abort orders:0 --start-offset 4711
   kafkacore transactions fence payments-1
 """
-#: ``transaction.max.timeout.ms`` of a broker without that property.
+#: Default of the broker property ``transaction.max.timeout.ms``.
 _MAX_TIMEOUT_MS = 900_000
 
 
@@ -39,7 +39,11 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         ("list", "list transactions with their state and coordinator", _list),
         ("describe", "print state, times and partitions of transactions", _describe),
         ("producers", "print the producers that write to partitions", _producers),
-        ("find-hanging", "find transactions that are open for longer than any may be", _find_hanging),
+        (
+            "find-hanging",
+            "find transactions that are open for longer than the maximum transaction timeout",
+            _find_hanging,
+        ),
         ("abort", "abort a transaction that hangs on a partition", _abort),
         ("fence", "fence the producers of transactional ids, which aborts their open transactions", _fence),
     ):
@@ -55,24 +59,35 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
             "transactional_id",
             nargs="+",
             metavar="TRANSACTIONAL-ID",
-            help="transactional_id of a producer",
+            help="transactional id of a producer",
         )
     elif name == "producers":
         action.add_argument(
-            "topic", nargs="+", type=topic_argument, metavar=METAVAR, help="such as orders or orders:0,2-4"
+            "topic",
+            nargs="+",
+            type=topic_argument,
+            metavar=METAVAR,
+            help="topics or partitions, such as orders:0,2-4",
         )
     elif name == "list":
         action.add_argument(
             "--state",
             action="append",
             metavar="NAME",
-            help="only those in this state, such as Ongoing",
+            help="list only transactions in this state, such as Ongoing",
         )
         action.add_argument(
-            "--producer-id", action="append", type=natural, metavar="ID", help="only of this producer"
+            "--producer-id",
+            action="append",
+            type=natural,
+            metavar="ID",
+            help="list only transactions of this producer id",
         )
         action.add_argument(
-            "--longer-than", type=duration_ms, metavar="DURATION", help="only those open for longer, as PT15M"
+            "--longer-than",
+            type=duration_ms,
+            metavar="DURATION",
+            help="list only transactions that are open for longer than this, such as PT15M",
         )
     elif name == "find-hanging":
         action.add_argument(
@@ -80,7 +95,8 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
             type=duration_ms,
             default=_MAX_TIMEOUT_MS,
             metavar="DURATION",
-            help="transaction.max.timeout.ms of the brokers (default: PT15M); five minutes are added",
+            help="transaction.max.timeout.ms of the brokers (default: PT15M); a transaction that is open "
+            "five minutes longer than this is hanging",
         )
     else:
         action.add_argument(
@@ -89,14 +105,24 @@ def _add_arguments(action: argparse.ArgumentParser, name: str) -> None:
         action.add_argument(
             "--start-offset", type=natural, metavar="OFFSET", help="first offset of the transaction"
         )
-        action.add_argument("--producer-id", type=natural, metavar="ID", help="instead of --start-offset")
-        action.add_argument("--producer-epoch", type=natural, metavar="EPOCH", help="with --producer-id")
+        action.add_argument(
+            "--producer-id",
+            type=natural,
+            metavar="ID",
+            help="producer of the transaction, instead of --start-offset",
+        )
+        action.add_argument(
+            "--producer-epoch",
+            type=natural,
+            metavar="EPOCH",
+            help="producer epoch; required with --producer-id",
+        )
         action.add_argument(
             "--coordinator-epoch",
             type=natural,
             default=-1,
             metavar="EPOCH",
-            help="with --producer-id (default: not checked)",
+            help="coordinator epoch, with --producer-id (default: not checked)",
         )
 
 
@@ -201,7 +227,7 @@ def _abort(arguments: argparse.Namespace) -> int:
             "`kafkacore transactions producers` prints them"
         )
     if arguments.topic.partitions is None or len(arguments.topic.partitions) != 1:
-        raise KafkaConfigurationError("name one partition, such as orders:0")
+        raise KafkaConfigurationError("give exactly one partition, such as orders:0")
     with admin_client(arguments) as admin:
         (tp,) = partitions_of(admin, arguments, [arguments.topic])
         spec = abort_spec(admin, tp, arguments)
@@ -226,7 +252,7 @@ def _abort(arguments: argparse.Namespace) -> int:
 def abort_spec(
     admin: KafkaAdminClient, tp: TopicPartition, arguments: argparse.Namespace
 ) -> AbortTransactionSpec:
-    """Return which transaction to abort: that of the arguments, or the one with the start offset.
+    """Return which transaction to abort: the one of the given producer, or the one with the start offset.
 
     Raises
     ------
@@ -242,7 +268,8 @@ def abort_spec(
     for each in admin.describe_producers([tp])[tp].active_producers:
         if each.current_transaction_start_offset == arguments.start_offset:
             return AbortTransactionSpec(
-                # The leader reports no coordinator epoch until the coordinator has ended a transaction there.
+                # The leader reports no coordinator epoch until the coordinator has ended a transaction in the
+                # partition.
                 tp,
                 each.producer_id,
                 each.producer_epoch,

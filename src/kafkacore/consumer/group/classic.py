@@ -48,13 +48,14 @@ from kafkacore.structs import ConsumerGroupMetadata, Node
 
 logger = logging.getLogger(__name__)
 
-#: How often the heartbeat thread checks for a response that is in flight, in milliseconds.
+#: Interval at which the heartbeat thread checks for a response to a request in flight, in milliseconds.
 BACKGROUND_CHECK_MS = 100.0
 #: Pause of the heartbeat thread between its turns in a ``consumer.hold()`` block, in milliseconds: normally,
 #: and while the member is joining the group.
 HELD_CHECK_MS = 500.0
 REJOIN_CHECK_MS = 20.0
-#: How often polls of a member with nothing to do check the connection to the coordinator, in milliseconds.
+#: Interval at which polls check the connection to the coordinator while the member has nothing to do, in
+#: milliseconds.
 SETTLED_CHECK_MS = 20.0
 _STATES = {
     MemberState.UNJOINED: structs.MemberState.UNJOINED,
@@ -72,7 +73,7 @@ class ClassicMembership:
     settings:
         Settings of this member.
     client, metadata, subscriptions, clock:
-        Shared with the other parts of the consumer.
+        Objects that are shared with the other parts of the consumer.
     rebalance:
         Builds the subscription and applies the assignment.
     heartbeats:
@@ -115,7 +116,7 @@ class ClassicMembership:
         self._leave_future: RequestFuture[ClientResponse] | None = None
         self.is_held = False
         self._is_closed = False
-        #: Coordinator and generation of the current heartbeats; ``None`` while there are none.
+        #: Coordinator and generation of the current heartbeats; ``None`` while no heartbeats are sent.
         self._heartbeats_for: tuple[Node, Generation] | None = None
 
     # ---- Polling -----------------------------------------------------------------------------------------
@@ -196,7 +197,7 @@ class ClassicMembership:
             return self.background_turn(now_ms)
         if isinstance(self._background_error, KafkaError):
             return math.inf
-        # A wakeup is meant for the next call of the application.
+        # A wakeup is meant for the next call of the application, and not for this thread.
         self.client.disable_wakeups()
         try:
             return self._held_step()
@@ -274,7 +275,7 @@ class ClassicMembership:
         self.wake_background()
 
     def end_heartbeats(self) -> None:
-        """Stop heartbeats, for lack of a generation or a coordinator."""
+        """Stop heartbeats, because the member has no generation or no coordinator."""
         self._heartbeats_for = None
         self.heartbeats.end()
 
@@ -354,7 +355,8 @@ class ClassicMembership:
     ) -> RequestFuture[bytes]:
         """Send ``request`` to the coordinator.
 
-        ``handle`` gets the generation at the time of sending, the response, and the future to complete.
+        ``handle`` is called with the generation at the time of sending, the response, and the future to
+        complete.
         """
         node = self.finder.node()
         if node is None:
@@ -386,7 +388,7 @@ class ClassicMembership:
         self.begin_heartbeats()
 
     def take_member_id(self, member_id: str) -> None:
-        """Set the member id that the coordinator assigned, with which to join again (KIP-394)."""
+        """Set the member id that the coordinator assigned. The member joins again with this id (KIP-394)."""
         self._generation = Generation(member_id=member_id)
 
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
@@ -478,7 +480,7 @@ class ClassicMembership:
             try:
                 self.client.poll(timer, self._has_requests, disable_wakeup=True)
             except KafkaError as error:
-                logger.debug("error while closing: %s", error)
+                logger.debug("error while waiting for requests during close: %s", error)
 
     def _has_requests(self) -> bool:
         if self._leave_future is not None:

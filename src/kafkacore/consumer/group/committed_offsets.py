@@ -49,7 +49,7 @@ class CommittedOffsets(GroupRequests):
         self._retry_at_ms = 0.0
 
     def fetch_committed(self, partitions: set[TopicPartition], timer: Timer) -> Committed:
-        """Return the committed offset of each partition, or ``None`` if it has none.
+        """Return the committed offset of each partition, ``None`` for a partition without a committed offset.
 
         Raises
         ------
@@ -67,7 +67,7 @@ class CommittedOffsets(GroupRequests):
         )
 
     def init_positions(self) -> bool:
-        """Set partitions that have no position yet to their committed offsets. Never waits.
+        """Set the missing positions of partitions to the committed offsets, without waiting.
 
         Returns
         -------
@@ -108,13 +108,13 @@ class CommittedOffsets(GroupRequests):
         return True
 
     def _set_positions(self, committed: Committed) -> None:
-        """Set positions to committed offsets. Those with an epoch are validated before the first fetch."""
+        """Set positions to committed offsets. Offsets with an epoch are validated before the first fetch."""
         for tp, offset in committed.items():
             if offset is None:
                 logger.info("group %r has no committed offset for %s", self._group_id, Shown([tp]))
                 continue
             logger.info("group %r has the committed offset of %s", self._group_id, Shown({tp: offset}))
-            # The committing consumer may have seen a newer leader than this one.
+            # The committing consumer may have seen a newer leader than this consumer.
             self._metadata.update_last_seen_epoch_if_newer(tp, offset.leader_epoch)
             self._subscriptions.seek_unvalidated(tp, FetchPosition(offset.offset, offset.leader_epoch))
 

@@ -1,4 +1,4 @@
-"""Creates the group membership of a consumer. Only this module knows which group protocols exist."""
+"""Creates the group membership of a consumer. No other module depends on the group protocol."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def new_membership(
     config:
         The consumer's settings, already checked.
     client, metadata, subscriptions, clock:
-        Shared with the other parts of the consumer.
+        Objects that are shared with the other parts of the consumer.
     released:
         Context manager that releases the consumer's lock while a rebalance runs the user's callbacks.
     on_assignment_changed:

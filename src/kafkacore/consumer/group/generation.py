@@ -40,11 +40,11 @@ NO_GENERATION = Generation()
 class MemberState(Enum):
     """State of a member in the group."""
 
-    #: Not a member: never joined, left, or removed.
+    #: The consumer is not a member: it has never joined, has left, or was removed.
     UNJOINED = "unjoined"
     #: JoinGroup is in flight; the coordinator waits for the other members.
     PREPARING_REBALANCE = "preparing rebalance"
-    #: Joined; SyncGroup is in flight, or the leader is still assigning partitions.
+    #: The member has joined. SyncGroup is in flight, or the leader is still assigning partitions.
     COMPLETING_REBALANCE = "completing rebalance"
     STABLE = "stable"
 

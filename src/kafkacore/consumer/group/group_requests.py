@@ -1,4 +1,4 @@
-"""Base of requests to the coordinator of a group: coordinator, retries and timeouts."""
+"""Common code of requests to the coordinator of a group, such as retries and timeouts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GroupParts:
     config:
         The consumer's settings, already checked, with a ``group_id``.
     client, metadata, subscriptions, clock:
-        Shared with the other parts of the consumer.
+        Objects that are shared with the other parts of the consumer.
     membership:
         Provides the coordinator and the generation.
     metrics:
@@ -50,7 +50,7 @@ class GroupParts:
 
 
 class GroupRequests:
-    """Code that commits and fetches of committed offsets share."""
+    """Base class of the requests that commit offsets and that fetch committed offsets."""
 
     def __init__(self, parts: GroupParts) -> None:
         self._config = config = parts.config

@@ -40,7 +40,7 @@ class HeartbeatSender(Protocol):
         session_timeout_ms: float,
         on_answer: OnHeartbeat,
     ) -> None:
-        """Start heartbeats for a generation, replacing those started before.
+        """Start heartbeats for a generation, replacing any earlier heartbeats.
 
         The first heartbeat is sent after one interval.
 
@@ -70,11 +70,11 @@ class HeartbeatSender(Protocol):
     def read_due_ms(self, now_ms: float) -> float:
         """Return the milliseconds until the next response should be read, so that metrics are current.
 
-        Infinity if responses are read anyway, or none is expected.
+        The result is infinity if responses are read anyway, or if no response is expected.
         """
 
     def turn(self, now_ms: float) -> None:
-        """Send a heartbeat if one is due. Does not wait."""
+        """Send a heartbeat if one is due, without waiting."""
 
     def session_expired(self, now_ms: float) -> bool:
         """Return whether the coordinator has not responded for the session timeout.
@@ -84,13 +84,13 @@ class HeartbeatSender(Protocol):
         """
 
     def wait(self, timeout_ms: float) -> None:
-        """Wait until there is something to act on or the time is up; for the heartbeat thread."""
+        """Wait for an event, for up to ``timeout_ms``. The heartbeat thread calls this."""
 
     def wakeup(self) -> None:
         """End the current or the next wait. Any thread may call this."""
 
     def close(self) -> None:
-        """Stop for good, because the consumer is closed."""
+        """Stop permanently, because the consumer is closed."""
 
 
 class InBandHeartbeatSender:
@@ -99,7 +99,7 @@ class InBandHeartbeatSender:
     Parameters
     ----------
     client, clock:
-        Shared with the other parts of the consumer.
+        Objects that are shared with the other parts of the consumer.
     retry_backoff_ms:
         Pause after a failed heartbeat, in milliseconds.
     metrics:
@@ -160,7 +160,7 @@ class InBandHeartbeatSender:
         self._poll_deadline_ms = deadline_ms
 
     def end(self) -> None:
-        """See :class:`HeartbeatSender`. A response that is still in flight is reported."""
+        """See :class:`HeartbeatSender`. A response in flight is still passed to ``on_answer``."""
         self._round += 1
         self._node = None
         self._in_flight = False
@@ -173,7 +173,7 @@ class InBandHeartbeatSender:
         return max(self._next_ms - now_ms, 0.0)
 
     def read_due_ms(self, now_ms: float) -> float:
-        """See :class:`HeartbeatSender`. The caller polls the network for requests in flight."""
+        """See :class:`HeartbeatSender`. It is infinity, because the caller polls the network anyway."""
         return math.inf
 
     def turn(self, now_ms: float) -> None:

@@ -1,7 +1,7 @@
 """The thread that keeps a member in its group while the application processes records.
 
-It starts when the member first joins. It does what is due while no application thread is in the consumer.
-This is the heartbeat thread of Kafka's ``AbstractCoordinator``.
+The thread starts when the member first joins. It does the due work of the membership while no application
+thread is in a call of the consumer. This is the heartbeat thread of Kafka's ``AbstractCoordinator``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from kafkacore.consumer.group.membership import GroupMembership
 from kafkacore.consumer.guard import SingleOwnerGuard
 
 NAME = "kafka-coordinator-heartbeat-thread"
-#: Wait while the application is in a call, in milliseconds. The call does what is due, but may return at any
-#: time.
+#: Time that the thread waits while the application is in a call of the consumer, in milliseconds. The call
+#: itself does the due work, but may return at any time.
 BUSY_WAIT_MS = 100.0
 
 
@@ -26,7 +26,8 @@ class HeartbeatThread:
     Parameters
     ----------
     guard:
-        Lock of the consumer. The thread enters only while no application thread is in the consumer.
+        Lock of the consumer. The thread holds it only while no application thread is in a call of the
+        consumer.
     membership:
         Membership whose background work is run.
     heartbeats:
@@ -60,14 +61,14 @@ class HeartbeatThread:
         return self._thread is not None and self._thread.is_alive()
 
     def wake(self) -> None:
-        """Wake the thread because there is work; the first call starts it."""
+        """Wake the thread because there is work; the first call starts the thread."""
         if self._thread is None and not self._is_stopping:
             self._thread = Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         self._heartbeats.wakeup()
 
     def stop(self) -> None:
-        """Tell the thread to stop, without waiting for it."""
+        """Ask the thread to stop, without waiting for it."""
         self._is_stopping = True
         self._heartbeats.wakeup()
 

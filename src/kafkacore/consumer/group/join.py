@@ -71,8 +71,8 @@ class GroupJoin:
         self._commit = CommitBeforeRevoke(member.settings.group_id, member.settings.retry_backoff_ms)
         #: Future of the assignment, from sending JoinGroup until the assignment has been applied.
         self._future: RequestFuture[bytes] | None = None
-        #: Set while the leader waits for metadata: generation, JoinGroup response, and future of the
-        #: assignment.
+        #: Generation, JoinGroup response and future of the assignment while the leader waits for metadata;
+        #: ``None`` at all other times.
         self._leading: tuple[Generation, JoinGroupResponse, RequestFuture[bytes]] | None = None
         self._failures = 0
         self._retry_at_ms = -math.inf
@@ -167,7 +167,10 @@ class GroupJoin:
         return True
 
     def _prepare(self, now_ms: float) -> bool:
-        """Commit, then revoke the partitions that may not be kept. This does not wait for the commit."""
+        """Commit offsets, then revoke the partitions that may not be kept; return whether both are done.
+
+        The method does not wait for the commit. A later call continues after the commit.
+        """
         commits = self._member.commits
         if (
             not self._commit.has_begun
@@ -177,8 +180,8 @@ class GroupJoin:
             self._commit.begin(commits, now_ms, self._member.settings.rebalance_timeout_ms)
         if not self._commit.is_over(now_ms):
             return False
-        # Set before the call. If the listener raises, it is not called again. The generation may also be
-        # reset meanwhile, which clears the flag so that the member prepares again.
+        # Set the flag before the call, so that a listener that raises is not called again. If the generation
+        # is reset during the call, the flag is cleared, and the member prepares again.
         self._is_prepared = True
         try:
             self._rebalance.prepare(self._member.generation())
@@ -266,7 +269,8 @@ class GroupJoin:
         elif answer.generation_id < 0 or not answer.member_id:
             future.fail(
                 errors.MalformedMessageError(
-                    f"JoinGroup returned member id {answer.member_id!r} and generation {answer.generation_id}"
+                    f"JoinGroup returned an invalid member id {answer.member_id!r} or generation "
+                    f"{answer.generation_id}"
                 )
             )
         elif self._member.state is not MemberState.PREPARING_REBALANCE:
@@ -303,7 +307,8 @@ class GroupJoin:
             logger.exception("group %r: assigning partitions failed", self._member.settings.group_id)
             future.fail(error)
         except BaseException:
-            # After a Ctrl-C, for example, SyncGroup may have been sent, but nothing may handle its response.
+            # After an interruption such as Ctrl-C, SyncGroup may have been sent, but nothing may handle its
+            # response.
             future.fail_unless_done(CallbackInterruptedError("interrupted while partitions were assigned"))
             raise
 

@@ -1,7 +1,7 @@
 """Finds the coordinator of a group, and finds it again after it was lost.
 
-Only :meth:`CoordinatorFinder.ensure` waits. This is the coordinator lookup of Kafka's
-``AbstractCoordinator``.
+Of the methods, only :meth:`CoordinatorFinder.ensure` waits for a response. This is the coordinator lookup of
+Kafka's ``AbstractCoordinator``.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class CoordinatorFinder:
     Parameters
     ----------
     client, metadata, clock:
-        Shared with the other parts of the consumer.
+        Objects that all parts of the consumer share.
     key, key_type:
         Key to look up, such as the group id, and its type.
     backoff:
-        Backoff between lookups.
+        Pause between failed lookups.
     on_lost:
-        Called when a known coordinator is lost.
+        Function that is called when a known coordinator is lost.
     """
 
     def __init__(
@@ -149,12 +149,12 @@ class CoordinatorFinder:
         self._metadata.request_update()
 
     def advance(self) -> bool:
-        """Start a lookup if one is due; return whether the coordinator is known.
+        """Start a lookup of the coordinator if one is due; return whether the coordinator is known.
 
         Raises
         ------
         KafkaError
-            The error of a lookup that is not retriable; raised once.
+            If a lookup failed with an error that is not retriable. Each such error is raised only once.
         """
         if self.node() is not None:
             return True
@@ -166,7 +166,7 @@ class CoordinatorFinder:
         return False
 
     def ensure(self, timer: Timer) -> bool:
-        """See ``GroupMembership.ensure_coordinator``. The request is sent even if ``timer`` has expired."""
+        """See ``GroupMembership.ensure_coordinator``. A request is sent even if ``timer`` has expired."""
         while not self.advance():
             wait_ms = min(timer.remaining_ms, self.time_to_next_try_ms(self._clock.monotonic_ms()))
             self._client.poll(Timer(self._clock, wait_ms), self._is_missing)
@@ -178,7 +178,7 @@ class CoordinatorFinder:
         return self._node is None and self._fatal is None
 
     def time_to_next_try_ms(self, now_ms: float) -> float:
-        """Return the milliseconds until the next lookup; infinity if none is needed or one is in flight."""
+        """Return the milliseconds until the next lookup is due; infinity if no lookup is planned."""
         if self._fatal is not None:
             return 0.0
         if self._node is not None or self._search is not None:

@@ -15,13 +15,13 @@ from kafkacore.structs import ConsumerGroupMetadata, Node
 
 
 class GroupCommits(Protocol):
-    """Interface of commits that a membership uses; ``OffsetCommits`` implements it."""
+    """The part of :class:`OffsetCommits` that a membership uses."""
 
     def invoke_completed_callbacks(self) -> None:
         """Call the callbacks of completed asynchronous commits."""
 
     def maybe_auto_commit_async(self, now_ms: float) -> None:
-        """Commit the consumed offsets if the interval has passed."""
+        """Commit the consumed offsets if ``auto_commit_interval_ms`` has passed."""
 
     def auto_commit_now(self) -> RequestFuture[None] | None:
         """Commit the consumed offsets before partitions are revoked.
@@ -30,22 +30,22 @@ class GroupCommits(Protocol):
         """
 
     def time_to_next_auto_commit_ms(self, now_ms: float) -> float:
-        """Return the milliseconds until the next automatic commit; infinity if they are disabled."""
+        """Return the milliseconds until the next automatic commit; infinity without automatic commits."""
 
     def restart_auto_commit_interval(self, now_ms: float) -> None:
-        """Start a new interval, because there is a new assignment."""
+        """Start a new auto-commit interval, because partitions have been assigned."""
 
 
 class GroupMembership(Protocol):
-    """A member of a group. If the user assigned the partitions, only its coordinator lookup is used.
+    """A member of a group. If the user assigned the partitions, only the coordinator lookup is used.
 
-    One thread at a time uses it: the application's thread under the consumer's lock, or the heartbeat thread
-    while no application thread is in the consumer.
+    One thread at a time uses a membership: the application's thread under the consumer's lock, or the
+    heartbeat thread while no application thread is in the consumer.
     """
 
-    #: Commits of the group. The engine sets them after it has created the membership and the commits.
+    #: Commits the offsets of the group. The engine sets this attribute after it has created the membership.
     commits: GroupCommits | None
-    #: Called when the heartbeat thread must check what is due; set by the code that starts the thread.
+    #: Function that makes the heartbeat thread check what is due. The code that starts the thread sets it.
     wake_background: Callable[[], None]
     #: Whether a ``consumer.hold()`` block is open.
     is_held: bool
@@ -53,17 +53,17 @@ class GroupMembership(Protocol):
     def poll(self) -> bool:
         """Find the coordinator, join if needed, handle new metadata, and commit what is due.
 
-        This does not wait: it does not poll the network and only handles what has arrived.
+        The call does not wait: it does not poll the network, and handles only responses that have arrived.
 
         Returns
         -------
         bool
-            Whether the member has its assignment, or needs none.
+            Whether the member has its assignment, or needs no assignment.
 
         Raises
         ------
         KafkaError
-            An error that is not retriable, or the first exception of a listener.
+            An error that is not retriable, or the first exception that the rebalance listener raised.
         """
 
     def time_to_next_poll_ms(self, now_ms: float) -> float:
@@ -84,7 +84,7 @@ class GroupMembership(Protocol):
         """
 
     def hold(self, is_held: bool, now_ms: float) -> None:
-        """Start or end a hold.
+        """Start or end a hold (``consumer.hold()``).
 
         During a hold ``max_poll_interval_ms`` does not apply, nothing is committed automatically, and the
         heartbeat thread rejoins the group in place of ``poll()``.
@@ -93,8 +93,8 @@ class GroupMembership(Protocol):
     def held_turn(self, now_ms: float) -> float:
         """Take part in rebalances during a hold, on the heartbeat thread, which owns the consumer meanwhile.
 
-        This calls the listener. The next :meth:`poll` raises its exceptions. Otherwise it is like
-        :meth:`background_turn`.
+        This method calls the rebalance listener. If the listener raises an exception, the next :meth:`poll`
+        raises it. In all other respects the method is like :meth:`background_turn`.
         """
 
     def subscription_changed(self) -> None:
@@ -129,7 +129,8 @@ class GroupMembership(Protocol):
         cause:
             Reason, for the log.
         disconnected:
-            Whether its connection is already closed. If not, the connection is closed and its requests fail.
+            Whether the connection to the coordinator is already closed. If not, this method closes it, and
+            the requests on it fail.
         """
 
     def request_failed(self, node: Node, error: BaseException) -> None:
@@ -142,12 +143,12 @@ class GroupMembership(Protocol):
         """Return the current generation; ``NO_GENERATION`` outside of a group."""
 
     def is_rebalancing(self) -> bool:
-        """Return whether a rebalance is in progress: SyncGroup is not yet answered."""
+        """Return whether a rebalance is in progress, which ends when SyncGroup is answered."""
 
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
         """Leave the generation after a request of generation ``sent`` was rejected.
 
-        ``why`` names the request. If ``sent`` is not the current generation any more, nothing happens.
+        ``why`` is the name of the request. If ``sent`` is no longer the current generation, nothing happens.
         """
 
     def group_metadata(self) -> ConsumerGroupMetadata:

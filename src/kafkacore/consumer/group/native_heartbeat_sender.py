@@ -1,6 +1,6 @@
 """Heartbeats that do not need the GIL, sent natively on the coordinator's connection.
 
-While the connection is not ready, or cannot carry native heartbeats, they are sent like other requests.
+While the connection is not ready, or cannot carry native heartbeats, heartbeats are sent like other requests.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
-#: Time from a heartbeat to the read of its response, if the application does not poll, in milliseconds.
+#: Milliseconds from sending a heartbeat to reading its response, if the application does not poll.
 READ_DELAY_MS = 50.0
 
 
 class NativeHeartbeatSender:
-    """The :class:`HeartbeatSender` for a real network.
+    """The :class:`HeartbeatSender` for real sockets, not for the simulated network of tests.
 
     Parameters
     ----------
     client, clock:
-        Shared with the other parts of the consumer. The clock must be the system clock.
+        Objects that all parts of the consumer share. The clock must be the system clock.
     retry_backoff_ms:
         Pause after a failed heartbeat that was not sent natively, in milliseconds.
     metrics:
@@ -44,14 +44,14 @@ class NativeHeartbeatSender:
         self._metrics: GroupMetrics = metrics or NoGroupMetrics()
         self._heartbeat = new_native_heartbeat()
         self._in_band = InBandHeartbeatSender(client, clock, retry_backoff_ms, metrics)
-        #: Arguments of :meth:`begin`, until native heartbeats have started.
+        #: Arguments of :meth:`begin`; ``None`` once native heartbeats have started.
         self._begun: tuple[Node, HeartbeatRequest, float, float, OnHeartbeat] | None = None
-        #: Number of the latest call of :meth:`begin`. Responses to heartbeats of earlier calls are not
-        #: reported.
+        #: Counts the calls of :meth:`begin` and :meth:`end`. Responses to heartbeats that an earlier call
+        #: started are not reported.
         self._round = 0
         self._interval_ms = math.inf
         self._next_read_ms = math.inf
-        #: Number of native heartbeats that were answered, or lost with their connection.
+        #: Number of native heartbeats that were answered, or whose connection was lost before the response.
         self._accounted = 0
 
     @property
@@ -80,8 +80,8 @@ class NativeHeartbeatSender:
                 lambda answer: self._on_in_band(of_round, on_answer, answer),
             )
             if not self._client.is_ready(node):
-                # The coordinator was lost, and the remaining session time is unknown: send a heartbeat at
-                # once.
+                # Send a heartbeat at once, because the coordinator was lost, and the remaining session time
+                # is unknown.
                 self._in_band.beat_now()
 
     def _begin_native(self) -> bool:
@@ -99,8 +99,8 @@ class NativeHeartbeatSender:
             if of_round == self._round:
                 on_answer(answer)
 
-        # A native heartbeat has no request timeout. The session continues at the next coordinator, so a
-        # broker that does not respond must be detected before the session expires.
+        # A native heartbeat has no request timeout. Another coordinator would continue the session, so a
+        # coordinator that does not respond must be detected before the session expires.
         silence_ms = min(session_timeout_ms, self._client.request_timeout_ms + interval_ms)
         if not self._client.begin_heartbeats(node, self._heartbeat, request, interval_ms, silence_ms, report):
             return False
@@ -150,7 +150,8 @@ class NativeHeartbeatSender:
     def session_expired(self, now_ms: float) -> bool:
         """See :class:`HeartbeatSender`.
 
-        The native heartbeat also considers unread responses, and the request timeout.
+        While heartbeats are native, a response counts even before it is read. The session also expires if a
+        heartbeat is not answered within the request timeout.
         """
         return self._heartbeat.is_silent if self._begun is None else self._in_band.session_expired(now_ms)
 

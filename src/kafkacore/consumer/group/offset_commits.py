@@ -1,7 +1,7 @@
 """Commits of a group's offsets: synchronous, asynchronous and automatic.
 
-Callbacks run in the order of the commits. If the user assigned the partitions, commits use only the
-coordinator of the membership, not its generation. This is the committing part of Kafka's
+Callbacks run in the order in which the commits were sent. If the user assigned the partitions, commits use
+only the coordinator of the membership, not its generation. In Kafka, this is a part of
 ``ConsumerCoordinator``.
 """
 
@@ -62,11 +62,11 @@ class OffsetCommits(GroupRequests):
     Parameters
     ----------
     parts:
-        Shared with the other parts of the consumer.
+        Objects that all parts of the consumer share.
     consumed:
         Function that returns the offsets to commit for all records that the application has received.
     interceptors:
-        Notified of every successful commit.
+        Interceptors that are notified of every successful commit.
     """
 
     def __init__(
@@ -135,10 +135,10 @@ class OffsetCommits(GroupRequests):
 
     # ---- Asynchronous commits ----------------------------------------------------------------------------
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None = None) -> RequestFuture[None]:
-        """Send a commit once; it is not retried, because a retry could overwrite a later commit.
+        """Send a commit once. A failed commit is not retried, because a retry could overwrite a later one.
 
-        A later poll or commit calls ``callback(offsets, error)``, in the order of the commits. Without a
-        callback, ``default_offset_commit_callback`` is called. A retriable error is passed as
+        A later poll or commit calls ``callback(offsets, error)``; callbacks run in the order of the commits.
+        Without a callback, ``default_offset_commit_callback`` is called. A retriable error is passed as
         :class:`RetriableCommitFailedError` with the error as its cause.
         """
         self.invoke_completed_callbacks()
@@ -152,8 +152,8 @@ class OffsetCommits(GroupRequests):
                     lambda _: self._send_found(commit), partial(self._settle, commit)
                 )
         except BaseException as error:
-            # This may be a Ctrl-C. A commit that never completes would block the callbacks of all later
-            # commits.
+            # The error may be a Ctrl-C. Complete the commit, because an incomplete commit would block the
+            # callbacks of all later commits.
             self._settle(commit, error)
             raise
         # Send the commit, or the coordinator lookup if the coordinator is unknown.
@@ -168,7 +168,7 @@ class OffsetCommits(GroupRequests):
             settle(None)
 
     def _send_found(self, commit: _Asynchronous) -> None:
-        """Send the commit once the coordinator is known, even if no other poll follows for a long time."""
+        """Send the commit when the coordinator is known, even if the application does not poll for long."""
         self._send_async(commit)
         self._client.transmit_sends()
 
@@ -219,7 +219,8 @@ class OffsetCommits(GroupRequests):
     def auto_commit_now(self) -> RequestFuture[None] | None:
         """Send an automatic commit regardless of the interval; return ``None`` if nothing is to be committed.
 
-        During a hold nothing is committed, because the application has not finished its records.
+        During a hold (``consumer.hold()``) nothing is committed, because the application is still processing
+        its records.
         """
         if not self._config["enable_auto_commit"] or self._membership.is_held:
             return None
@@ -228,18 +229,19 @@ class OffsetCommits(GroupRequests):
 
     def _auto_committed(self, offsets: Offsets, error: BaseException | None) -> None:
         if error is None:
-            logger.debug("auto-commit of %s", Shown(offsets))
+            logger.debug("auto-commit of %s succeeded", Shown(offsets))
         elif isinstance(error, errors.RetriableCommitFailedError):
             logger.debug("auto-commit of %s failed and will be retried: %s", Shown(offsets), error.__cause__)
             self._next_auto_commit_ms = self._clock.monotonic_ms() + self._config["retry_backoff_ms"]
         elif isinstance(error, errors.RebalanceInProgressError):
-            # Revoked partitions were committed before. The next automatic commit includes the others.
+            # Offsets of revoked partitions were committed before. The next automatic commit includes the
+            # partitions that are still assigned.
             logger.debug("auto-commit of %s failed because the group is rebalancing", Shown(offsets))
         else:
             logger.warning("auto-commit of %s failed: %s", Shown(offsets), error)
 
     def auto_commit_sync(self, timer: Timer) -> None:
-        """Commit the consumed offsets before closing. Errors are logged; only a wakeup is raised."""
+        """Commit the consumed offsets before closing. Log all errors, but raise ``WakeupError``."""
         if not self._config["enable_auto_commit"] or self._membership.is_held:
             return
         self._invoke_and_log()
@@ -261,14 +263,14 @@ class OffsetCommits(GroupRequests):
             try:
                 self.invoke_completed_callbacks()
             except Exception:
-                logger.exception("callback of a commit failed")
+                logger.exception("the callback of a commit raised an exception")
 
     def time_to_next_auto_commit_ms(self, now_ms: float) -> float:
-        """Return the milliseconds until the next automatic commit; infinity if they are disabled."""
+        """Return the milliseconds until the next automatic commit; infinity without automatic commits."""
         return max(self._next_auto_commit_ms - now_ms, 0.0)
 
     def restart_auto_commit_interval(self, now_ms: float) -> None:
-        """Start a new interval at ``now_ms``."""
+        """Start a new auto-commit interval at ``now_ms``."""
         self._next_auto_commit_ms = now_ms + self._auto_commit_interval_ms
 
     # ---- Requests ----------------------------------------------------------------------------------------
@@ -295,7 +297,7 @@ class OffsetCommits(GroupRequests):
         return answered
 
     def _is_member(self) -> bool:
-        """Return whether the group assigns the partitions, and not the user."""
+        """Return whether the partitions are assigned by the group, not by the user."""
         return self._subscriptions.has_auto_assigned_partitions()
 
     def _on_commit_answer(
@@ -362,7 +364,7 @@ class OffsetCommits(GroupRequests):
         try:
             self._await_open_commits(timer)
         except KafkaError as error:
-            logger.warning("asynchronous commits did not complete before closing: %s", error)
+            logger.warning("some asynchronous commits did not complete before the consumer closed: %s", error)
         self._invoke_and_log()
 
 

@@ -24,7 +24,8 @@ logger = logging.getLogger(__name__)
 
 #: First version that identifies topics only by id (KIP-848).
 FIRST_VERSION_BY_ID = 10
-#: First OffsetFetch versions with several groups per request (KIP-709) and with ``require_stable`` (KIP-447).
+#: First OffsetFetch version with several groups per request (KIP-709), and first one with ``require_stable``
+#: (KIP-447).
 _FIRST_VERSION_BY_GROUP = 8
 _FIRST_VERSION_STABLE = 7
 _NO_OFFSET = -1
@@ -33,7 +34,7 @@ _MOST_SHOWN = 10
 
 
 class Shown:
-    """Partitions as text for a log, with their offsets if known. The text is created only when needed."""
+    """Partitions as text for a log, with their offsets if known. The text is created only if it is logged."""
 
     __slots__ = ("_partitions",)
 
@@ -69,7 +70,8 @@ class Topics:
         names = {tp.topic for tp in partitions}
         self._ids = {name: cluster.topic_id(name) or ZERO_UUID for name in names}
         self._names = {topic_id: name for name, topic_id in self._ids.items() if topic_id != ZERO_UUID}
-        #: Highest version of the request that can name all topics; ``None`` if all versions can.
+        #: Highest version of the request that can identify all topics; ``None`` if every version can.
+        #: Versions that identify topics by id need the id of every topic.
         self.max_version = None if len(self._names) == len(names) else FIRST_VERSION_BY_ID - 1
 
     def id_of(self, name: str) -> UUID:
@@ -115,9 +117,9 @@ def commit_request(
 def commit_error(
     message: OffsetCommitResponse, offsets: Mapping[TopicPartition, OffsetAndMetadata], topics: Topics
 ) -> BrokerResponseError | None:
-    """Return the first error in a response, or ``None`` if it has none.
+    """Return the first error in a response, or ``None`` if the response has no error.
 
-    One error names all topics without authorization.
+    If topics are not authorized, a single error names all of them.
     """
     unauthorized: set[str] = set()
     missing = set(offsets)
@@ -158,8 +160,8 @@ def fetch_request(
 ) -> RequestBuilder[OffsetFetchResponse]:
     """Return an OffsetFetch request for one group.
 
-    From version 7 it requires stable offsets, as Kafka's consumer does for every isolation level: the offset
-    of a pending transactional commit may still change.
+    From version 7, the request requires stable offsets, because the offset of a pending transactional commit
+    may still change. Kafka's consumer requires them for every isolation level, too.
     """
     by_topic: dict[str, list[int]] = {}
     for tp in sorted(partitions):
@@ -193,12 +195,12 @@ def fetch_request(
 def read_committed_response(
     message: Any, group_id: str, requested: Iterable[TopicPartition], topics: Topics
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """Return the committed offset of each requested partition; ``None`` for a partition without one.
+    """Return the committed offset of each requested partition, or ``None`` if the partition has none.
 
     Raises
     ------
     KafkaError
-        The error in the response. Its ``retriable`` says whether the request should be repeated.
+        The error in the response. Its attribute ``retriable`` tells whether to repeat the request.
     """
     answer = _of_group(message, group_id)
     if answer.error_code:
@@ -234,7 +236,7 @@ def read_committed_response(
 
 
 def _of_group(message: Any, group_id: str) -> Any:
-    """Return the part of the response for our group; in old versions that is the whole response."""
+    """Return the part of the response for our group. In old versions this is the whole response."""
     if not message.groups:
         return message
     for group in message.groups:
@@ -260,6 +262,6 @@ def _committed(partition: Any) -> OffsetAndMetadata | None:
 
 def _partition_error(error: type[BrokerResponseError], group_id: str, tp: TopicPartition) -> KafkaError:
     if error is errors.UnknownTopicOrPartitionError:
-        # A retry would not help, although this error is retriable elsewhere: the partition does not exist.
+        # The partition does not exist, so do not retry, although this error is retriable in other requests.
         return KafkaError(f"partition {Shown([tp])} does not exist")
     return error(f"could not fetch the committed offset of {Shown([tp])} for group {group_id!r}")

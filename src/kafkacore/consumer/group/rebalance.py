@@ -44,8 +44,8 @@ from kafkacore.structs import ConsumerGroupMetadata, TopicPartition, partition_n
 
 logger = logging.getLogger(__name__)
 
-#: Cooperative assignor whose result is not checked, as in Kafka: it already considers in which generation
-#: members owned their partitions.
+#: Cooperative assignor whose result is not checked, as in Kafka. This assignor itself considers in which
+#: generation members owned their partitions.
 _TRUSTED_COOPERATIVE = "cooperative-sticky"
 
 #: Topic → partition numbers and, if the consumer has a rack, the racks of their replicas.
@@ -80,13 +80,13 @@ class Rebalance:
     assignors:
         Assignors that the member offers to the group, in order of preference.
     metadata, subscriptions:
-        Shared with the other parts of the consumer.
+        Objects that all parts of the consumer share.
     released:
         Context manager that releases the consumer's lock while the listener runs.
     on_assignment_changed:
-        Called after the assignment has changed.
+        Function that is called after the assignment has changed.
     clock, metrics:
-        Measure how long the listener's methods take.
+        Used to measure how long the listener's methods take.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class Rebalance:
         self._subscriptions = subscriptions
         self._released = released
         self._on_assignment_changed = on_assignment_changed
-        #: Called with partitions before they are revoked or lost. The second argument tells whether they are
-        #: lost.
+        #: Function that is called with partitions before they are revoked or lost. The second argument is
+        #: true if they are lost.
         self.on_partitions_removed: Callable[[set[TopicPartition], bool], None] = _ignore
         self._clock = clock
         #: Method of the listener → function that records its latency.
@@ -125,14 +125,15 @@ class Rebalance:
         self._joined_subscription: frozenset[str] | None = None
         self._snapshot: _Snapshot = {}
         self._assigned_by: _Snapshot | None = None
-        #: Topics that our assignor assigned although no member subscribes to them, until their metadata
-        #: arrive.
+        #: Topics that our assignor assigned although no member subscribes to them. A topic is removed when
+        #: its metadata arrive.
         self._unsubscribed: set[str] = set()
         self._undelivered: set[TopicPartition] = set()
-        #: Whether a callback is running. The callback may use the consumer, but the consumer does not
-        #: rebalance meanwhile.
+        #: Whether a rebalance listener is running. The listener may use the consumer, but the consumer does
+        #: not rebalance meanwhile.
         self.in_callback = False
-        #: Partitions whose revocation or loss callback is running; a nested call does not report them again.
+        #: Partitions for which ``on_partitions_revoked`` or ``on_partitions_lost`` is running. If the
+        #: listener causes another revocation, these partitions are not reported again.
         self._being_revoked: set[TopicPartition] = set()
         self._times_left = 0
 
@@ -140,7 +141,7 @@ class Rebalance:
     def subscription_changed(self) -> None:
         """Request metadata of the new subscription's topics.
 
-        The next :meth:`follow_metadata` handles them even if the metadata have not changed.
+        The next :meth:`follow_metadata` handles the new topics even if the metadata have not changed.
         """
         self._followed_version = -1
         if not self._subscriptions.has_auto_assigned_partitions():
@@ -156,7 +157,7 @@ class Rebalance:
             self._metadata.set_topics(self._subscriptions.metadata_topics())
 
     def follow_metadata(self) -> None:
-        """Match the pattern against the existing topics, and note the partitions of all topics."""
+        """Match a pattern subscription against the existing topics, and store the topics' partitions."""
         version = self._metadata.update_version
         if version == self._followed_version or not self._subscriptions.has_auto_assigned_partitions():
             return
@@ -177,14 +178,15 @@ class Rebalance:
         return self._followed_version == self._metadata.update_version
 
     def has_matched_pattern(self) -> bool:
-        """Return whether the member may join: a pattern must first be matched against current metadata."""
+        """Return whether the member may join: false until a pattern was matched against current metadata."""
         if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
             return True
         version = self._metadata.update_version
         if self._matched_version is None:
             if not self._metadata.time_to_allow_update(self._clock.monotonic_ms()):
                 self._metadata.request_update()
-            # Wait for one update only, because there may always be a reason to request another update.
+            # Wait for only one metadata update, because there may always be a reason to request another
+            # update.
             self._matched_version = version + 1 if self._metadata.update_requested else version
         return version >= self._matched_version and self._followed_version == version
 
@@ -218,7 +220,7 @@ class Rebalance:
     def begin_to_prepare(self, generation: Generation) -> bool:
         """Stop returning records of partitions that will be revoked.
 
-        Return whether any partitions are assigned, so that the caller must first commit their positions.
+        Return whether any partitions are assigned. The caller must then first commit their positions.
         """
         assigned = self._subscriptions.assigned_partitions()
         if not assigned or generation.was_reset():
@@ -227,7 +229,7 @@ class Rebalance:
         return True
 
     def _kept(self) -> list[TopicPartition]:
-        """Return the partitions that stay assigned while the group is joined."""
+        """Return the partitions that this member keeps while it joins the group."""
         if self.protocol is RebalanceProtocol.EAGER:
             return []
         topics = self._subscriptions.subscription
@@ -239,7 +241,7 @@ class Rebalance:
         Raises
         ------
         Exception
-            Any exception of the listener. It is raised after everything has been prepared.
+            Any exception of the listener. It is raised when all other preparations are complete.
         WakeupError
             If the listener raised it. This method must then be called again.
         """
@@ -250,7 +252,8 @@ class Rebalance:
         else:
             kept = self._kept()
             gone = assigned.difference(kept)
-            # The subscription may have changed while the offsets were being committed.
+            # Mark the partitions again, because the subscription may have changed while the offsets were
+            # being committed.
             self._subscriptions.mark_pending_revocation(gone)
             if gone or self.protocol is RebalanceProtocol.EAGER:
                 error = self._revoke(gone, kept)
@@ -308,10 +311,10 @@ class Rebalance:
 
     # ---- Assigning as the leader -------------------------------------------------------------------------
     def lead(self, members: Sequence[JoinGroupResponse.JoinGroupResponseMember]) -> None:
-        """Become the group's leader, which needs metadata of all members' topics until the next rebalance.
+        """Become the group's leader, and follow the metadata of all members' topics until the next rebalance.
 
-        A member whose subscription cannot be decoded counts as subscribed to nothing. It gets no partitions,
-        and the other members still get theirs.
+        A member whose subscription cannot be decoded counts as subscribed to nothing. That member gets no
+        partitions, and the other members get theirs as usual.
         """
         self._members = {member.member_id: self._subscription_of(member) for member in members}
         self.is_leader = True
@@ -341,7 +344,7 @@ class Rebalance:
         return self._metadata.update_version >= self._needed_version
 
     def assign(self, protocol_name: str, skip: bool) -> list[tuple[str, bytes]]:
-        """Assign partitions, and return the encoded assignment of each member.
+        """Assign partitions as the leader, and return the encoded assignment of each member.
 
         Return an empty list if the coordinator wants no assignment (``skip``, KIP-814).
 
@@ -350,13 +353,16 @@ class Rebalance:
         InconsistentGroupProtocolError
             If the group uses an assignor that this member did not offer.
         IllegalStateError
-            If a cooperative assignor moves a partition that its owner has not revoked yet.
+            If a cooperative assignor assigns a partition to another member before its owner has revoked it.
         """
         self.follow_metadata()
         self._assigned_by = self._snapshot
         self._unsubscribed = set()
         if skip:
-            logger.info("group %r: the leader rejoined and assigns nothing", self._settings.group_id)
+            logger.info(
+                "group %r: the leader rejoined, and the coordinator wants no new assignment",
+                self._settings.group_id,
+            )
             return []
         assignor = self._assignor(protocol_name)
         topics = {topic for each in self._members.values() for topic in each.topics}
@@ -391,7 +397,7 @@ class Rebalance:
         for topic in sorted(topics - given):
             logger.warning("group %r: no member reads subscribed topic %r", self._settings.group_id, topic)
         if given - topics:
-            # The arrival of metadata for the additional topics must not cause another rebalance.
+            # When metadata of the additional topics arrive, they must not cause another rebalance.
             self._subscriptions.group_subscription = frozenset(topics | given)
             self._follow_topics()
             self._followed_version = -1
@@ -418,7 +424,9 @@ class Rebalance:
         wanted = list(dict.fromkeys(assignment.partitions))
         if not self._subscriptions.matches(wanted):
             logger.warning(
-                "group %r: assigned %s, which are not subscribed", self._settings.group_id, _listed(wanted)
+                "group %r: rejected assignment of %s, which do not all match the subscription",
+                self._settings.group_id,
+                _listed(wanted),
             )
             return Completion("received an assignment that does not match the subscription", None, False)
         rejoin: str | None = None
@@ -442,7 +450,9 @@ class Rebalance:
         try:
             assignor.on_assignment(assignment, metadata)
         except Exception as raised:
-            logger.exception("group %r: the assignor's on_assignment failed", self._settings.group_id)
+            logger.exception(
+                "group %r: on_assignment() of the assignor raised an exception", self._settings.group_id
+            )
             error = error or raised
         self._undelivered |= set(wanted) - owned_partitions
         self._assign(wanted)
@@ -453,7 +463,7 @@ class Rebalance:
         return Completion(rejoin, error or later)
 
     def _add_topics(self, topics: set[str]) -> None:
-        """Subscribe to assigned topics that match the pattern, but that only the leader has seen so far."""
+        """Subscribe to assigned topics that match the pattern but are not in this member's metadata yet."""
         if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
             return
         if self._joined_subscription is None or topics <= self._joined_subscription:
@@ -486,9 +496,9 @@ class Rebalance:
 
     # ---- The listener ------------------------------------------------------------------------------------
     def _invoke_listener(self, method: str, partitions: set[TopicPartition]) -> Exception | None:
-        """Call the listener and return its exception, so that the rebalance completes.
+        """Call a method of the listener. Return its exception, so that the rebalance completes.
 
-        A :class:`WakeupError` is raised instead.
+        If the listener raises :class:`WakeupError`, this method raises it instead of returning it.
         """
         listener = self._subscriptions.listener
         if listener is None:
@@ -504,7 +514,11 @@ class Rebalance:
         except WakeupError:
             raise
         except Exception as error:
-            logger.exception("group %r: the listener's %s failed", self._settings.group_id, method)
+            logger.exception(
+                "group %r: %s() of the rebalance listener raised an exception",
+                self._settings.group_id,
+                method,
+            )
             return error
         finally:
             self.in_callback, self._being_revoked = outer

@@ -1,4 +1,4 @@
-"""The requests of a group member, built from its settings and its generation."""
+"""Builds the requests of a group member from its settings and its generation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEVERAL_MEMBERS_FROM = 3
 
 
 def truncated_reason(reason: str) -> str:
-    """Return the reason, shortened to the maximum length."""
+    """Return a rejoin or leave reason, shortened to the maximum length."""
     return reason[:MAX_REASON_LENGTH]
 
 
@@ -30,7 +30,7 @@ def join_request(
     protocols: Sequence[tuple[str, bytes]],
     reason: str,
 ) -> JoinGroupRequest:
-    """Return a JoinGroup request; ``protocols`` has assignors and subscriptions in order of preference."""
+    """Return a JoinGroup request; ``protocols`` has an entry per assignor, in order of preference."""
     return JoinGroupRequest(
         group_id=settings.group_id,
         session_timeout_ms=int(settings.session_timeout_ms),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kafkacore.settings import Config
 from kafkacore.structs import INT32_MAX
 
-#: Additional milliseconds to wait for the JoinGroup response, because the coordinator may end the rebalance
-#: only when the rebalance timeout expires.
+#: Time to wait for the JoinGroup response after the rebalance timeout, in milliseconds. The coordinator may
+#: not answer before that timeout expires.
 JOIN_GROUP_TIMEOUT_LAPSE_MS = 5000.0
 
 

@@ -1,4 +1,4 @@
-"""Base classes of assignors: kafkacore's own class, and the one that users of kafka-python implement."""
+"""Base classes of assignors: kafkacore's own class, and the class that users of kafka-python derive from."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kafkacore.structs import ConsumerGroupMetadata
 class RebalanceProtocol(IntEnum):
     """How members give up partitions in a rebalance (KIP-429).
 
-    With ``EAGER``, members revoke all partitions before they join. With ``COOPERATIVE``, they keep their
-    partitions. The leader first withdraws partitions that must move, and a second rebalance assigns them to
-    the new owner.
+    With ``EAGER``, members revoke all partitions before they join. With ``COOPERATIVE``, members keep their
+    partitions while they join. The first rebalance revokes only the partitions that must move, and a second
+    rebalance assigns them to their new owners.
     """
 
     EAGER = 0
@@ -25,7 +25,7 @@ class RebalanceProtocol(IntEnum):
 
 
 class PartitionRacks(NamedTuple):
-    """A partition with the racks of its replicas (KIP-881). If brokers have no racks, ``racks`` is empty."""
+    """A partition with the racks of its replicas (KIP-881). ``racks`` is empty if brokers have none."""
 
     partition: int
     racks: frozenset[str] = frozenset()
@@ -38,13 +38,14 @@ Partitions = Mapping[str, Sequence[PartitionRacks]]
 class PartitionAssignor(ABC):
     """Assigns the partitions of a group's topics to its members.
 
-    This is Kafka's ``ConsumerPartitionAssignor``. Each consumer has its own instance for its whole life. The
-    instance of the group's leader makes the assignment.
+    This is Kafka's ``ConsumerPartitionAssignor``. Each consumer creates its own instance and uses it in every
+    rebalance. The instance in the group's leader assigns the partitions.
     """
 
-    #: Name under which members of a group, in any language, agree on an assignor.
+    #: Name of the assignor in JoinGroup, by which clients in any language agree on an assignor.
     name: str = ""
-    #: Equivalent class of Kafka's Java client, whose name a setting may also use; empty for none.
+    #: Name of the equivalent class in Kafka's Java client, which users may also give in
+    #: ``partition_assignment_strategy``. Empty if there is no such class.
     java_name: ClassVar[str] = ""
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
@@ -52,7 +53,7 @@ class PartitionAssignor(ABC):
         return [RebalanceProtocol.EAGER]
 
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:
-        """Return user data to send to the leader's assignor with the topics, or ``None`` for none."""
+        """Return the user data to send to the leader's assignor, or ``None`` to send none."""
         return None
 
     @abstractmethod
@@ -71,7 +72,7 @@ class PartitionAssignor(ABC):
         Returns
         -------
         dict
-            Member id → assignment, including members without partitions.
+            Member id → assignment. Members that get no partitions are included.
         """
 
     def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
@@ -80,9 +81,10 @@ class PartitionAssignor(ABC):
 
 
 class AbstractPartitionAssignor(ABC):
-    """Base of an assignor in kafka-python's form (``kafka.coordinator.assignors.abstract`` of version 3.0).
+    """Base of assignors with the interface of kafka-python 3.0 (``kafka.coordinator.assignors.abstract``).
 
-    ``partition_assignment_strategy`` accepts classes derived from this one or from kafka-python's.
+    ``partition_assignment_strategy`` accepts classes derived from this class, or from the same class of
+    kafka-python.
     """
 
     name: Any = ""
@@ -122,7 +124,7 @@ class TopicPartitions(NamedTuple):
 
 
 class ConsumerProtocolSubscription:
-    """A member's subscription, as assignors in kafka-python's form read and return it."""
+    """A member's subscription, as assignors with kafka-python's interface read and return it."""
 
     TopicPartition = TopicPartitions
 
@@ -144,12 +146,12 @@ class ConsumerProtocolSubscription:
 
     @property
     def subscription(self) -> list[str]:
-        """The topics, under the name that kafka-python 2 used."""
+        """The topics. This attribute has the name that kafka-python 2 used."""
         return self.topics
 
 
 class ConsumerProtocolAssignment:
-    """A member's assignment, as assignors in kafka-python's form return it."""
+    """A member's assignment, as assignors with kafka-python's interface return it."""
 
     TopicPartition = TopicPartitions
 
@@ -167,7 +169,7 @@ class ConsumerProtocolAssignment:
 
     @property
     def assignment(self) -> list[TopicPartitions]:
-        """The assigned partitions, under the name that kafka-python 2 used."""
+        """The assigned partitions. This attribute has the name that kafka-python 2 used."""
         return self.assigned_partitions
 
     def partitions(self) -> list[structs.TopicPartition]:
@@ -180,12 +182,12 @@ class ConsumerProtocolAssignment:
 
 
 def java_key(text: str) -> bytes:
-    """Return a sort key for Java's order of strings: by UTF-16 code units, not by code points."""
+    """Return a key that sorts strings as Java does: by UTF-16 code units, not by code points."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def members_in_order(subscriptions: Mapping[str, Subscription]) -> list[str]:
-    """Return the member ids: first static members by instance id (KIP-345), then the others by member id."""
+    """Return the member ids: first static members by instance id (KIP-345), then dynamic members by id."""
 
     def place(member: str) -> tuple[bool, bytes]:
         instance = subscriptions[member].group_instance_id

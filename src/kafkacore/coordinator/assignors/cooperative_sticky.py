@@ -1,6 +1,6 @@
 """The cooperative sticky assignor, which moves partitions in two rebalances.
 
-The first rebalance withdraws them from the old owner, and the second assigns them to the new owner.
+The first rebalance revokes them from the old owner, and the second rebalance assigns them to the new owner.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from kafkacore.coordinator.assignors.sticky.user_data import MemberData, decode_
 from kafkacore.coordinator.protocol import NO_GENERATION, Assignment, Subscription
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
 
-#: Maximum number of consecutive rebalances of a group with racks that each need another rebalance. Partitions
-#: without a member in their rack are distributed again each time, so the same partitions can move back and
-#: forth for ever, as with the Java client. After this number, the group is assigned without racks.
+#: Maximum number of consecutive rebalances that move partitions, for a group with racks. A partition whose
+#: racks have no member is distributed again in each rebalance. Such partitions could therefore move back and
+#: forth forever, as with the Java client. After this number of rebalances, racks are ignored.
 MOST_ROUNDS_BY_RACKS = 5
 
 
 class CooperativeStickyAssignor(AbstractStickyAssignor):
     """Java's ``CooperativeStickyAssignor`` (KIP-429): assigns like the sticky assignor, in two rebalances.
 
-    It also supports eager rebalances, so a group can switch to it from another assignor without stopping all
-    members.
+    The assignor also supports eager rebalances. A group can therefore switch to it from another assignor
+    without stopping all members.
     """
 
     name = "cooperative-sticky"
@@ -35,19 +35,19 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
         self._unfinished_rounds = 0
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Return both protocols, cooperative first."""
+        """Return both rebalance protocols, the cooperative one first."""
         return [RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER]
 
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:
-        """Return the generation of the owned partitions, for leaders older than KIP-792."""
+        """Return the generation of the owned partitions, for leaders whose client is older than KIP-792."""
         return encode_generation(self._generation)
 
     def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
-        """Store the generation for the next rebalance."""
+        """Store the generation, which is sent to the leader in the next rebalance."""
         self._generation = metadata.generation_id
 
     def member_data(self, subscription: Subscription) -> MemberData:
-        """Return the owned partitions and the generation, which older members send in their user data."""
+        """Return the owned partitions and the generation. Older members send the generation as user data."""
         generation = subscription.generation_id
         if generation < 0:
             generation = decode_generation(subscription.user_data)
@@ -56,7 +56,7 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Assign the partitions, leaving out those that another member has not revoked yet."""
+        """Assign the partitions, except for partitions that another member has not revoked yet."""
         group = (
             {member: (sub.topics, sub.rack_id) for member, sub in subscriptions.items()},
             dict(partitions),

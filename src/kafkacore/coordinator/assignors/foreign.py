@@ -1,4 +1,4 @@
-"""Adapts assignors in kafka-python's form to :class:`PartitionAssignor`.
+"""Adapts assignors with kafka-python's interface to :class:`PartitionAssignor`.
 
 Such an assignor has ``assign(cluster, members)``, ``metadata(topics)`` and ``on_assignment(assignment,
 generation)``.
@@ -31,7 +31,7 @@ class GroupMember(NamedTuple):
 
 
 class TopicsOfGroup:
-    """The part of a cluster's interface that kafka-python's assignors use."""
+    """The methods of kafka-python's cluster metadata that its assignors use."""
 
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
@@ -41,11 +41,11 @@ class TopicsOfGroup:
         return set(self._partitions)
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """Return the topic's partition numbers, or ``None`` if it is unknown."""
+        """Return the topic's partition numbers, or ``None`` if the topic is unknown."""
         found = self._partitions.get(topic)
         return {entry.partition for entry in found} if found else None
 
-    # Users' assignors may also call this method of kafka-python's cluster.
+    # Users' assignors may also call this method, which kafka-python's cluster metadata have.
     available_partitions_for_topic = partitions_for_topic
 
 
@@ -67,7 +67,7 @@ class ForeignAssignment(Protocol):
 
 
 class ForeignAssignor(Protocol):
-    """The interface of an assignor in kafka-python's form."""
+    """The interface of a kafka-python assignor."""
 
     @property
     def name(self) -> object: ...
@@ -79,24 +79,26 @@ class ForeignAssignor(Protocol):
 
 
 class KafkaPythonAssignor(PartitionAssignor):
-    """Adapter for ``inner``, an assignor in kafka-python's form."""
+    """Adapter for ``inner``, a kafka-python assignor."""
 
     def __init__(self, inner: ForeignAssignor) -> None:
         self.inner = inner
         name = inner.name
         if not isinstance(name, str) or not name:
-            raise KafkaConfigurationError(f"assignor {type(inner).__name__} has no name")
+            raise KafkaConfigurationError(
+                f"assignor {type(inner).__name__} has no name: set its attribute 'name'"
+            )
         self.name = name
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Return the protocols of ``inner``; eager if it was written before KIP-429."""
+        """Return the rebalance protocols of ``inner``; eager if ``inner`` has no method to report them."""
         supported = getattr(self.inner, "supported_protocols", None)
         return (
             [RebalanceProtocol(int(one)) for one in supported()] if supported else [RebalanceProtocol.EAGER]
         )
 
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:
-        """Return the user data in the metadata of ``inner``."""
+        """Return the user data that ``inner`` puts into its member metadata."""
         user_data = self.inner.metadata(set(topics)).user_data
         if user_data is not None and hasattr(user_data, "encode"):
             user_data = user_data.encode()
@@ -105,7 +107,7 @@ class KafkaPythonAssignor(PartitionAssignor):
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Call ``inner`` to assign the partitions. Members that it leaves out get no partitions."""
+        """Call ``inner`` to assign the partitions. Members missing in its result get no partitions."""
         members = [
             GroupMember(member, sub.group_instance_id, _metadata_of(sub))
             for member, sub in subscriptions.items()

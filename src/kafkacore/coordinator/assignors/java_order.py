@@ -1,8 +1,8 @@
 """Iteration order of Java's hash tables.
 
-Java's sticky assignor iterates over ``HashMap`` objects. Their order, which is the same in every JVM, decides
-which member keeps a partition. Buckets of eight or more entries, which Java may turn into trees, are iterated
-in insertion order.
+Java's sticky assignor iterates over ``HashMap`` objects. The order of iteration is the same in every JVM, and
+decides which member keeps a partition. Buckets of eight or more entries, which Java may turn into trees, are
+iterated in insertion order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _INITIAL_CAPACITY = 16
 
 
 def _capacity(entry_count: int) -> int:
-    """Return the table size for this many entries; Java grows a table that is three quarters full."""
+    """Return the size of a ``HashMap``'s table; Java grows a table that is three quarters full."""
     capacity = _INITIAL_CAPACITY
     while entry_count > capacity * 3 // 4:
         capacity *= 2
@@ -36,7 +36,7 @@ def hash_map_order(strings: Iterable[str]) -> list[str]:
 
 
 class PartitionHashSet:
-    """A ``HashSet<TopicPartition>``; like Java's, its table never shrinks."""
+    """Java's ``HashSet<TopicPartition>``, whose table never shrinks."""
 
     def __init__(self) -> None:
         self._entries: dict[TopicPartition, int] = {}

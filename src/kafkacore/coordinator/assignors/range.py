@@ -15,11 +15,12 @@ from kafkacore.structs import TopicPartition
 
 
 class RangePartitionAssignor(PartitionAssignor):
-    """Assigns each topic separately: members get ranges of equal size. The first members may get one more.
+    """Assigns each topic separately, in ranges of equal size; the first members may get one more.
 
     If members and replicas have racks, and not every rack has a replica of every partition, partitions are
     first assigned to members in the same rack (KIP-881). Topics with the same members and the same number of
-    partitions stay co-partitioned. The result is that of Java's ``RangeAssignor``, for every group.
+    partitions stay co-partitioned: one member gets the partitions with the same number. For every group, the
+    result is the same as that of Java's ``RangeAssignor``.
     """
 
     name = "range"
@@ -28,7 +29,7 @@ class RangePartitionAssignor(PartitionAssignor):
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Assign the partitions; see :meth:`PartitionAssignor.assign`. Every leader gets the same result."""
+        """Assign the partitions; see :meth:`PartitionAssignor.assign`. All leaders get the same result."""
         racks = {member: sub.rack_id for member, sub in subscriptions.items() if sub.rack_id}
         subscribers: dict[str, list[str]] = {}
         for member in members_in_order(subscriptions):
@@ -51,7 +52,7 @@ class RangePartitionAssignor(PartitionAssignor):
 
 
 class _TopicShares:
-    """Partitions of one topic that are still unassigned, and how many more each member may get."""
+    """The unassigned partitions of one topic, and how many of them each member may still get."""
 
     def __init__(
         self, topic: str, partitions: Sequence[PartitionRacks], members: list[str], racks: Mapping[str, str]
@@ -116,7 +117,7 @@ def _assign_copartitioned(
     """Assign the partitions with the same number to one member whose rack has all of them, if one exists."""
     members = dict.fromkeys(topics[0].members)
     for number in range(partition_count):
-        # Partition numbers may have gaps while the metadata change. Such topics are not co-partitioned.
+        # Partition numbers may have gaps while the metadata change. Skip a number that a topic does not have.
         if not members or any(number not in topic.left for topic in topics):
             continue
         for member in members:

@@ -12,7 +12,7 @@ from kafkacore.structs import TopicPartition
 class RoundRobinPartitionAssignor(PartitionAssignor):
     """Assigns all partitions, ordered by topic and number, to the subscribed members in turn.
 
-    The result is that of Java's ``RoundRobinAssignor``, for every group.
+    For every group, the result is the same as that of Java's ``RoundRobinAssignor``.
     """
 
     name = "roundrobin"
@@ -21,7 +21,7 @@ class RoundRobinPartitionAssignor(PartitionAssignor):
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
-        """Assign the partitions; see :meth:`PartitionAssignor.assign`. Every leader gets the same result."""
+        """Assign the partitions; see :meth:`PartitionAssignor.assign`. All leaders get the same result."""
         members = members_in_order(subscriptions)
         wanted = [frozenset(subscriptions[member].topics) for member in members]
         given: list[list[TopicPartition]] = [[] for _ in members]

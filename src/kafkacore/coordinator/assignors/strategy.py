@@ -1,6 +1,6 @@
 """Creates the assignors that ``partition_assignment_strategy`` names.
 
-Assignors of this package are discovered by importing its modules, so a new one needs no entry here.
+Assignors of this package are discovered by importing its modules, so a new assignor need not be added here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _found() -> Iterator[type[PartitionAssignor]]:
 
 
 _ASSIGNORS: Final = tuple(_found())
-#: Assignors by their name and by the name of Java's class.
+#: Assignors by their own name, and by the name of the equivalent Java class.
 _BY_NAME: Final = {kind.name: kind for kind in _ASSIGNORS} | {
     kind.java_name: kind for kind in _ASSIGNORS if kind.java_name
 }
@@ -49,14 +49,14 @@ def assignors_for(strategy: object) -> list[PartitionAssignor]:
     ----------
     strategy:
         One assignor, or several as an iterable or as text separated by commas. Each is a name (``"range"``),
-        a Java class name, or an assignor class or object. The class is a :class:`PartitionAssignor` or has
-        kafka-python's form. For a name or a class, each call creates a new object.
+        a Java class name, or an assignor class or object. An assignor is a :class:`PartitionAssignor` or has
+        kafka-python's interface. For a name or a class, each call creates a new object.
 
     Raises
     ------
     KafkaConfigurationError
-        If the strategy is empty, an entry is not an assignor, two have the same name, or they share no
-        rebalance protocol.
+        If the strategy is empty, an entry is not an assignor, two assignors have the same name, or the
+        assignors share no rebalance protocol.
     """
     entries: Iterable[object]
     if isinstance(strategy, str):
@@ -105,12 +105,18 @@ def _assignor(entry: object) -> PartitionAssignor:
             names = ", ".join(sorted(_BY_NAME))
             raise KafkaConfigurationError(f"unknown assignor {entry!r}; known assignors are {names}")
         return made()
-    # Users of kafka-python pass assignors as classes or objects; some have only class methods.
+    # Accept a class as well as an object, because users of kafka-python pass both. Some of these classes have
+    # only class methods.
     assignor = entry() if inspect.isclass(entry) else entry
     if isinstance(assignor, PartitionAssignor):
         if not assignor.name:
-            raise KafkaConfigurationError(f"assignor {type(assignor).__name__} has no name")
+            raise KafkaConfigurationError(
+                f"assignor {type(assignor).__name__} has no name: set its attribute 'name'"
+            )
         return assignor
     if all(callable(getattr(assignor, method, None)) for method in ("assign", "metadata", "on_assignment")):
         return KafkaPythonAssignor(cast(ForeignAssignor, assignor))
-    raise KafkaConfigurationError(f"{entry!r} is not a partition assignor")
+    raise KafkaConfigurationError(
+        f"{entry!r} is not a partition assignor: give a name, a class or an object in "
+        "partition_assignment_strategy"
+    )

@@ -34,7 +34,7 @@ _HOST: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\
 
 
 class AwsKeys(NamedTuple):
-    """AWS credentials. Temporary ones have a session token."""
+    """AWS credentials. Temporary credentials have a session token."""
 
     access_key: str
     secret_key: Secret

@@ -1,7 +1,7 @@
-"""Calls that may block, for a caller that must not wait long.
+"""Calls that may block, made by a caller that can wait only for a limited time.
 
 When the caller gives up, the call continues in its thread. This is useful for calls that cache their result,
-such as a Kerberos ticket: the next call then finds it.
+such as a Kerberos ticket: the next call finds the cached result.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BoundedCalls:
         Raises
         ------
         CredentialsUnavailableError
-            The function, or the one of the previous call, did not finish in time.
+            The function, or the function of the previous call, did not finish in time.
         """
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + self._max_wait_ms
         with self._lock:

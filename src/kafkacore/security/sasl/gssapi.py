@@ -77,7 +77,8 @@ class KerberosLogin:
         self._principal = config.kerberos_principal
         self._store: dict[bytes | str, bytes | str] | None = None
         if config.kerberos_keytab is not None:
-            # A ticket cache per principal and keytab, so that a process can have clients with different ones.
+            # Each principal and keytab has its own ticket cache, so that clients of a process can use
+            # different credentials.
             identity = f"{config.kerberos_principal}\0{config.kerberos_keytab}".encode()
             self._store = {
                 "client_keytab": config.kerberos_keytab,
@@ -277,7 +278,7 @@ class GssapiServer:
     def new_context(self) -> gss.SecurityContext:
         """Return the security context for the authentication of one client."""
         context: Any = self.gss.SecurityContext(creds=self._credentials, usage="accept")
-        # By default an error is raised one step later, after a token about it has been sent.
+        # By default, the library raises an error one step later, after it has sent a token about the error.
         context.__DEFER_STEP_ERRORS__ = False
         return cast("gss.SecurityContext", context)
 

@@ -1,7 +1,7 @@
 """The public keys with which a broker verifies tokens: a JWKS (RFC 7517) in a file or at an HTTPS URL.
 
 Keys that are part of a token are never used. Symmetric keys are not used either, because whoever can verify
-with such a key can also sign with it. Needs the extra ``[oauth]``.
+with such a key can also sign with it. This module needs the extra ``[oauth]``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 MAX_MISSING_IDS: Final = 1000
 #: How long an unknown key id is remembered, in milliseconds.
 MISSING_FOR_MS: Final = 60_000.0
-#: Minimum time between the last fetch and a fetch because of an unknown key id, in milliseconds.
+#: Minimum time between the last fetch and a fetch that an unknown key id causes, in milliseconds.
 MIN_EXPEDITED_MS: Final = 10_000.0
 MAX_KEY_ID_CHARS: Final = 1000
 #: Minimum time between two checks whether a file has changed, in milliseconds.
@@ -42,7 +42,11 @@ _KEY_TYPES: Final = frozenset({"RSA", "EC", "OKP"})
 
 
 class VerificationKey(NamedTuple):
-    """A public key. ``algorithm`` is the only algorithm for which the key set allows it, or ``None``."""
+    """A public key.
+
+    ``algorithm`` is the only algorithm with which the key set allows the key to be used. ``None`` means that
+    the key set does not restrict the algorithm.
+    """
 
     jwk: jwt.PyJWK
     algorithm: str | None
@@ -112,7 +116,7 @@ class KeySource(ABC):
 
 
 class FileKeys(KeySource):
-    """The key set in a file. A changed file is read again; if that fails, the previous keys are kept."""
+    """The key set in a file. A changed file is read again. After a failure, the previous keys are kept."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -163,8 +167,8 @@ class RefreshTimes(NamedTuple):
 class HttpsKeys(KeySource):
     """The key set at an HTTPS URL, which a background thread keeps up to date.
 
-    The constructor fetches it for the first time. The thread fetches it again periodically, and when a token
-    names an unknown key. Kafka's class is ``RefreshingHttpsJwks``.
+    The constructor fetches the key set for the first time. The thread fetches it again periodically, and when
+    a token names an unknown key. Kafka's class is ``RefreshingHttpsJwks``.
     """
 
     def __init__(self, get: Callable[[], bytes], source: str, times: RefreshTimes, clock: Clock) -> None:
@@ -200,7 +204,10 @@ class HttpsKeys(KeySource):
             self._condition.notify_all()
 
     def refresh(self) -> float:
-        """Fetch the key set, or keep the old one if that fails. Return the ms until the next fetch."""
+        """Fetch the key set, or keep the old one if the fetch fails.
+
+        Return the time until the next fetch, in milliseconds.
+        """
         times = self._times
         try:
             self._keys = KeySet.parse(self._get(), self._source)

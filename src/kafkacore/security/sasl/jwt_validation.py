@@ -44,9 +44,9 @@ class JwtRules:
     Attributes
     ----------
     audience:
-        Accepted audiences, one of which a token must have. If it is empty, any is accepted.
+        Accepted audiences. A token must have one of them. If this set is empty, any audience is accepted.
     required_scope:
-        Scopes, all of which a token must have.
+        Required scopes. A token must have all of them.
     """
 
     issuer: str

@@ -100,7 +100,7 @@ class ShortNames:
 
 
 def split_rules(text: str) -> list[str]:
-    """Split a property into its rules. A rule may itself contain commas, as in ``{1,3}``."""
+    """Split a property's text into rules. A rule may itself contain commas, as in ``{1,3}``."""
     return re.split(r",(?=\s*(?:RULE:|DEFAULT\s*(?:,|$)))", text.strip()) if text.strip() else ["DEFAULT"]
 
 

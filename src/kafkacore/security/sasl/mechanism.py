@@ -48,8 +48,8 @@ class SaslConfig:
     is_encrypted:
         Whether the connections use TLS.
     login:
-        State for all authentications of the client, which the mechanism's ``prepare`` function has created.
-        It is not a setting.
+        State for all authentications of the client. The mechanism's ``prepare`` function creates it; users
+        cannot set it.
     """
 
     mechanism: str
@@ -119,7 +119,7 @@ class SaslConfig:
 
 
 def settings_of(config: SaslConfig) -> dict[str, object]:
-    """Return the settings by kafka-python's names, with secrets revealed, for a mechanism of the user's."""
+    """Return the settings by kafka-python's names, with secrets revealed, for a user-written mechanism."""
     values = {_setting_of(one.name): getattr(config, one.name) for one in fields(config)}
     encrypted = values.pop("sasl_is_encrypted")
     del values["sasl_login"]

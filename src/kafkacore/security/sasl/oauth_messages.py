@@ -12,12 +12,12 @@ from kafkacore.security.secret import Secret
 SEPARATOR: Final = "\x01"
 #: The client's reply to an error of the server. The server then ends the exchange.
 ERROR_ACKNOWLEDGED: Final = b"\x01"
-#: The key of the token among the extensions.
+#: The key of the pair that contains the token. An extension must not have this key.
 _AUTH: Final = "auth"
 
 _KEY: Final = re.compile(r"[A-Za-z]+")
 _VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
-#: Header without channel binding, and with an optional authorization id.
+#: Pattern of a GS2 header without channel binding and with an optional authorization id.
 _HEADER: Final = re.compile(r"n,(?:a=((?:[\x02-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,")
 _TOKEN: Final = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
 _BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([-_~+/.a-zA-Z0-9]+=*)")

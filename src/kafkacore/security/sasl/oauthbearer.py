@@ -24,9 +24,9 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 class AbstractTokenProvider(ABC):
     """Base class of token providers, as in kafka-python. Any object with a method ``token`` works, too.
 
-    The client calls :meth:`token` when it is created. Later a background thread calls it. If the last token
-    is a JWT, the next call is due when 80 % of its lifetime has passed. Otherwise it is due when a connection
-    needs a token and the last one is older than five seconds.
+    The first call of :meth:`token` occurs when the client is created. A background thread makes the later
+    calls. If the last token is a JWT, the next call is due when 80 % of its lifetime has passed. For another
+    token, the next call is due when a connection needs a token and the last token is older than five seconds.
     """
 
     def __init__(self, **config: object) -> None:  # noqa: B027
@@ -34,7 +34,7 @@ class AbstractTokenProvider(ABC):
 
     @abstractmethod
     def token(self) -> str:
-        """Return a valid token. May block. If it raises an exception, the client tries to connect again."""
+        """Return a valid token. This may block. After an exception, the client tries to connect again."""
 
     def extensions(self) -> Mapping[str, str]:
         """Return the SASL extensions to send with the token (KIP-342).

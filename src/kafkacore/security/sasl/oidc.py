@@ -51,7 +51,7 @@ class ClientCredentials:
         self._clock = clock
 
     def retrieve(self) -> OAuthToken:
-        """Fetch a new token. Blocks.
+        """Fetch a new token. This blocks.
 
         A temporary failure is retried with exponential back-off until ``sasl_login_retry_backoff_max_ms`` has
         passed.

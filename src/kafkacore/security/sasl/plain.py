@@ -59,7 +59,7 @@ def sendable_user_and_password(config: SaslConfig) -> tuple[str, Secret]:
 
 # ---- The broker's side ----------------------------------------------------------------------------------
 
-#: Password to compare with if the user is unknown, so that the comparison takes equally long.
+#: Password to compare with if the user is unknown, so that the answer takes as long as for a known user.
 _UNKNOWN_USERS_PASSWORD: Final = Secret(secrets.token_hex(16))
 
 

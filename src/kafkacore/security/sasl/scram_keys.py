@@ -20,14 +20,14 @@ MIN_ITERATIONS: Final = 4_096
 #: Maximum number of iterations. 100,000 of SHA-512 take a tenth of a second; more would let a broker block
 #: its clients.
 MAX_ITERATIONS: Final = 100_000
-#: Size and digits of a random salt or nonce, as in Kafka's tools.
+#: Number of random bits, digits and length of the text of a salt or nonce, as in Kafka's tools.
 _RANDOM_BITS: Final = 130
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TEXT_LENGTH: Final = 26
 
 
 def salted_password(hash_name: str, password: Secret, salt: bytes, iterations: int) -> bytes:
-    """Compute ``Hi`` of RFC 5802. It takes longer with more iterations, but releases the GIL."""
+    """Compute ``Hi`` of RFC 5802, without the GIL. The time grows with the number of iterations."""
     return hashlib.pbkdf2_hmac(hash_name, password.octets(), salt, iterations)
 
 
@@ -60,7 +60,7 @@ def random_text() -> str:
 
 
 def derived_salt(key: bytes, mechanism: str, user: str) -> bytes:
-    """Derive a user's salt from a key. Without the key it looks like a random salt of Kafka's tools."""
+    """Derive a user's salt from a key. To anyone without the key, it looks like a random salt."""
     return as_text(int.from_bytes(hmac.digest(key, f"{mechanism},{user}".encode(), "sha256"))).encode("ascii")
 
 

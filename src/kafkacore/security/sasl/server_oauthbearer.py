@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 HANDLER: Final = "sasl.server.callback.handler.class"
-#: Properties that say how often keys are fetched, with Kafka's defaults.
+#: Properties that set how often keys are fetched, with Kafka's defaults.
 _TIMES: Final = {
     "sasl.oauthbearer.jwks.endpoint.refresh.ms": "3600000",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "100",
@@ -41,7 +41,7 @@ class TokenValidator(Protocol):
     """Checks tokens."""
 
     def validate(self, token: str) -> ValidToken:
-        """Return the relevant claims of a token, or raise TokenRefusedError and nothing else."""
+        """Return the relevant claims of a token, or raise TokenRefusedError. No other error may be raised."""
 
     def close(self) -> None:
         """Stop background work."""
@@ -117,8 +117,8 @@ def _validator(config: Mapping[str, str], jaas_options: Mapping[str, str], clock
         return UnsecuredValidator(jaas_options, clock)
     if handler not in _VALIDATORS:
         raise KafkaConfigurationError(
-            f"{HANDLER}={handler!r} is not supported, because no class is loaded: leave it out to accept "
-            f"signed tokens"
+            f"{HANDLER}={handler!r} is not supported, because kafkacore loads no Java class: leave it out to "
+            f"accept signed tokens"
         )
     try:
         from kafkacore.security.sasl.jwks import JWKS_URL, RefreshTimes, key_source

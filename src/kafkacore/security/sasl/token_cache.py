@@ -1,7 +1,7 @@
 """A client's OAUTHBEARER token, which a background thread refreshes before it expires.
 
 The network thread needs a token for every connection and must not wait for an identity provider. So the first
-token is fetched when the client is created, as in Java, and the thread fetches the next ones
+token is fetched when the client is created, as in Java. The background thread fetches the next tokens
 (:class:`RefreshSchedule`). A caller waits only if no token is valid, and at most for ``max_wait_ms``. After
 that the connection attempt fails, and a later attempt uses the token that has arrived meanwhile.
 """
@@ -29,7 +29,9 @@ MAX_WAIT_MS = 500.0
 
 
 class TokenCache:
-    """The current token of a client. The thread stops after :meth:`close`, or when the cache is collected.
+    """The current token of a client, and the thread that refreshes the token.
+
+    The thread stops after :meth:`close`, or when the cache is garbage-collected.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class TokenCache:
         weakref.finalize(self, self._state.close)
 
     def log_in(self) -> None:
-        """Fetch the first token on this thread. Raise the error if that fails."""
+        """Fetch the first token on the calling thread. Raise the error of a failed fetch."""
         self._state.fetch()
         failure = self._state.failure
         if failure is not None:
@@ -89,7 +91,7 @@ class TokenCache:
             )
 
     def close(self) -> None:
-        """Stop the thread. If it is fetching a token, it stops after that."""
+        """Stop the thread. A thread that is fetching a token stops after the fetch."""
         self._state.close()
 
     def _start(self) -> None:
@@ -134,7 +136,7 @@ class _State:
             return not self.closed
 
     def fetch(self) -> None:
-        """Fetch a token, and store it or the error."""
+        """Fetch a token. Store the token, or the error of a failed fetch."""
         token, failure = None, None
         try:
             token = self._retrieve()

@@ -24,8 +24,8 @@ from kafkacore.security.sasl.token_rules import (
     token_header,
 )
 
-#: Value of ``sasl.server.callback.handler.class`` with which a broker accepts unsigned tokens. No class is
-#: loaded.
+#: Value of ``sasl.server.callback.handler.class`` with which a broker accepts unsigned tokens. This Java
+#: class is not loaded.
 UNSECURED_VALIDATOR: Final = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured"
     ".OAuthBearerUnsecuredValidatorCallbackHandler"

@@ -30,7 +30,7 @@ class _FileInfo(TypedDict):
 
 
 class FileSystem(Protocol):
-    """The used methods of fsspec's file systems. fsspec has no type annotations."""
+    """The methods of fsspec's file systems that are used here. fsspec has no type annotations."""
 
     def unstrip_protocol(self, name: str) -> str: ...
     def glob(self, path: str) -> list[str]: ...
@@ -47,7 +47,7 @@ LOCAL_CHUNK_BYTES = 1 << 20
 
 # File name of a segment. In tiered storage it has an id after the offset.
 _SEGMENT = re.compile(r"(\d{20})(-[\w-]+)?\.log")
-# In tiered storage, the topic's id follows the name of a topic or a partition: 16 bytes in base64.
+# In tiered storage, the topic's id (16 bytes in base64) follows the name of a topic or a partition.
 _ID = r"(?:-[\w-]{22})?"
 _TOPIC = f"{TOPIC_NAME_CHARACTERS}{{1,{MAX_TOPIC_NAME_LENGTH}}}"
 _PARTITION_FOLDER = re.compile(rf"({_TOPIC}?)-(\d{{1,10}}){_ID}")
@@ -78,7 +78,7 @@ class LogFile:
     base_offset:
         Base offset from the name of the file; ``None`` if it does not contain one.
     is_last:
-        Whether it is the last segment of its partition. Only the last one may end within a batch.
+        Whether it is the last segment of its partition. Only the last segment may end within a batch.
     """
 
     path: str
@@ -95,7 +95,7 @@ class LogFile:
 
     @property
     def log(self) -> tuple[str, int, str]:
-        """Key of the log that the file belongs to: the partition, or the directory if that is unknown."""
+        """Key of the log that the file belongs to: the partition, or the directory if none is known."""
         if self.topic is None or self.partition is None:
             return "", -1, str(PurePosixPath(self.path).parent)
         return self.topic, self.partition, ""
@@ -133,8 +133,8 @@ class Storage:
         """Return the paths and sizes of the segment files in ``paths``.
 
         A path is a file, a directory or a glob. A file may have any name. A directory is searched recursively
-        for files with the name of a segment. As in Spark's own sources, names that start with ``_`` or ``.``
-        are ignored in directories, and therefore Kafka's internal topics too.
+        for files with the name of a segment. As in Spark's own sources, names in directories that start with
+        ``_`` or ``.`` are ignored. Kafka's internal topics are therefore ignored too.
 
         Raises
         ------
@@ -295,8 +295,8 @@ def _is_segment(relative: str) -> bool:
 def place_of(path: str) -> tuple[str | None, int | None, int | None]:
     """Return topic, partition and base offset of a segment, as far as its path contains them.
 
-    A broker has ``<topic>-<partition>/<offset>.log``. In tiered storage, the topic's id follows the directory
-    name, or the partition is a directory of its own.
+    A broker stores a segment as ``<topic>-<partition>/<offset>.log``. In tiered storage, the topic's id
+    follows the directory name, or the partition is a directory of its own.
     """
     parts = PurePosixPath(path).parts
     segment = _SEGMENT.fullmatch(parts[-1])

@@ -134,8 +134,8 @@ def parse_log_options(options: Mapping[str, str]) -> LogOptions:
 def corrupt_mode(known: Mapping[str, str]) -> str:
     """Return the mode for corrupt batches. The default is FAILFAST.
 
-    For values that cannot be decoded, the default is PERMISSIVE. It is stricter here, because skipping a
-    corrupt batch may lose a thousand records.
+    For values that cannot be decoded, the default is PERMISSIVE. The default for batches is stricter, because
+    skipping a corrupt batch may lose a thousand records.
     """
     return one_of(known, OPTIONS["mode"])
 

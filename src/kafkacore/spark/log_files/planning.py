@@ -31,8 +31,9 @@ logger = logging.getLogger(__name__)
 _INDEX_ENTRY = struct.Struct(">II")
 #: Maximum size of an index. Kafka's limit is 10 MiB. With 8 bytes per 4 KiB, a 2 GiB segment needs 4 MiB.
 _MAX_INDEX_BYTES = 64 << 20
-#: Default number of tasks, and minimum and maximum bytes of a task. A smaller task is not worth its start,
-#: and a larger one repeats too much when it fails. The maximum is the same as in Spark's own sources.
+#: Default number of tasks, and minimum and maximum bytes of a task. A smaller task would take longer to start
+#: than to run, and a larger task repeats too much work when it fails. The maximum is the same as in Spark's
+#: own sources.
 _TASKS, _MIN_TASK_BYTES, _MAX_TASK_BYTES = 64, 16 << 20, 128 << 20
 #: Cost of opening a file, as the number of bytes that a task could read in that time.
 _OPEN_COST_BYTES = 1 << 18
@@ -124,7 +125,7 @@ def _selection(options: LogOptions, storage: Storage, log: Sequence[LogFile]) ->
 
 
 def _report_undecided(options: LogOptions, place: str, what: str) -> None:
-    """Report records that are skipped because of damage, which the tasks themselves might never read."""
+    """Report that records are skipped because of damage. The tasks might never read the damaged range."""
     sentence = f"{place}. The damage hides whether {what}"
     if options.mode == "FAILFAST":
         raise CorruptRecordError(
@@ -176,7 +177,7 @@ def _record_of_time(read: ReadAt, file: LogFile, header: BatchHeader, timestamp:
 def _wanted(log: Sequence[LogFile], selection: Selection) -> Iterator[tuple[LogFile, int]]:
     """Yield the files that may contain selected records, each with the base offset of the next file."""
     for index, file in enumerate(log):
-        # Copies of a segment have the same base offset.
+        # Copies of a segment have the same base offset, so the next file is one with another base offset.
         later = (one.base_offset for one in log[index + 1 :] if one.base_offset != file.base_offset)
         next_base_offset = next((offset for offset in later if offset is not None), MAX_OFFSET)
         begin = file.base_offset or 0
@@ -213,7 +214,10 @@ def _cuts(storage: Storage, file: LogFile, target: int) -> list[int]:
 
 
 def _cuts_by_index(read: ReadAt, file: LogFile, index: bytes, target: int) -> list[int] | None:
-    """Return positions from the index; ``None`` if the index does not match the file, as in some copies."""
+    """Return positions from the index, or ``None`` if the index does not match the file.
+
+    The index of a copied file may not match the file.
+    """
     # A preallocated index ends with zeros. The last entry may also end with zeros.
     entries = index.rstrip(b"\0")
     entries = index[: -(-len(entries) // _INDEX_ENTRY.size) * _INDEX_ENTRY.size]

@@ -61,7 +61,7 @@ def read_columns(
 ) -> Iterator[pa.RecordBatch | Damage]:
     """Yield the records of ``file`` as columns, in batches of up to :data:`BATCH_ROWS` rows.
 
-    Damage is yielded in its place, after the records that precede it. The next batch follows the damage.
+    A :class:`Damage` is yielded after the records that precede it in the file and before those that follow.
     """
     return _Columns(file, fetched, selection).read()
 

@@ -19,7 +19,7 @@ from kafkacore.record.segment_file import Damage, ReadAt, SegmentFile, read_head
 class UnreadEnd(NamedTuple):
     """Transaction from offset ``first`` to ``last`` whose marker cannot be read.
 
-    ``place`` is the position of the marker and the reason.
+    ``place`` describes the position of the marker and why it cannot be read.
     """
 
     first: int
@@ -115,7 +115,7 @@ def _is_abort(read: ReadAt, size: int, header: BatchHeader) -> bool:
     end = header.position + header.size_in_bytes
     batch = SegmentFile(read, size, header.position, end).next_batch()
     if not isinstance(batch, RecordBatch):
-        raise CorruptRecordError("the batch is missing" if batch is None else batch.reason)
+        raise CorruptRecordError("the file has no batch at this position" if batch is None else batch.reason)
     marker = next(iter(batch), None)
     kind = None if marker is None else control_type(marker.key)
     if kind is None:

@@ -65,7 +65,7 @@ class Source:
         return self._at >= len(self._text)
 
     def peek(self) -> str:
-        """Return the next character without consuming it; empty at the end."""
+        """Return the next character without consuming it, or an empty text at the end."""
         return self._text[self._at : self._at + 1]
 
     def next(self) -> str:
@@ -90,9 +90,9 @@ class Source:
         return found
 
     def skip_comment(self) -> bool:
-        """Skip a whitespace character, or ``#`` with the rest of its line, and return whether there was one.
+        """Skip a whitespace character or a ``#`` comment, and return whether anything was skipped.
 
-        Java's flag ``(?x)`` allows both in a pattern.
+        Java's flag ``(?x)`` allows both in a pattern. A comment extends to the end of the line.
         """
         if self.peek() and self.peek() in " \t\n\r\f\v":
             self._at += 1
@@ -156,7 +156,8 @@ def _property(source: Source, negated: bool, ignore_case: bool) -> frozenset[str
     if known is None or (exact is not None and name != exact):
         raise ValueError(f"the class \\p{{{name}}} is not supported")
     if ignore_case and known in (_LOWER, _UPPER):
-        # In Java some of these classes ignore the flag and others do not. That is not implemented here.
+        # In Java some of these classes ignore the flag for case-insensitive matching, and others obey it.
+        # That difference is not implemented here.
         raise ValueError(f"the class \\p{{{name}}} is not supported in case-insensitive matching")
     return ALPHABET - known if negated else known
 

@@ -16,7 +16,8 @@ from kafkacore.text import did_you_mean
 
 logger = logging.getLogger(__name__)
 
-#: Settings of a group member. Spark's sources never join a group, so these have no effect, as in Spark's own.
+#: Settings of a group member. Spark's sources never join a group, so these settings have no effect, as in
+#: Spark's own sources.
 OF_A_MEMBER = frozenset(
     {
         "auto_commit_interval_ms", "group_instance_id", "group_protocol", "group_remote_assignor",
@@ -67,7 +68,7 @@ def client_configs(
     given:
         All options, by lower-case name.
     owned:
-        Options that the source or sink sets itself, each with the alternative for the user.
+        Options that the source or sink sets itself, each with what the user can do instead.
     owner:
         "source" or "sink", for the message.
     names:

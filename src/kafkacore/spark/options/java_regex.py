@@ -2,7 +2,8 @@
 
 A topic name contains only letters, digits, ``.``, ``_`` and ``-``. So every character class becomes an
 explicit set of these characters, whatever Java's classes and flags mean in Python. The translated pattern
-matches exactly the topics that Java's would. A pattern that cannot be translated is an error.
+matches exactly the topics that the original pattern matches in Java. A pattern that cannot be translated is
+an error.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def compile_java_pattern(text: str, option: str) -> re.Pattern[str]:
     Raises
     ------
     KafkaConfigurationError
-        The pattern is not valid in Java or cannot be translated. The message names the part.
+        The pattern is not valid in Java or cannot be translated. The message names the part that is not
+        supported.
     """
     if len(text) > MAX_LENGTH:
         raise KafkaConfigurationError(f"{option} is longer than {MAX_LENGTH} characters")
@@ -81,7 +83,7 @@ class _Translator:
         return pattern
 
     def _alternatives(self, flags: _Flags) -> str:
-        """Translate up to the end of the group. A flag applies to the rest of the group, even after ``|``."""
+        """Translate the rest of a group. A flag applies up to the end of the group, even after ``|``."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ValueError(f"groups are nested deeper than {MAX_DEPTH}")
@@ -196,7 +198,7 @@ class _Translator:
     def _numbered(self, flags: _Flags) -> str:
         """Translate a numbered reference.
 
-        Like Java, include another digit only if a group with the resulting number exists so far.
+        Like Java, read another digit of the number only if the group with the longer number exists so far.
         """
         number = int(self._source.next())
         while (digit := self._source.peek()) and digit in string.digits:

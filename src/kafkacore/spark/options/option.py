@@ -15,7 +15,7 @@ class SparkOption(Setting):
     Parameters
     ----------
     scope:
-        Kind of read that the option applies to; empty for both.
+        Kind of read that the option applies to: batch or stream. Empty for both.
     shown_default:
         Text for the default in the documentation, if the default is not a constant.
     """

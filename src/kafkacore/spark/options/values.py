@@ -86,7 +86,7 @@ def not_json(text: str, option: str, example: str) -> KafkaConfigurationError:
 
 
 def integer(known: Mapping[str, str], option: Setting) -> int:
-    """Return an option as a whole number not below its lower limit; the default if it is not set."""
+    """Return an option as a whole number, after a check of its lower limit; the default if it is not set."""
     name = option.name
     if name not in known:
         assert isinstance(option.default, int)

@@ -99,8 +99,8 @@ class KafkaSink:
     bootstrap_servers, topic:
         Brokers and name of the topic.
     exactly_once:
-        Whether to write in transactions, so that consumers with read_committed get each record once. Needs
-        Apache Kafka.
+        Whether to write in transactions, so that consumers with read_committed get each record once. This
+        needs Apache Kafka.
     options:
         Further options of the sink, such as ``kafka.compression.type``.
     """
@@ -177,8 +177,8 @@ class PipelineConfig:
         Fields of a json or avro value in Spark's DDL, such as ``"id BIGINT, name STRING"``.
     mode:
         Treatment of values that cannot be decoded. FAILFAST fails the job. DROPMALFORMED skips the record.
-        PERMISSIVE sets its columns to null, and stores its bytes in the column ``_corrupt_record`` if the
-        schema has it.
+        PERMISSIVE sets the record's columns to null. If the schema has the column ``_corrupt_record``,
+        PERMISSIVE also stores the malformed bytes there.
     derive:
         Additional columns: name and SQL expression, applied in order. An existing column is replaced.
     keep:

@@ -1,9 +1,9 @@
 """Write each micro-batch to a Delta table exactly once.
 
 The commit that adds the rows of a batch also stores the batch number as an app transaction of Delta's
-protocol. So a batch that Spark repeats is recognized. The key is the query's id, which is stored in the
-checkpoint: a new checkpoint is a new query. Rows pass through the driver's memory, one batch at a time. Needs
-the extra ``kafkacore[delta]``.
+protocol. So a batch that Spark repeats is recognized. The app id of this transaction is the query's id, which
+is stored in the checkpoint: a new checkpoint is a new query. Rows pass through the driver's memory, one batch
+at a time. This module needs the extra ``kafkacore[delta]``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class DeltaWriter:
             self.write(rows, query, batch_id)
 
     def is_written(self, query: str, batch_id: int) -> bool:
-        """Return whether the table contains this batch of this query, or a later one."""
+        """Return whether the table contains this batch of this query, or a later batch of the query."""
         if not self._delta.DeltaTable.is_deltatable(self._sink.path, self._storage):
             return False
         table = self._delta.DeltaTable(self._sink.path, storage_options=self._storage)

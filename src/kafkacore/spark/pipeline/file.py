@@ -1,7 +1,7 @@
 """Read the settings of a job from a TOML file, and write them.
 
 The settings have the names of the arguments of ``kafkacore pipeline``, without the dashes. An argument that
-can be repeated is a table, and an argument with several names is a list.
+can be repeated is a table. An argument whose value is a comma-separated list of names is a list.
 """
 
 from __future__ import annotations

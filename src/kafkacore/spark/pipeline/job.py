@@ -1,8 +1,8 @@
 """Run a pipeline: start the query, report each batch, and stop when asked.
 
-Spark cannot stop a query after the current batch; it stops at once. So the job waits for the next progress
-report and stops the query then. By that time Spark may have planned the next batch. It writes the offsets of
-a batch before the first task starts, so the next run repeats this batch.
+Spark cannot stop a query at the end of the current batch: a stop takes effect at once. So the job waits for
+the next progress report and then stops the query. By that time Spark may have planned the next batch. Spark
+writes the offsets of a batch before its first task starts, so the next run repeats that batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: Seconds between two checks of a query's progress.
 CHECK_S = 0.5
 #: Seconds between two checks while the query should stop. The interval is short, so that the query stops
-#: before the next batch has done much.
+#: before the next batch has done much work.
 STOP_CHECK_S = 0.01
 
 
@@ -232,7 +232,7 @@ def _finish_batch(query: StreamingQuery, seen: _Batches) -> None:
     """Wait until the current batch, if there is one, has completed.
 
     Spark plans the next batch for tens of milliseconds and writes its offsets before the first task starts.
-    So the query can be stopped before that batch writes records, and the next run repeats it.
+    So the query can be stopped before the next batch writes records, and the next run repeats that batch.
     """
     before = seen.last
     while query.isActive and query.status["isTriggerActive"]:

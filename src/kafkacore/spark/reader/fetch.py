@@ -1,9 +1,10 @@
 """Read one range of a partition in a Spark worker, as Arrow record batches.
 
-The task fetches the first batch itself. If there is more, a thread prefetches while Spark processes a batch.
-A fetch requests 4 MiB: with 16 MiB, the cost per record was the same and the memory four times as large.
-The idle consumer keeps the rest of a response, because the next micro-batch may start with it. If a read is
-aborted, its consumer is closed, because responses may still be in flight.
+The task fetches the first batch itself. If the range has more records, a thread prefetches them while Spark
+processes a batch. A fetch requests 4 MiB: with 16 MiB, the cost per record was the same and the memory four
+times as large. After a read, the idle consumer keeps the rest of its last response, because the next
+micro-batch may start with those records. If a read is aborted, its consumer is closed, because responses may
+still be in flight.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class _Reading:
         return consumer.beginning_offsets([tp])[tp], consumer.end_offsets([tp])[tp]
 
     def _skip_lost(self, error: OffsetOutOfRangeError | None) -> None:
-        """Report the loss of the record at the position, and continue with the next one that exists.
+        """Report the loss of the record at the position, and continue with the next record that exists.
 
         This follows ``KafkaDataConsumer`` of Spark's own source. Deleted records are skipped. If the log ends
         before the position, the rest of the range is skipped. If the log contains the position after all, the

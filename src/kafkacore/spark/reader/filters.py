@@ -39,12 +39,13 @@ from kafkacore.structs import INT64_MAX, TopicPartition
 #: Exclusive upper bound of all offsets.
 END_OF_OFFSETS = INT64_MAX
 
-#: Function that returns, for each partition and time in ms since the epoch, the first offset at or after it.
+#: Function that takes a time in ms since the epoch for each partition. It returns, for each partition, the
+#: first offset at or after that time.
 AtTimes = Callable[[Mapping[TopicPartition, int]], Offsets]
 #: Predicate on the topic or the partition of a row.
 Holds = Callable[[Any], bool]
 
-#: Evaluation of each filter for one value, which is never null.
+#: For each type of filter, the function that tests one value, which is never null.
 _TESTS: dict[type[Filter], Callable[[Any, Any], bool]] = {
     EqualTo: lambda found, wanted: bool(found == wanted),
     EqualNullSafe: lambda found, wanted: bool(found == wanted),
@@ -89,8 +90,9 @@ class Narrowing:
         ranges:
             The ranges without filters.
         at_times:
-            Function that looks up offsets by time. It is called once, if there is a filter on the timestamp.
-            For a partition without a later record it returns the end of the log.
+            Function that looks up offsets by time. It is called at most once, and only if there is a filter
+            on the timestamp. For a partition without a record at or after the time, it returns the end of the
+            log.
         """
         narrowed = [self._cut(one) for one in ranges if self._is_wanted(one)]
         left = [one for one in narrowed if one.size > 0]
@@ -200,8 +202,8 @@ def _offset_bounds(condition: Filter) -> tuple[int, int] | None:
 def _and_time(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
     """Add a filter on the timestamp.
 
-    It only moves the start of a range, because records with earlier timestamps may follow the first one at or
-    after a time.
+    Such a filter only moves the start of a range. After the first record at or after a time, records with
+    earlier timestamps may follow.
     """
     if isinstance(condition, IsNull | IsNotNull):
         return _and_never_null(narrowing, condition)

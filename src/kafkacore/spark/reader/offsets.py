@@ -87,7 +87,7 @@ def backlog(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition,
 def limit_to(
     start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], max_offsets: int
 ) -> Offsets:
-    """Return the end of a batch of about ``max_offsets`` offsets.
+    """Return the end offsets of a batch of about ``max_offsets`` offsets.
 
     The partitions share ``max_offsets`` in proportion to their backlog. Each share is rounded down, but a
     share below 1 is rounded up so that no partition starves (``KafkaMicroBatchStream.rateLimit`` in Spark).

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 #: Values that stand for the latest and the earliest offset in JSON offsets.
 LATEST_OFFSET, EARLIEST_OFFSET = -1, -2
 
-#: Kafka settings that the source sets itself, each with the alternative for the user.
+#: Kafka settings that the source sets itself, each with what the user can do instead.
 OWNED_BY_THE_SOURCE = {
     "kafka.auto.offset.reset": "set startingOffsets instead",
     "kafka.key.deserializer": "keys are always bytes; decode them with DataFrame functions",
@@ -154,7 +154,8 @@ class SourceOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     include_headers: bool = boolean({}, OPTIONS["includeHeaders"])
-    #: Whether the user has set ``kafka.group.id``. Spark then has another error for deleted partitions.
+    #: Whether the user has set ``kafka.group.id``. If so, Spark reports deleted partitions by a different
+    #: error.
     group_id_is_given: bool = False
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 A consumer that fetches no records looks up topics and offsets, and retries after retriable errors. Every call
 queries the brokers, although Spark asks for the latest offsets every 11 ms while no records arrive. A cache
 would delay new records, and a deleted topic would be noticed only when a request times out. A lookup takes
-two requests: one for metadata and one to each leader. The built-in source sends four.
+one request for metadata, and then one request to each leader. The built-in source sends four requests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafkacore.structs import TopicPartition
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: Kafka's internal topics. Like Spark's own source, this one ignores them in every subscription.
+#: Kafka's internal topics. Like Spark's own source, this source ignores them in every subscription.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
@@ -80,7 +80,10 @@ class OffsetPlanner:
         return self._retried(self._find_partitions)
 
     def _find_partitions(self) -> list[TopicPartition]:
-        """Find the selected partitions. As in Spark, those of ``assign`` that do not exist are ignored."""
+        """Find the selected partitions.
+
+        As in Spark, partitions of ``assign`` that do not exist are ignored.
+        """
         options = self._options
         if self._pattern is not None:
             everything = self._consumer.partitions_by_topic()
@@ -151,7 +154,10 @@ class OffsetPlanner:
         return _complete(partitions, self._consumer.beginning_offsets(partitions)) if partitions else {}
 
     def at_times(self, timestamps: Mapping[TopicPartition, int]) -> Offsets:
-        """Return the first offset at or after a time in ms since the epoch, or else the end of the log."""
+        """Return each partition's first offset at or after a time in ms since the epoch.
+
+        For a partition without such an offset, return the end of the log.
+        """
         times = {tp: max(time, 0) for tp, time in timestamps.items()}
         return self._retried(lambda: self._at_times(times, "filtered"))
 

@@ -1,7 +1,8 @@
 """The reader of ``spark.readStream``: it plans the offsets and the tasks of each micro-batch.
 
 For the whole life of the stream, one Python process on the driver runs the planning calls and keeps a
-connection. Workers call ``read`` on a pickled copy without a connection. Needs PySpark 4.2 or newer.
+connection. Workers call ``read`` on a pickled copy without a connection. The reader needs PySpark 4.2 or
+newer.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
     def _too_few(self, begin: Offsets, latest: Offsets) -> bool:
         """Return whether to wait for ``minOffsetsPerTrigger``.
 
-        A batch waits at most ``maxTriggerDelay`` after the last one. As in Spark's own source, the first
-        batch of a query does not wait, and a query with AvailableNow ends instead of waiting.
+        A batch waits at most ``maxTriggerDelay`` after the previous batch. As in Spark's own source, the
+        first batch of a query does not wait, and a query with AvailableNow ends instead of waiting.
         """
         least = self._options.min_offsets_per_trigger
         if least is None:
@@ -179,7 +180,7 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         """Do nothing, because Spark's checkpoint stores the position."""
 
     def stop(self) -> None:
-        """Close the connection. Spark does not call this; it kills the process."""
+        """Close the connection. Spark kills the process instead of calling this method."""
         if self._planner is not None:
             self._planner.close()
             self._planner = None

@@ -159,9 +159,9 @@ def _initialize(producer: KafkaProducer) -> None:
 def commit_batch(options: SinkOptions, tasks: Sequence[TaskTransaction], batch_id: int) -> int:
     """Commit the transactions of all tasks of a micro-batch.
 
-    Transactions that repeat an already committed task are aborted. Transactions are committed in the order
-    of the tasks. So after a failure at any point, the committed tasks are the first ones, and the stored
-    progress contains the number of tasks in the batch.
+    Transactions that repeat an already committed task are aborted. Transactions are committed in the order of
+    the tasks. So after a failure at any point, the committed tasks are the first tasks of the batch. The
+    stored progress contains the number of tasks in the batch.
 
     Returns
     -------

@@ -18,14 +18,14 @@ from kafkacore.spark.options.values import boolean, known_options, refuse_unknow
 from kafkacore.spark.reader.options import OPTION_NAMES as SOURCE_OPTION_NAMES
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
 
-#: Kafka settings that the sink sets itself, each with the alternative for the user.
+#: Kafka settings that the sink sets itself, each with what the user can do instead.
 OWNED_BY_THE_SINK = {
     "kafka.key.serializer": "keys are written unchanged; cast them to string or binary",
     "kafka.value.serializer": "values are written unchanged; cast them to string or binary",
     "kafka.interceptor.classes": "the sink has no interceptors",
     "kafka.transactional.id": "set exactly.once to true; the sink then chooses the transactional ids",
 }
-#: Default prefix of the transactional ids and of the consumer group for the progress.
+#: Default prefix of the transactional ids and of the consumer group that stores the query's progress.
 DEFAULT_PREFIX = "kafkacore-spark-"
 # fmt: off
 SINK_OPTIONS: Final = table(

@@ -50,7 +50,7 @@ def write_rows(
     Raises
     ------
     RecordWriteError
-        A record is too large, its topic or partition does not exist, or it was not acknowledged.
+        A record is too large or was not acknowledged, or its topic or partition does not exist.
     NullTopicError
         A row has no topic.
     """
@@ -71,7 +71,7 @@ def write_rows(
 
 
 def _unfinished(waiting: list[_Sent]) -> list[_Sent]:
-    """Return the batches that are not yet acknowledged, and raise the error of a failed one."""
+    """Return the batches that are not yet acknowledged. If a batch has failed, raise its error."""
     left = []
     for sent in waiting:
         if not sent.future.is_done:

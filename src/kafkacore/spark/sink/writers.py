@@ -66,7 +66,7 @@ class _Writer:
         return KafkaCommitMessage(written.rows, written.size_bytes)
 
 
-# PySpark's annotations declare that the base class gets rows.
+# mypy reports a conflict, because PySpark's annotations declare that the base class gets rows.
 class KafkaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
     """Writer of ``df.write``. It writes at least once, like the built-in sink.
 
@@ -80,7 +80,7 @@ class KafkaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
         """Do nothing, because written records cannot be removed. Messages of failed tasks are ``None``."""
 
 
-# PySpark's annotations declare that the base class gets rows.
+# mypy reports a conflict, because PySpark's annotations declare that the base class gets rows.
 class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Writer of ``df.writeStream``.
 

@@ -24,7 +24,7 @@ def default_ddl(parsed: FormatOptions, options: Mapping[str, str]) -> str:
     parsed:
         Formats of the key and the value.
     options:
-        All options of the read, because a registered schema may be found by the name of the topic.
+        All options of the read, because the name of the topic may select the registered schema.
 
     Raises
     ------

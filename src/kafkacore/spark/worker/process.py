@@ -1,10 +1,10 @@
 """Prepare a Python worker of Spark for short tasks.
 
 A task of a few rows takes 3 ms, but PySpark and Spark added 70 ms to it. PySpark runs the garbage collector
-after each task, which takes 30 ms with kafkacore's modules loaded. And the second packet of a task waited
-40 ms for the delayed acknowledgement of the first. So this module exempts loaded modules from garbage
-collection from the second task on, and disables delayed acknowledgements on PySpark's socket. It finds the
-socket in the call stack. If it does not find one, acknowledgements stay delayed.
+after each task, which takes 30 ms with kafkacore's modules loaded. And the second packet of a task waited for
+the delayed acknowledgement of the first packet, which took 40 ms. So this module exempts loaded modules from
+garbage collection from the second task on, and disables delayed acknowledgements on PySpark's socket. It
+finds the socket in the call stack. If it does not find one, acknowledgements stay delayed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def begin_task() -> None:
             gc.callbacks.append(_AcknowledgeAtOnce(spark))
     elif _begun == 2:
         # PySpark's garbage collection traverses every loaded object, which takes 30 ms with the modules of
-        # kafkacore and Arrow. These stay loaded, and PySpark has just collected the garbage after the first
-        # task.
+        # kafkacore and Arrow. These modules stay loaded, and PySpark has just collected the garbage after the
+        # first task.
         gc.freeze()
 
 

@@ -18,7 +18,7 @@ PartitionT = TypeVar("PartitionT", bound=InputPartition)
 
 
 class ReadingTask(ABC, Generic[PartitionT]):
-    """Base of all readers. A reader's partitions are of its own subclass of ``InputPartition``."""
+    """Base of all readers. Each reader has its own subclass of ``InputPartition``."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a partition. Spark calls this in a worker."""

@@ -393,7 +393,7 @@ def test_broken_log_is_set_aside_by_one_line_and_others_go_on(caplog: pytest.Log
     assert list(manager.uncleanable) == [TP]
     assert "offset 0" in manager.uncleanable[TP]
     (line,) = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert "flights-0: compaction failed, not retried until the broker restarts" in line.getMessage()
+    assert "flights-0: compaction failed and is not retried until the broker restarts" in line.getMessage()
     assert disk.read_file(path) == before
     assert not [name for name in disk.listdir(logs[0].folder) if name.endswith(".cleaned")]
     assert [record.value for record in kept(logs[1])] == [b"2"]

@@ -90,7 +90,7 @@ def test_full_disk_at_the_end_is_a_line_of_the_log_and_no_clean_marker(
     manager.close()
     assert disk.open_count == 0
     assert [line for line in caplog.messages if "not closed cleanly" in line] == [
-        "not closed cleanly, so the next start recovers the logs: [Errno 28] full"
+        "the logs were not closed cleanly, so the next start recovers them: [Errno 28] full"
     ]
     disk.fault = lambda call, verb, path: None
     assert not disk.exists(Path("/data/.kafka_cleanshutdown"))

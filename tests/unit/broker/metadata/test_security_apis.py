@@ -435,7 +435,7 @@ def test_broker_whose_metadata_log_is_gone_does_not_start_as_a_new_one(tmp_path:
     without_log(tmp_path)
     for _ in range(2):
         with (
-            pytest.raises(KafkaStorageError, match=f"{FILE_NAME} is missing, which stores the ACLs"),
+            pytest.raises(KafkaStorageError, match=f"{FILE_NAME} is missing. It stores the ACLs"),
             broker_in_hand(tmp_path, **GUARDED),
         ):
             pass

@@ -1,1 +1,1 @@
-"""The parts of the sticky assignors: previous owners, racks, and the two assignment algorithms."""
+"""The sticky assignors, their two assignment algorithms, and the data on previous owners and racks."""

@@ -1,4 +1,4 @@
-"""Determines which partitions each member owned before the assignment: at most one owner per partition."""
+"""Determines which member owned each partition before the assignment; a partition has at most one owner."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kafkacore.structs import TopicPartition
 
 
 class Claims:
-    """Partitions that the members owned, without contradictions.
+    """Partitions that the members owned, after contradicting claims have been resolved.
 
-    If two members claim a partition, the one with the later generation owns it. In the same generation
-    neither does, and the partition is ``contested``. Members are in the order of a Java ``HashMap``, because
-    the first members keep more partitions if several members own too many. This is
-    ``AbstractStickyAssignor.allSubscriptionsEqual``.
+    If two members claim a partition, the one with the later generation owns it. If both claims have the same
+    generation, neither member owns the partition, which is then ``contested``. Members are in the order of a
+    Java ``HashMap``. This order matters if several members own too many partitions: the first members keep
+    more. This is ``AbstractStickyAssignor.allSubscriptionsEqual``.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Claims:
         for member, (partitions, generation) in self.said.items():
             mine = self.owned[member] = []
             for partition in partitions:
-                # Java checks only that the topic exists. A partition that was deleted would then be assigned
+                # Java checks only whether the topic exists. It would therefore assign a deleted partition
                 # twice.
                 if partition not in existing:
                     continue

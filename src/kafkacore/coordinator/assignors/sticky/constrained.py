@@ -20,8 +20,9 @@ _by_number_then_topic = itemgetter(1, 0)
 class ConstrainedAssignment:
     """One assignment of partitions to members.
 
-    Each member gets ``least`` partitions, and as many members as necessary get one more. ``given`` is the
-    result. ``transferred`` maps the partitions that change their owner to the new owner.
+    Each member gets ``least`` partitions, and as many members as necessary get one more. The result, member
+    id → partitions, is in ``given``. ``transferred`` maps each partition that changes its owner to the new
+    owner.
     """
 
     def __init__(self, partitions: list[TopicPartition], claims: Claims, racks: RackInfo) -> None:
@@ -34,8 +35,8 @@ class ConstrainedAssignment:
         self._racks = racks
         self._with_more = 0
         self._given_up: dict[TopicPartition, str] = {}
-        #: ``_below`` has the members with fewer than ``least`` partitions. ``_at_least`` has the members with
-        #: ``least`` partitions that may get one more.
+        #: ``_below`` has the members with fewer than ``least`` partitions. ``_at_least`` has the members that
+        #: have ``least`` partitions and may get one more.
         self._below: list[str] = []
         self._at_least: list[str] = []
 
@@ -78,7 +79,7 @@ class ConstrainedAssignment:
             self._at_least.clear()
 
     def _give_near(self, free: list[TopicPartition]) -> list[TopicPartition]:
-        """Assign partitions to members in the same rack within their quotas; return the other partitions."""
+        """Assign partitions to members in the same rack, within their quotas; return the partitions left."""
         left = []
         turn = 0
         for partition in free:

@@ -1,9 +1,9 @@
 """Sticky assignment of a group whose members subscribe to different topics.
 
-Members keep what they own, free partitions are assigned, and partitions are moved while that improves the
-balance. The steps and their order are those of Java's ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
-Java iterates over the whole group to check the balance in each step; this code maintains a sorted list
-instead.
+Members keep the partitions that they own, the other partitions are assigned, and partitions are moved while
+moves improve the balance. The steps and their order are those of Java's
+``AbstractStickyAssignor.GeneralAssignmentBuilder``. Java iterates over the whole group to check the balance
+in each step; this code maintains a sorted list instead.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ class GeneralAssignment:
     """One assignment of partitions to members; :meth:`assignment` returns the result.
 
     Members are numbered in the order of their ids. ``_fewest_first`` is a sorted list with one integer per
-    member: its partition count times the number of members, plus the member's number. The first entry is the
-    member with the fewest partitions, and among those the first by id.
+    member: the member's partition count times the number of members, plus the member's number. The first
+    entry is the member with the fewest partitions. If several members have the fewest, it is the first of
+    them by id.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class GeneralAssignment:
         self._previous = {
             partition: numbers[member]
             for partition, member in claims.previous_owners().items()
-            # Java does not check whether the member still subscribes to the topic.
+            # Unlike Java, check whether the member still subscribes to the topic.
             if partition.topic in self._topics[numbers[member]]
         }
         self._must_revoke = self._keep_owned(claims)
@@ -73,7 +74,7 @@ class GeneralAssignment:
         return len(self._has[member]) * len(self._members) + member
 
     def _keep_owned(self, claims: Claims) -> bool:
-        """Assign to members what they owned; return whether a member must give up a partition."""
+        """Assign members the partitions that they owned; return whether a member must give up a partition."""
         must_revoke = False
         for number, member in enumerate(self._members):
             for partition in claims.owned[member]:
@@ -93,8 +94,8 @@ class GeneralAssignment:
         for partition in for_all:
             self._give(partition, near_only=False)
 
-        # Leave out partitions that only one member can have, because they never move, and members that cannot
-        # take part in a move.
+        # Leave out partitions that only one member subscribes to, because they never move. Leave out members
+        # that can neither get nor lose a partition.
         free = [partition for partition in free if len(self._subscribers[partition.topic]) > 1]
         movable = [partition for partition in self._all if len(self._subscribers[partition.topic]) > 1]
         self._fewest_first = [
@@ -109,13 +110,13 @@ class GeneralAssignment:
             self._has = before
 
     def _may_take_part(self, member: int) -> bool:
-        """Return whether partitions can move to or from the member."""
+        """Return whether a partition can move to the member or away from it."""
         if len(self._has[member]) < sum(map(self._sizes.__getitem__, self._topics[member])):
             return True
         return any(len(self._subscribers[partition.topic]) > 1 for partition in self._has[member])
 
     def _score(self) -> int:
-        """Return the sum of the differences in partition count over all pairs of members."""
+        """Return the imbalance: the sum of the differences in partition count over all pairs of members."""
         counts = [len(self._has[place % len(self._members)]) for place in self._fewest_first]
         counts.sort()
         last = len(counts) - 1
@@ -161,7 +162,7 @@ class GeneralAssignment:
     def _taker(self, partition: TopicPartition) -> int | None:
         """Return the member to move this partition to: its previous owner, or else another subscriber.
 
-        The other subscriber is the one with the fewest partitions. Return ``None`` if a move would not
+        The other subscriber is the member with the fewest partitions. Return ``None`` if a move would not
         improve the balance.
         """
         limit = len(self._has[self._owner[partition]]) - 1
@@ -181,7 +182,7 @@ class GeneralAssignment:
         return None
 
     def _is_balanced(self) -> bool:
-        """Return false if some member could take a partition from a member that has at least two more."""
+        """Return false if a partition could move to a member with at least two fewer partitions."""
         fewest = self._fewest_first[0] // len(self._members)
         most = self._fewest_first[-1] // len(self._members)
         if fewest >= most - 1:
@@ -193,8 +194,8 @@ class GeneralAssignment:
                 return True
             for partition in self._has[member]:
                 topic = partition.topic
-                # Members are visited by descending partition count, so the first one found with a topic has
-                # the most partitions.
+                # The loop visits members by descending partition count, so the first member found with a
+                # topic has the most partitions.
                 if topic not in seen:
                     seen[topic] = count
                     if self._with_fewer(topic, count - 1) is not None:
@@ -206,7 +207,8 @@ class GeneralAssignment:
         instead = self._movements.instead_of(partition, old, new)
         between = self._owner[instead]
         if between != old:
-            # Both partitions have moved before. Without this move, ``old`` would keep one partition too many.
+            # Both partitions have moved before. Without the following move, ``old`` would keep one partition
+            # too many.
             self._move(partition, between)
         self._move(instead, new)
 

@@ -1,7 +1,7 @@
 """Movements of partitions between members in one rebalance.
 
 If another partition of the topic has already moved in the opposite direction, that partition is moved back
-instead, so that two members do not exchange partitions. This is Kafka's
+instead. Otherwise two members would exchange partitions of a topic. This is Kafka's
 ``AbstractStickyAssignor.PartitionMovements``.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 from kafkacore.coordinator.assignors.java_order import PartitionHashSet
 from kafkacore.structs import TopicPartition
 
-#: Topic, old owner and new owner. Members are numbers.
+#: Topic, number of the old owner, and number of the new owner.
 _Way = tuple[str, int, int]
 
 
 class PartitionMovements:
-    """All movements so far. A partition that came back to its first owner counts as not moved."""
+    """All movements so far. A partition that has moved back to its first owner counts as not moved."""
 
     def __init__(self) -> None:
         self._way_of: dict[TopicPartition, _Way] = {}
@@ -35,7 +35,7 @@ class PartitionMovements:
             self._on_way.setdefault(way, PartitionHashSet()).add(partition)
 
     def instead_of(self, partition: TopicPartition, old: int, new: int) -> TopicPartition:
-        """Return the partition to move: one that moved in the opposite direction, or else ``partition``."""
+        """Return the partition to move: one that has moved from ``new`` to ``old``, or else ``partition``."""
         if (way := self._way_of.get(partition)) is not None:
             old = way[1]
         came = self._on_way.get((partition.topic, new, old))

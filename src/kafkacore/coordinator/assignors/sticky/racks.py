@@ -1,4 +1,4 @@
-"""Finds members in the racks of a partition's replicas (KIP-881)."""
+"""Finds members that are in the same rack as a replica of a partition (KIP-881)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kafkacore.structs import TopicPartition
 class RackInfo:
     """Racks of members and partitions.
 
-    It is empty if racks make no difference: if no member's rack has replicas, or all racks have all
-    partitions.
+    The object is empty, and false, if racks make no difference: no member's rack has a replica, or every rack
+    has replicas of all partitions.
     """
 
     def __init__(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> None:
@@ -43,19 +43,19 @@ class RackInfo:
         return bool(self.member_racks)
 
     def mismatch(self, member: str, partition: TopicPartition) -> bool:
-        """Return whether the member has a rack without a replica of the partition."""
+        """Return whether the member is in a rack that has no replica of the partition."""
         rack = self.member_racks.get(member)
         return rack is not None and rack not in self._partition_racks[partition]
 
     def fewest_near_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions sorted by the number of members in their racks.
+        """Return the partitions sorted by the number of members in the racks of their replicas.
 
-        Partitions with few such members come first, because they are hard to place.
+        Partitions with few such members come first, because few members can read them from their own rack.
         """
         return sorted(partitions, key=self._near.__getitem__) if self else partitions
 
     def next_near(self, partition: TopicPartition, members: Sequence[str], start: int) -> int:
-        """Return the index of the next member, from ``start`` on, in a rack of the partition, or -1."""
+        """Return the index of the first member, from ``start`` on, in a rack of the partition; or -1."""
         racks = self._partition_racks[partition]
         for step in range(len(members)):
             index = (start + step) % len(members)

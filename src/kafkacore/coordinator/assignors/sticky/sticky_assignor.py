@@ -24,7 +24,7 @@ class AbstractStickyAssignor(PartitionAssignor):
 
     @abstractmethod
     def member_data(self, subscription: Subscription) -> MemberData:
-        """Return the partitions that the member owned, and the generation."""
+        """Return the partitions that the member owned, and the generation in which it owned them."""
 
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
@@ -38,7 +38,7 @@ class AbstractStickyAssignor(PartitionAssignor):
     ) -> tuple[dict[str, list[TopicPartition]], dict[TopicPartition, str] | None]:
         """Return the partitions of each member, and the new owner of each partition that changes its owner.
 
-        The second value is ``None`` if the algorithm does not determine it.
+        The second value is ``None`` if the algorithm does not track such partitions.
         """
         wanted = {member: frozenset(sub.topics) for member, sub in subscriptions.items()}
         topics = frozenset().union(*wanted.values())
@@ -57,9 +57,9 @@ class AbstractStickyAssignor(PartitionAssignor):
 
 
 class StickyPartitionAssignor(AbstractStickyAssignor):
-    """Java's ``StickyAssignor`` (KIP-54, KIP-341), which balances first and then moves few partitions.
+    """Java's ``StickyAssignor`` (KIP-54, KIP-341): a balanced assignment that moves few partitions.
 
-    Members revoke all partitions before they join, so the user data carry the previous assignment.
+    Members revoke all partitions before they join, so they send the previous assignment as user data.
     """
 
     name = "sticky"
@@ -73,9 +73,9 @@ class StickyPartitionAssignor(AbstractStickyAssignor):
         return None if self._previous is None else encode_previous_assignment(self._previous)
 
     def on_assignment(self, assignment: Assignment, metadata: ConsumerGroupMetadata) -> None:
-        """Store the assignment for the next rebalance."""
+        """Store the assignment, which is sent to the leader in the next rebalance."""
         self._previous = MemberData(tuple(assignment.partitions), metadata.generation_id)
 
     def member_data(self, subscription: Subscription) -> MemberData:
-        """Decode the user data, because a member that rebalances eagerly owns no partitions when it joins."""
+        """Decode the previous assignment from the user data; a member owns no partitions when it joins."""
         return decode_previous_assignment(subscription.user_data)

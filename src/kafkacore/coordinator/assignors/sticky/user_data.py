@@ -1,7 +1,7 @@
 """Encodes and decodes the user data of Java's sticky assignors.
 
-The bytes come from other members. As in Java, a member with malformed user data counts as having owned no
-partitions, so that one faulty member does not prevent the assignment.
+The bytes come from other members. As in Java, a member with malformed user data counts as a member that owned
+no partitions. One faulty member therefore does not prevent the assignment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafkacore.wire import Cursor, Writer
 
 
 class MemberData(NamedTuple):
-    """Partitions that a member owned, and the generation; -1 if unknown."""
+    """Partitions that a member owned, and the generation in which it owned them; -1 if unknown."""
 
     partitions: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
@@ -58,7 +58,7 @@ def decode_previous_assignment(user_data: bytes | None) -> MemberData:
 
 
 def encode_generation(generation: int) -> bytes:
-    """Return user data of ``cooperative-sticky``."""
+    """Return user data of ``cooperative-sticky``: the generation."""
     writer = Writer()
     writer.write_int32(generation)
     return b"".join(writer.pieces())
