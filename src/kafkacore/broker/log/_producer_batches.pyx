@@ -29,8 +29,10 @@ cdef enum:
     NO_SEQUENCE = -1
     NO_EPOCH = -1
     NO_OFFSET = -1
-    # First transaction.version in which each marker increments the producer epoch (KIP-890).
+    # First transaction.version in which each marker increments the producer epoch (KIP-890), unless it is the
+    # largest one.
     TV_2 = 2
+    MAX_EPOCH = 0x7FFF
     # Indexes of fields in a BatchMetadata, which is a tuple.
     FIRST_SEQUENCE_AT = 0
     LAST_SEQUENCE_AT = 1
@@ -242,7 +244,7 @@ cdef class ProducerBatches:
             Epoch of the transaction coordinator that sends the marker.
         transaction_version:
             Value of ``transaction.version`` for the transaction. From 2 on, the epoch of the marker is above
-            that of the transaction.
+            that of the transaction, unless that is the largest epoch.
 
         Raises
         ------
@@ -258,7 +260,12 @@ cdef class ProducerBatches:
         epoch, coordinator = entry.producer_epoch, entry.coordinator_epoch
         if producer_epoch < epoch:
             raise self.fenced(producer_id, producer_epoch, epoch)
-        if transaction_version >= TV_2 and producer_epoch == epoch and entry.current_txn_first_offset >= 0:
+        if (
+            transaction_version >= TV_2
+            and producer_epoch == epoch
+            and producer_epoch != MAX_EPOCH
+            and entry.current_txn_first_offset >= 0
+        ):
             raise InvalidProducerEpochError(
                 f"Epoch of producer {producer_id} in {self._name} is {producer_epoch}, which is not above the "
                 f"epoch {epoch} of its open transaction"

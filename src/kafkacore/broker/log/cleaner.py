@@ -25,17 +25,15 @@ from kafkacore.broker.log.segment import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     LogSegment,
-    segment_file,
 )
 from kafkacore.broker.log.transaction_index import (
     AbortedTransaction,
     CleanedTransactions,
     aborted_bytes,
-    read_aborted,
 )
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.clock import Clock
-from kafkacore.errors import CorruptRecordError
+from kafkacore.errors import CorruptRecordError, KafkaStorageError
 from kafkacore.record import RecordBatch, read_batches
 
 logger = logging.getLogger(__name__)
@@ -173,7 +171,7 @@ class Cleaner:
             A file cannot be read or written.
         """
         segments = [segment for segment in log.segments() if segment.base_offset < end_offset]
-        aborted = self._aborted(segments)
+        aborted = self._aborted(log, segments[0].base_offset if segments else end_offset, end_offset)
         dirty = [
             segment
             for index, segment in enumerate(segments)
@@ -252,13 +250,15 @@ class Cleaner:
                 return at, True, 0
             at += needed
 
-    def _aborted(self, segments: Sequence[LogSegment]) -> list[AbortedTransaction]:
-        aborted = []
-        for segment in segments:
-            path = segment_file(segment.folder, segment.base_offset, TRANSACTION_INDEX_SUFFIX)
-            if self._disk.exists(path):
-                aborted += read_aborted(self._disk.read_file(path))
-        return aborted
+    @staticmethod
+    def _aborted(log: UnifiedLog, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions with records in a range, even if their markers are after it."""
+        try:
+            return log.aborted_transactions(start_offset, end_offset)
+        except KafkaStorageError:
+            if log.is_closed:
+                raise CleaningAbortedError from None
+            raise
 
     # ---- First pass: map keys to offsets --------------------------------------------------------------
 

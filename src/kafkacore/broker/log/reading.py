@@ -127,6 +127,8 @@ def read_log(
             limit = LogPosition(limit_offset, end)
         elif not is_last and segment_end <= limit_offset:
             limit = LogPosition(segment_end, segment.size)
+        elif may_slice and limit_segment is None and max_bytes >= _MIN_SEARCH_SIZE:
+            limit = _find_limit(segment, limit_offset)
         place = None if limit is None else locate(segment, start_offset, max_bytes, limit)
         found = None if place is None else _read_range(segment, place, may_slice)
         if found is None:
@@ -134,6 +136,27 @@ def read_log(
         if found is not None:
             return found
     return None
+
+
+def _find_limit(segment: LogSegment, limit_offset: int) -> LogPosition | None:
+    """Return the end of the last batch before ``limit_offset``, or ``None`` if it is not near an index entry.
+
+    It serves large reads that end at a last stable offset, whose position is not known.
+    """
+    try:
+        entry = segment.offset_index.lookup(limit_offset - 1)
+        header = None if entry is None else segment.header_of(entry)
+        if header is None:
+            return None
+        end = LogPosition(header.next_offset, header.position + header.size_in_bytes)
+        for headers in segment.headers(end.position, expected_offset=end.offset):
+            for header in headers:
+                if header.last_offset >= limit_offset:
+                    return end
+                end = LogPosition(header.next_offset, header.position + header.size_in_bytes)
+    except CorruptRecordError:
+        return None
+    return end
 
 
 def _read_range(segment: LogSegment, place: SegmentRange, may_slice: bool) -> RecordsSlice | None:

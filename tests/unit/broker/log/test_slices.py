@@ -116,6 +116,22 @@ def test_nothing_beyond_the_high_watermark_is_sliced(tmp_path: Path) -> None:
     assert read_batch_headers(found)[-1].next_offset == safe == log.high_watermark
 
 
+@pytest.mark.parametrize("value_size", [1, 200, 5_000, 20_000])
+def test_read_up_to_any_limit_is_sliced_and_ends_there(tmp_path: Path, value_size: int) -> None:
+    """A read-committed consumer reads up to the last stable offset."""
+    log = make_log(manager := open_manager(tmp_path))
+    count = 400_000 // (value_size + 80)
+    for _ in range(count):
+        log.append(batch([b"v" * value_size]), now_ms=NOW_MS)
+    manager.flush_dirty()
+    slices = 0
+    for limit in range(1, count, max(count // 50, 1)):
+        found = log.read(0, 1 << 20, max_offset=limit, may_slice=True)
+        assert read_batch_headers(bytes(found.records))[-1].next_offset == found.next_offset == limit
+        slices += isinstance(found.records, FileSlice)
+    assert slices > min(count, 50) * 0.7
+
+
 def test_limit_below_the_high_watermark_is_kept(tmp_path: Path) -> None:
     log = fill(open_manager(tmp_path), 60)
     read_in_steps(log, 1 << 20)

@@ -1,8 +1,12 @@
-"""Transactions in a log: checks of batches and markers, the last stable offset, and aborted transactions."""
+"""Transactions in a log: checks of batches and markers, the last stable offset, and aborted transactions.
+
+A randomized test compares the log with a model, as a read-committed consumer sees it at any time.
+"""
 
 from __future__ import annotations
 
 import errno
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,9 @@ import pytest
 from model.log_oracle import NOW_MS, make_log, open_manager, the_log
 from model.log_oracle import batch as plain_batch
 from model.transaction_log import (
+    LogModel,
     TransactionalProducer,
+    all_batches,
     batch,
     check_state,
     read_committed,
@@ -29,7 +35,7 @@ from kafkacore.errors import (
     OutOfOrderSequenceNumberError,
     TransactionCoordinatorFencedError,
 )
-from kafkacore.record import RecordBatchBuilder, read_batches
+from kafkacore.record import RecordBatch, RecordBatchBuilder, read_batches
 from kafkacore.testing.disk import SimulatedDisk
 
 FOLDER = Path("/data/flights-0")
@@ -120,6 +126,12 @@ def test_marker_of_version_2_needs_a_higher_epoch_than_the_open_transaction(log:
     # The coordinator may send the same marker again after a restart.
     marker(log, 7, 3, transaction_version=2)
     assert not log.has_open_transaction(7, 3)
+
+
+def test_marker_of_version_2_may_repeat_the_largest_epoch(log: UnifiedLog) -> None:
+    TransactionalProducer(log, 7, epoch=32767).send(b"a")
+    marker(log, 7, 32767, transaction_version=2)
+    assert not log.has_open_transaction(7, 32767)
 
 
 def test_marker_of_an_old_coordinator_is_fenced(log: UnifiedLog) -> None:
@@ -386,3 +398,84 @@ def test_full_disk_leaves_neither_a_marker_nor_an_index_entry(disk: SimulatedDis
     log = the_log(open_manager(disk.kill_process(), segment_bytes=300))
     check_state(log)
     assert refused == (after < 3)
+
+
+# ---- Random transactions --------------------------------------------------------------------------------
+
+
+class Reader:
+    """A read-committed consumer that polls now and then."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.position = 0
+        self.records: list[tuple[int, bytes | None]] = []
+
+    def poll(self, log: UnifiedLog) -> None:
+        stable = log.last_stable_offset
+        self.records += read_committed(log, self.position, self.max_bytes)
+        self.position = stable
+
+
+@pytest.mark.parametrize("flush", ["ack", "os"])
+@pytest.mark.parametrize("seed", range(10))
+def test_random_transactions_read_as_in_the_model(disk: SimulatedDisk, seed: int, flush: str) -> None:
+    chance = random.Random(seed)
+    manager = open_manager(disk, flush=flush, segment_bytes=chance.choice([500, 3000, 1 << 20]))
+    log = make_log(manager)
+    producers = [TransactionalProducer(log, number, version=1 + number % 2) for number in range(5)]
+    readers = [Reader(chance.choice([1, 300, 1 << 20])) for _ in range(4)]
+    stable_before = 0
+    for step in range(300):
+        producer = chance.choice(producers)
+        is_open = log.has_open_transaction(producer.producer_id, producer.epoch)
+        match chance.randrange(8):
+            case 0 | 1 | 2:
+                producer.send(*(b"%d" % (step + index) for index in range(chance.randint(1, 3))))
+            case 3 if not is_open:
+                producer.send(b"%d plain" % step, is_transactional=False)
+            case 4:
+                log.append(plain_batch([b"%d of nobody" % step]), now_ms=NOW_MS)
+            case 5 | 6 if is_open or chance.random() < 0.1:
+                producer.end(commit=chance.random() < 0.5)
+            case 7:
+                manager.flush_dirty()
+        batches = all_batches(log)
+        model = LogModel(batches)
+        # A transaction is stable when its marker is below the high watermark.
+        stable = min(log.high_watermark, *LogModel(below(batches, log.high_watermark)).open_offsets(), 2**60)
+        assert log.last_stable_offset == stable >= stable_before
+        stable_before = stable
+        if step % 7 == 0:
+            chance.choice(readers).poll(log)
+            start, stop = sorted(chance.choices(range(stable + 1), k=2))
+            assert log.aborted_transactions(start, stop) == [
+                one for one in model.aborted if one.first_offset < stop and one.last_offset >= start
+            ]
+    manager.flush_dirty()
+    for producer in producers:
+        producer.end(commit=chance.random() < 0.5)
+    manager.flush_dirty()
+    model = check_state(log, offset_step=3)
+    for reader in readers:
+        reader.poll(log)
+        assert reader.records == model.committed
+
+
+def below(batches: list[RecordBatch], offset: int) -> list[RecordBatch]:
+    return [one for one in batches if one.last_offset < offset]
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        property(lambda log: log.high_watermark),
+        property(lambda log: min(log._transactions.first_unstable_offset + 1, log.high_watermark)),
+    ],
+)
+def test_planted_last_stable_offset_that_is_too_high_is_found(
+    disk: SimulatedDisk, monkeypatch: pytest.MonkeyPatch, planted: property
+) -> None:
+    monkeypatch.setattr(UnifiedLog, "last_stable_offset", planted)
+    with pytest.raises(AssertionError):
+        test_random_transactions_read_as_in_the_model(disk, 1, "ack")
