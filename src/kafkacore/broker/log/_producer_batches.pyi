@@ -6,12 +6,10 @@ from kafkacore.broker.log.producer_entries import BatchMetadata, ProducerStateEn
 from kafkacore.broker.log.transaction_index import AbortedTransaction
 from kafkacore.record import BatchHeader
 
-NO_UNSTABLE_OFFSET: int
-
 @disjoint_base
 class ProducerBatches:
     map_end_offset: int
-    first_unstable_offset: int
+    first_unstable_offset: int | None
     entries: dict[int, ProducerStateEntry]
     _name: str
     def __init__(self, name: str) -> None: ...

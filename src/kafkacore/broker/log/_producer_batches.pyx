@@ -4,7 +4,7 @@ The code follows Kafka's ``ProducerAppendInfo``, ``ProducerStateEntry`` and the 
 ``ProducerStateManager``.
 """
 
-from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kafkacore.record._header cimport BatchHeader
 from kafkacore.record.layout cimport TRANSACTIONAL_BIT
@@ -20,9 +20,6 @@ from kafkacore.errors import (
     OutOfOrderSequenceNumberError,
     TransactionCoordinatorFencedError,
 )
-
-#: Value of ``first_unstable_offset`` without transactions.
-NO_UNSTABLE_OFFSET = INT64_MAX
 
 cdef enum:
     MAX_SEQUENCE = 0x7FFFFFFF
@@ -57,12 +54,12 @@ cdef class ProducerBatches:
         Offset after the last batch that the entries include.
     first_unstable_offset:
         First offset of the first transaction that is open, or whose marker is not below the high watermark
-        yet; the largest int64 without such a transaction. May be read without the lock.
+        yet; ``None`` without such a transaction. May be read without the lock.
     """
 
     cdef public dict entries
     cdef public int64_t map_end_offset
-    cdef readonly int64_t first_unstable_offset
+    cdef readonly object first_unstable_offset
     cdef readonly str _name
     # First offset → producer id of the open transactions, ordered by offset. These are OrderedDicts, because
     # a dict takes quadratic time if its first item is removed again and again.
@@ -103,11 +100,7 @@ cdef class ProducerBatches:
         self._open_count = len(started)
         self._unstable = OrderedDict.fromkeys(self._open)
         self._ended = deque()
-        self.find_first_unstable()
-
-    cdef int find_first_unstable(self) except -1:
-        self.first_unstable_offset = next(iter(self._unstable), NO_UNSTABLE_OFFSET)
-        return 0
+        self.first_unstable_offset = next(iter(self._unstable), None)
 
     # ---- Batches --------------------------------------------------------------------------------------
 
@@ -208,7 +201,7 @@ cdef class ProducerBatches:
             self._open[base_offset] = header.producer_id
             self._open_count += 1
             self._unstable[base_offset] = None
-            if base_offset < self.first_unstable_offset:
+            if self.first_unstable_offset is None:
                 self.first_unstable_offset = base_offset
 
     cdef object entry_in_epoch(self, int64_t producer_id, int16_t producer_epoch):
@@ -322,7 +315,7 @@ cdef class ProducerBatches:
         ended = self._ended
         while ended and <int64_t> ended[0][0] < high_watermark:
             del self._unstable[ended.popleft()[1]]
-        self.find_first_unstable()
+        self.first_unstable_offset = next(iter(self._unstable), None)
 
 
 cdef tuple checked(batch):

@@ -198,7 +198,9 @@ class UnifiedLog:
         # pass its first records, between the two reads.
         high_watermark = self.high_watermark
         unstable = self._transactions.first_unstable_offset
-        return high_watermark if unstable >= high_watermark else max(unstable, self.log_start_offset)
+        if unstable is None or unstable >= high_watermark:
+            return high_watermark
+        return max(unstable, self.log_start_offset)
 
     @property
     def size_in_bytes(self) -> int:
@@ -431,7 +433,7 @@ class UnifiedLog:
     def _set_high_watermark(self, offset: int, metadata: LogOffsetMetadata) -> None:
         self.high_watermark = offset
         self.high_watermark_metadata = metadata
-        if self._transactions.first_unstable_offset < offset:
+        if self._transactions.first_unstable_offset is not None:
             self._transactions.on_high_watermark(offset)
 
     def _append_failed(self, error: OSError) -> KafkaStorageError:

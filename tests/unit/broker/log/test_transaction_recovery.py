@@ -163,7 +163,7 @@ def test_transactions_survive_a_loss_of_power_at_any_call(seed: int, flush: str)
         disk, known = interrupted(call, flush)
         disk = disk.lose_power(decide)
         continue_log(check_started(disk, known, flush))
-        # What the start has repaired, and what was appended after it, survive the next loss of power.
+        # The repairs of the start, and later appends, survive the next loss of power.
         check_started(disk.lose_power(decide), known, flush)
 
 
@@ -203,6 +203,7 @@ class ForgottenOpenTransactions(ProducerBatches):
 
 
 load, collect = ProducerStateManager.load, TransactionIndex.collect
+last_stable_offset: Callable[[UnifiedLog], int] = vars(UnifiedLog)["last_stable_offset"].fget
 
 
 def load_any_snapshot(producers: Any, start: int, end: int, bases: Any, names: Any, _: int) -> None:
@@ -229,7 +230,7 @@ PLANTED: dict[str, tuple[Any, str, Any]] = {
     "the last stable offset is one too high": (
         UnifiedLog,
         "last_stable_offset",
-        property(lambda log: min(log._transactions.first_unstable_offset + 1, log.high_watermark)),
+        property(lambda log: min(last_stable_offset(log) + 1, log.high_watermark)),
     ),
     "aborted transactions are not indexed again": (
         loader,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -435,7 +436,7 @@ def test_random_transactions_read_as_in_the_model(disk: SimulatedDisk, seed: int
             case 3 if not is_open:
                 producer.send(b"%d plain" % step, is_transactional=False)
             case 4:
-                log.append(plain_batch([b"%d of nobody" % step]), now_ms=NOW_MS)
+                log.append(plain_batch([b"%d without a producer" % step]), now_ms=NOW_MS)
             case 5 | 6 if is_open or chance.random() < 0.1:
                 producer.end(commit=chance.random() < 0.5)
             case 7:
@@ -466,11 +467,14 @@ def below(batches: list[RecordBatch], offset: int) -> list[RecordBatch]:
     return [one for one in batches if one.last_offset < offset]
 
 
+last_stable_offset: Callable[[UnifiedLog], int] = vars(UnifiedLog)["last_stable_offset"].fget
+
+
 @pytest.mark.parametrize(
     "planted",
     [
         property(lambda log: log.high_watermark),
-        property(lambda log: min(log._transactions.first_unstable_offset + 1, log.high_watermark)),
+        property(lambda log: min(last_stable_offset(log) + 1, log.high_watermark)),
     ],
 )
 def test_planted_last_stable_offset_that_is_too_high_is_found(
