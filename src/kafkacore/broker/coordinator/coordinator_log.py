@@ -205,7 +205,7 @@ class CoordinatorLog(Generic[LoadedT]):
 
     def _check_active(self, number: int) -> _Partition:
         place = TopicPartition(self.topic.name, number)
-        partition = self._current(number) if number < len(self._partitions) else None
+        partition = self._current(number)
         if partition is None or partition.has_failed:
             raise NotCoordinatorError(f"{partition_name(place)} is offline")
         if partition.is_loading:
@@ -422,12 +422,17 @@ class CoordinatorLog(Generic[LoadedT]):
 
         Raises
         ------
+        UnknownTopicOrPartitionError
+            The partition does not exist.
         NotCoordinatorError, CoordinatorLoadInProgressError
-            The partition is not coordinated here, or is being loaded. Nothing has been appended.
+            The partition is offline, or is being loaded.
         BrokerResponseError
             As ``UnifiedLog.append_marker``. Nothing has been appended.
         """
         self._look_at_topic()
+        if not 0 <= number < len(self._partitions):
+            place = TopicPartition(self.topic.name, number)
+            raise UnknownTopicOrPartitionError(f"{partition_name(place)} does not exist")
         partition = self._check_active(number)
         try:
             info = partition.log.append_marker(

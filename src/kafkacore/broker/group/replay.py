@@ -81,10 +81,10 @@ class Replay:
 
     def _end_transaction(self, producer_id: int, is_committed: bool) -> None:
         held = self._pending.pop(producer_id, {})
-        for key, (offset, value) in held.items() if is_committed else ():
+        for key, record in held.items() if is_committed else ():
             # A later record outside the transaction takes precedence.
-            if offset > self._last.get(key, (-1, None))[0]:
-                self._last[key] = (offset, value)
+            if record[0] > self._last.get(key, (-1, None))[0]:
+                self._last[key] = record
         if not self._pending:
             self._deleted.clear()
 
@@ -98,9 +98,9 @@ class Replay:
         """
         loaded = LoadedPartition(PartitionOffsets(), {})
         for producer_id, held in self._pending.items():
-            for key, (offset, value) in held.items():
+            for key, (offset, pending_value) in held.items():
                 if offset > self._deleted.get(key, -1):
-                    self._apply(loaded, key, value, offset, producer_id)
+                    self._apply(loaded, key, pending_value, offset, producer_id)
         self._rename_legacy_keys()
         last, plain = self._last, PlainCommits(loaded.offsets)
         # The order does not matter. Sorting a million keys would hold the GIL for too long.
