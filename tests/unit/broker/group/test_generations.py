@@ -424,6 +424,24 @@ def test_commit_is_a_sign_of_life(harness: GroupHarness) -> None:
     assert harness.state == "Empty"
 
 
+def test_transactional_commit_is_no_sign_of_life_and_may_come_during_a_rebalance(
+    harness: GroupHarness,
+) -> None:
+    (member,) = harness.stable()
+    harness.pass_ms(SESSION_MS - 1)
+    harness.registry.validate_transactional_commit(GROUP, member, None, 1)
+    # Clients before KIP-447 send neither a member id nor a generation.
+    harness.registry.validate_transactional_commit(GROUP, "", None, -1)
+    with pytest.raises(IllegalGenerationError):
+        harness.registry.validate_transactional_commit(GROUP, member, None, 0)
+    with pytest.raises(UnknownMemberIdError):
+        harness.registry.validate_transactional_commit(GROUP, "other", None, 1)
+    harness.pass_ms(1)
+    assert harness.state == "Empty"
+    with pytest.raises(UnknownMemberIdError):
+        harness.registry.validate_transactional_commit(GROUP, member, None, 1)
+
+
 def test_storm_of_joins_ends_in_one_generation(harness: GroupHarness) -> None:
     answers = [harness.join() for _ in range(20)]
     harness.pass_ms(2 * DELAY_MS)

@@ -173,6 +173,9 @@ def test_commit_to_a_group_that_does_not_exist_is_an_admins_or_refused(harness: 
         harness.registry.validate_commit("new", "a", None, 1, 9)
     with pytest.raises(IllegalGenerationError):
         harness.registry.validate_commit("new", "a", None, 1, 8)
+    harness.registry.validate_transactional_commit("new", "", None, -1)
+    with pytest.raises(IllegalGenerationError):
+        harness.registry.validate_transactional_commit("new", "a", None, 1)
     with pytest.raises(GroupIdNotFoundError):
         harness.registry.validate_offset_delete("new")
 

@@ -306,7 +306,7 @@ def run_of(folder: Path, seed: int) -> list[str]:
 
 def test_random_transactions_leave_what_the_records_say(tmp_path: Path) -> None:
     seed = new_seed()
-    for number in range(dose(15, 1000)):
+    for number in range(dose(40, 2000)):
         assert run_of(tmp_path, seed + number) == []
 
 
