@@ -7,13 +7,23 @@ import logging
 import threading
 from abc import ABC
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from kafkacore.errors import RetriableError
 
 logger = logging.getLogger(__name__)
 
 Callback = Callable[[Any], object]
+
+
+class Completable(Protocol):
+    """A future that another future can complete: a :class:`Future`, or kafka-python's."""
+
+    def success(self, value: Any) -> object:
+        """Set the value."""
+
+    def failure(self, e: BaseException) -> object:
+        """Set the error."""
 
 
 class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be registered
@@ -108,8 +118,8 @@ class Future(ABC):  # noqa: B024 - an ABC, so that the clients' futures can be r
         """Add ``f`` both as a callback and as an errback. Returns the future."""
         return self.add_callback(f, *args, **kwargs).add_errback(f, *args, **kwargs)
 
-    def chain(self, future: Future) -> Self:
-        """Complete ``future`` with the value or the error of this future. Returns this future."""
+    def chain(self, future: Completable) -> Self:
+        """Complete ``future`` with the value or the error of this one. Returns this one."""
         return self.add_callback(future.success).add_errback(future.failure)
 
     def _complete(self, value: Any, error: BaseException | None) -> None:

@@ -6,8 +6,8 @@ Names and fields are those of kafka-python (``kafka.structs``).
 from __future__ import annotations
 
 import re
-from enum import IntEnum
-from typing import Final, NamedTuple
+from enum import Enum, IntEnum
+from typing import Any, Final, NamedTuple, Self
 
 #: Maximum values of the protocol's integer types.
 INT16_MAX: Final = 2**15 - 1
@@ -108,6 +108,36 @@ class ConsumerGroupMetadata(NamedTuple):
     state: str = MemberState.UNJOINED
 
 
+class EnumHelper(Enum):
+    """Base of the enumerations whose members may be given by value or by name."""
+
+    @classmethod
+    def build_from(cls, val: object) -> Self:
+        """Return the member that is given as a member, a value or a name.
+
+        Case does not matter in a name, and ``-`` equals ``_``.
+
+        Raises
+        ------
+        ValueError
+            The enumeration has no such member.
+        """
+        try:
+            return cls(val)
+        except ValueError:
+            pass
+        try:
+            return cls[str(val).strip().upper().replace("-", "_")]
+        except KeyError:
+            names = ", ".join(each.name for each in cls)
+            raise ValueError(f"{cls.__name__} does not have {val!r}; it has {names}") from None
+
+    @classmethod
+    def value_for(cls, val: object) -> Any:
+        """Return the value of the member that :meth:`build_from` returns."""
+        return cls.build_from(val).value
+
+
 class Compression(IntEnum):
     """Codec of a batch. A member's value is the number that the codec bits of the batch's attributes contain.
 
@@ -133,14 +163,14 @@ class TimestampType(IntEnum):
     LOG_APPEND_TIME = 1
 
 
-class IsolationLevel(IntEnum):
+class IsolationLevel(EnumHelper, IntEnum):
     """Whether a consumer reads records of open and aborted transactions."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
 
 
-class OffsetSpec(IntEnum):
+class OffsetSpec(EnumHelper, IntEnum):
     """Offsets with a name. The value is the special timestamp that requests them in ListOffsets."""
 
     LATEST = -1

@@ -6,14 +6,13 @@ Without these checks a wrong type would surface in the encoder of the request, w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
 from typing import Any, TypeVar
 
 from kafkacore.admin.responses import as_member
 from kafkacore.errors import IllegalArgumentError
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import EnumHelper, TopicPartition
 
-AnyEnum = TypeVar("AnyEnum", bound=Enum)
+AnyEnum = TypeVar("AnyEnum", bound=EnumHelper)
 T = TypeVar("T")
 
 

@@ -31,7 +31,7 @@ from kafkacore.protocol.generated.describe_quorum import DescribeQuorumRequest, 
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kafkacore.protocol.message import ZERO_UUID
-from kafkacore.structs import TopicPartitionReplica
+from kafkacore.structs import EnumHelper, TopicPartitionReplica
 
 _QUORUM_TOPIC = "__cluster_metadata"
 #: First versions of DescribeCluster that can list fenced brokers (KIP-1073), and of UpdateFeatures that can
@@ -40,7 +40,7 @@ _FENCED_FROM = 2
 _VALIDATION_FROM = 1
 
 
-class UpdateFeatureType(IntEnum):
+class UpdateFeatureType(EnumHelper, IntEnum):
     """How the level of a feature is changed. An unsafe downgrade may lose metadata."""
 
     UNKNOWN = 0

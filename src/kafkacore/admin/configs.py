@@ -19,9 +19,10 @@ from kafkacore.protocol.generated.describe_configs import (
 )
 from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kafkacore.protocol.generated.list_config_resources import ListConfigResourcesRequest
+from kafkacore.structs import EnumHelper
 
 
-class AlterConfigOp(IntEnum):
+class AlterConfigOp(EnumHelper, IntEnum):
     """What to do with a configuration value. ``APPEND`` and ``SUBTRACT`` are for lists."""
 
     SET = 0
@@ -30,7 +31,7 @@ class AlterConfigOp(IntEnum):
     SUBTRACT = 3
 
 
-class ConfigResourceType(IntEnum):
+class ConfigResourceType(EnumHelper, IntEnum):
     """Type of the resource that a configuration belongs to."""
 
     UNKNOWN = 0
@@ -41,7 +42,7 @@ class ConfigResourceType(IntEnum):
     GROUP = 32
 
 
-class ConfigType(IntEnum):
+class ConfigType(EnumHelper, IntEnum):
     """Type of a configuration value."""
 
     UNKNOWN = 0
@@ -56,7 +57,7 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
-class ConfigSourceType(IntEnum):
+class ConfigSourceType(EnumHelper, IntEnum):
     """Where a configuration value comes from."""
 
     UNKNOWN = 0
@@ -69,8 +70,21 @@ class ConfigSourceType(IntEnum):
     DYNAMIC_CLIENT_METRICS_CONFIG = 7
     DYNAMIC_GROUP_CONFIG = 8
 
+    def is_modified(self) -> bool:
+        """Return whether the value is set for the resource itself."""
+        return self not in (
+            ConfigSourceType.DYNAMIC_DEFAULT_BROKER_CONFIG,
+            ConfigSourceType.STATIC_BROKER_CONFIG,
+            ConfigSourceType.DEFAULT_CONFIG,
+        )
 
-class ConfigFilterType(IntEnum):
+    @classmethod
+    def dynamic_for_resource_type(cls, resource_type: ConfigResourceType) -> ConfigSourceType:
+        """Return the source of the values that are set for a resource of this type."""
+        return cls[f"DYNAMIC_{resource_type.name}_CONFIG"] if resource_type else cls.UNKNOWN
+
+
+class ConfigFilterType(EnumHelper, IntEnum):
     """Which configuration values ``describe_configs`` returns."""
 
     ALL = 0
@@ -79,15 +93,16 @@ class ConfigFilterType(IntEnum):
     DEFAULT = 3
     STATIC = 4
 
+    def should_skip(self, config_source: ConfigSourceType) -> bool:
+        """Return whether the filter leaves out values of this source.
 
-#: Sources of a configuration value that is not set for the resource itself.
-_NOT_MODIFIED: Final = frozenset(
-    {
-        ConfigSourceType.DYNAMIC_DEFAULT_BROKER_CONFIG,
-        ConfigSourceType.STATIC_BROKER_CONFIG,
-        ConfigSourceType.DEFAULT_CONFIG,
-    }
-)
+        ``DYNAMIC`` never does, because it depends on whether a value is read-only.
+        """
+        if self is ConfigFilterType.MODIFIED:
+            return not config_source.is_modified()
+        if self is ConfigFilterType.DEFAULT:
+            return config_source.is_modified()
+        return self is ConfigFilterType.STATIC and config_source is not ConfigSourceType.STATIC_BROKER_CONFIG
 
 
 class ConfigResource:
@@ -450,16 +465,9 @@ def _described(
 
 
 def _is_chosen(entry: ConfigEntry, chosen: ConfigFilterType) -> bool:
-    source = ConfigSourceType[entry["config_source"]]
     if chosen is ConfigFilterType.DYNAMIC:
         return not entry["read_only"]
-    if chosen is ConfigFilterType.MODIFIED:
-        return source not in _NOT_MODIFIED
-    if chosen is ConfigFilterType.DEFAULT:
-        return source in _NOT_MODIFIED
-    if chosen is ConfigFilterType.STATIC:
-        return source is ConfigSourceType.STATIC_BROKER_CONFIG
-    return True
+    return not chosen.should_skip(ConfigSourceType[entry["config_source"]])
 
 
 def _altered(response: Any, asked: Sequence[_Key]) -> Iterable[tuple[_Key, str | KafkaError]]:

@@ -43,7 +43,7 @@ from kafkacore.protocol.generated.list_groups import ListGroupsRequest, ListGrou
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kafkacore.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
+from kafkacore.structs import EnumHelper, OffsetAndMetadata, TopicPartition, partition_name
 
 #: First version of OffsetFetch with several groups (KIP-709), and its last version with topic names.
 _BATCHED_FETCH_FROM: Final = 8
@@ -60,7 +60,7 @@ V = TypeVar("V")
 ErrorClass: TypeAlias = type[BrokerResponseError]
 
 
-class GroupState(StrEnum):
+class GroupState(EnumHelper, StrEnum):
     """State of a group (KIP-518, KIP-848)."""
 
     UNKNOWN = "Unknown"
@@ -73,7 +73,7 @@ class GroupState(StrEnum):
     RECONCILING = "Reconciling"
 
 
-class GroupType(StrEnum):
+class GroupType(EnumHelper, StrEnum):
     """Protocol of a group."""
 
     UNKNOWN = "Unknown"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
 from kafkacore.errors import BrokerResponseError, IllegalArgumentError, MalformedMessageError, for_code
-from kafkacore.structs import ACLOperation, TopicPartition
+from kafkacore.structs import ACLOperation, EnumHelper, TopicPartition
 
 #: Value of the field for allowed operations if the broker did not set it.
 OMITTED_OPERATIONS: Final = -(2**31)
 
-AnyEnum = TypeVar("AnyEnum", bound=Enum)
+AnyEnum = TypeVar("AnyEnum", bound=EnumHelper)
 A = TypeVar("A")
 B = TypeVar("B")
 E = TypeVar("E", bound=IntEnum)
@@ -94,13 +93,10 @@ def as_member(kind: type[AnyEnum], value: object) -> AnyEnum:
     IllegalArgumentError
         The enumeration has no such member.
     """
-    with contextlib.suppress(ValueError):
-        return kind(value)
     try:
-        return kind[str(value).strip().upper().replace("-", "_")]
-    except KeyError:
-        names = ", ".join(each.name for each in kind)
-        raise IllegalArgumentError(f"{kind.__name__} does not have {value!r}; it has {names}") from None
+        return kind.build_from(value)
+    except ValueError as error:
+        raise IllegalArgumentError(str(error)) from None
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

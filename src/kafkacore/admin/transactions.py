@@ -35,7 +35,7 @@ from kafkacore.protocol.generated.describe_transactions import (
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafkacore.protocol.generated.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kafkacore.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.structs import EnumHelper, TopicPartition, partition_name
 
 #: First versions of ListTransactions with a minimum duration (KIP-994) and with a pattern (KIP-1152).
 _DURATION_FROM: Final = 1
@@ -45,7 +45,7 @@ _PATTERN_FROM: Final = 2
 _HANGING_SLACK_MS: Final = 5 * 60_000
 
 
-class TransactionState(StrEnum):
+class TransactionState(EnumHelper, StrEnum):
     """State of a transaction at its coordinator."""
 
     EMPTY = "Empty"

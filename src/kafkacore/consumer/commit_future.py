@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.errors import RetriableError
+from kafkacore.future import Completable, Future
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,13 @@ class CommitFuture:
         self._add(True, f, args, kwargs)
         return self._add(False, f, args, kwargs)
 
+    def chain(self, future: Completable) -> Self:
+        """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
+
+        It gets ``None`` or the error. Returns this future.
+        """
+        return self.add_callback(future.success).add_errback(future.failure)
+
     def _add(
         self, on_success: bool, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Self:
@@ -88,6 +96,10 @@ class CommitFuture:
     def __repr__(self) -> str:
         state = "committed" if self.succeeded() else repr(self.exception) if self.failed() else "pending"
         return f"<CommitFuture {state}>"
+
+
+# Some programs check isinstance(consumer.commit_async(), Future), as with kafka-python.
+Future.register(CommitFuture)
 
 
 def _call(function: Callable[[object], object], outcome: object) -> None:

@@ -2,6 +2,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from kafkacore.clock import Clock
+from kafkacore.future import Completable
 from kafkacore.producer.record_metadata import RecordMetadata as RecordMetadata
 from kafkacore.structs import TopicPartition
 
@@ -127,3 +128,8 @@ class FutureRecordMetadata:
         """
     def add_both(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> FutureRecordMetadata:
         """Call ``f`` in either case, as :meth:`add_callback` or :meth:`add_errback`. Returns the future."""
+    def chain(self, future: Completable) -> FutureRecordMetadata:
+        """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
+
+        It gets the :class:`RecordMetadata` or the error. Returns this future.
+        """

@@ -335,6 +335,13 @@ cdef class FutureRecordMetadata:
         self._add(f, True, args, kwargs)
         return self._add(f, False, args, kwargs)
 
+    def chain(self, future):
+        """Complete ``future``, such as a :class:`~kafkacore.future.Future`, with the outcome of this one.
+
+        It gets the :class:`RecordMetadata` or the error. Returns this future.
+        """
+        return self.add_callback(future.success).add_errback(future.failure)
+
     cdef object _add(self, object function, bint on_success, tuple args, dict kwargs):
         cdef ProduceResult result
         if not callable(function):

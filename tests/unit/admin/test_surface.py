@@ -11,6 +11,7 @@ from enum import Enum
 
 import kafka.admin
 import pytest
+from kafka.util import EnumHelper
 
 import kafkacore.admin
 from kafkacore.admin import KafkaAdminClient, kafka_admin_client
@@ -51,8 +52,42 @@ def test_name_of_kafka_python_exists(name: str) -> None:
         assert {each.name: each.value for each in theirs}.items() <= {
             each.name: each.value for each in ours
         }.items()
+        assert {each for each in dir(theirs) if not each.startswith("_")} <= set(dir(ours))
     elif isinstance(theirs, type) and hasattr(theirs, "_fields"):
         assert ours._fields == theirs._fields
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [each for name in kafka.admin.__all__ if issubclass(each := getattr(kafka.admin, name), EnumHelper)],
+)
+def test_members_are_found_by_value_and_name_as_in_kafka_python(theirs: type[Enum]) -> None:
+    ours = getattr(kafkacore.admin, theirs.__name__)
+    for each in theirs:
+        for given in (each.value, each.name, each.name.lower().replace("_", "-"), f" {each.name}\n"):
+            assert ours.build_from(given).name == theirs.build_from(given).name  # type: ignore[attr-defined]
+        assert ours.value_for(each.name.lower()) == theirs.value_for(each.name.lower())  # type: ignore[attr-defined]
+        assert ours.build_from(ours[each.name]) is ours[each.name]
+    for given in ("nonesuch", 99, None):
+        with pytest.raises(ValueError, match=f"{theirs.__name__} does not have {given!r}; it has"):
+            ours.build_from(given)
+        with pytest.raises(ValueError, match=theirs.__name__):
+            theirs.build_from(given)  # type: ignore[attr-defined]
+
+
+def test_sources_of_configuration_values_have_kafka_pythons_methods() -> None:
+    for source in kafka.admin.ConfigSourceType:
+        ours = kafkacore.admin.ConfigSourceType[source.name]
+        assert ours.is_modified() is source.is_modified()
+        for config_filter in kafka.admin.ConfigFilterType:
+            our_filter = kafkacore.admin.ConfigFilterType[config_filter.name]
+            assert our_filter.should_skip(ours) is config_filter.should_skip(source)
+    for kind in kafka.admin.ConfigResourceType:
+        theirs = kafka.admin.ConfigSourceType.dynamic_for_resource_type(kind)
+        found = kafkacore.admin.ConfigSourceType.dynamic_for_resource_type(
+            kafkacore.admin.ConfigResourceType[kind.name]
+        )
+        assert found.name == theirs.name
 
 
 # ---- The object --------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.commit_future import CommitFuture
 from kafkacore.errors import CommitFailedError, RetriableCommitFailedError
+from kafkacore.future import Future
 
 
 @pytest.fixture
@@ -60,6 +61,23 @@ def test_callbacks_are_called_as_by_kafka_python(future, outcome, error, is_late
         complete()
     assert len(calls["ours"]) == 2
     assert calls["ours"] == calls["theirs"]
+
+
+@pytest.mark.parametrize("error", [None, CommitFailedError("left")])
+def test_chained_future_gets_the_outcome(future, outcome, error):
+    target = Future()
+    assert future.chain(target) is future
+    if error is None:
+        outcome.complete(None)
+    else:
+        outcome.fail(error)
+    assert (target.is_done, target.exception) == (True, error)
+
+
+def test_future_of_a_commit_is_a_future(future):
+    public = {name for name in dir(kafka.future.Future) if not name.startswith("_")}
+    assert isinstance(future, Future)
+    assert public - set(dir(future)) == {"success", "failure", "error_on_callbacks"}
 
 
 def test_exception_of_a_callback_is_logged_and_the_others_run(future, outcome, caplog):

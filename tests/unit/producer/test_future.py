@@ -7,11 +7,13 @@ import logging
 import threading
 import weakref
 
+import kafka.future
 import pytest
 from eventually import BUDGET_S
 from model.blocking_clock import BlockingClock
 
 from kafkacore.errors import KafkaTimeoutError, NotLeaderForPartitionError, RecordListTooLargeError
+from kafkacore.future import Future
 from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
@@ -134,6 +136,30 @@ def test_callback_added_after_the_outcome_runs_at_once() -> None:
     seen: list[int] = []
     FutureRecordMetadata(result).add_callback(lambda metadata: seen.append(metadata.offset))
     assert seen == [1]
+
+
+@pytest.mark.parametrize("future_class", [Future, kafka.future.Future])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_chained_future_gets_the_outcome(future_class: type[Future], is_late: bool) -> None:
+    result = ProduceResult(TP)
+    error = NotLeaderForPartitionError()
+    if is_late:
+        result.complete(base_offset=7, record_errors={1: error})
+    targets = [future_class(), future_class()]
+    for index, target in enumerate(targets):
+        future = FutureRecordMetadata(result, index)
+        assert future.chain(target) is future
+    if not is_late:
+        result.complete(base_offset=7, record_errors={1: error})
+    assert targets[0].value.offset == 7
+    assert targets[0].exception is None
+    assert targets[1].exception is error
+
+
+def test_only_the_producer_completes_a_future() -> None:
+    future = FutureRecordMetadata(ProduceResult(TP))
+    public = {name for name in dir(kafka.future.Future) if not name.startswith("_")}
+    assert public - set(dir(future)) == {"success", "failure", "error_on_callbacks"}
 
 
 @pytest.mark.parametrize("raised", [ValueError("mine"), SystemExit(3)])
