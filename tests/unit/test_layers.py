@@ -22,9 +22,9 @@ LAYERS = {
     "errors": 0, "future": 0, "structs": 0, "text": 0, "clock": 0, "process_statistics": 0, "_version": 0,
     "wire": 1, "metrics": 1, "settings": 1,
     "protocol": 2, "record": 2,
-    "network": 3, "security": 3, "coordinator": 3, "decode": 3,
+    "network": 3, "security": 3, "coordinator": 3,
     "client": 4,
-    "producer": 5, "consumer": 5, "admin": 5, "broker": 5,
+    "producer": 5, "consumer": 5, "admin": 5, "broker": 5, "decode": 5,
     "spark": 6, "aio": 6, "bench": 6, "otel": 6,
     # kafka-python's module paths, which only re-export names.
     "cluster": 6, "net": 6, "partitioner": 6, "serializer": 6,

@@ -16,7 +16,7 @@ from kafkacore.bench.spark.options import JsonValues, SparkBenchOptions
 from kafkacore.bench.spark.rows import ROWS
 from kafkacore.bench.task import ClientSettings
 from kafkacore.cli.common import CommandParser, Commands, add_command, natural, require_listener
-from kafkacore.cli.connection import add_security, client_settings
+from kafkacore.cli.connection import add_security, client_settings, proxy_url_of
 from kafkacore.cli.report import Reporter, print_table
 from kafkacore.errors import KafkaConfigurationError
 
@@ -225,7 +225,7 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
 
 
 def security_of(arguments: argparse.Namespace) -> ClientSettings:
-    """Return the security settings of the clients; empty for a plaintext connection."""
+    """Return the security settings and the proxy of the clients; empty for a direct plaintext connection."""
     given, named = arguments.bootstrap, argparse.Namespace(**vars(arguments))
     settings = client_settings(named)
     if arguments.command_config and given is None:
@@ -234,7 +234,10 @@ def security_of(arguments: argparse.Namespace) -> ClientSettings:
     secure = {
         name: value for name, value in settings.items() if name.startswith(("security_", "ssl_", "sasl_"))
     }
-    return {} if secure.get("security_protocol", "PLAINTEXT") == "PLAINTEXT" else secure
+    if secure.get("security_protocol", "PLAINTEXT") == "PLAINTEXT":
+        secure = {}
+    proxy_url = proxy_url_of(settings)
+    return secure if proxy_url is None else {**secure, "proxy_url": proxy_url}
 
 
 def spark_options_of(arguments: argparse.Namespace) -> SparkBenchOptions:
@@ -244,7 +247,8 @@ def spark_options_of(arguments: argparse.Namespace) -> SparkBenchOptions:
             raise KafkaConfigurationError(f"bench spark takes one {name} at a time")
     if security_of(arguments):
         raise KafkaConfigurationError(
-            "bench spark supports only plaintext connections: remove the arguments of the secure connection"
+            "bench spark supports only plaintext connections without a proxy: remove the arguments of the "
+            "secure connection, and proxy.url"
         )
     defaults = SparkBenchOptions()
     return SparkBenchOptions(
@@ -283,7 +287,8 @@ def run(arguments: argparse.Namespace) -> int:
     options.check()
     _check_files(arguments.output, arguments.chart)
     if options.bootstrap is not None:
-        require_listener(options.bootstrap)
+        proxy_url = None if isinstance(options, SparkBenchOptions) else options.security.get("proxy_url")
+        require_listener(options.bootstrap, proxy_url=proxy_url)
     if isinstance(options, SparkBenchOptions):
         from kafkacore.bench.spark.runner import run_spark_bench
 

@@ -12,9 +12,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast
 
-from kafkacore.client.addresses import parse_bootstrap_servers
+from kafkacore.client.addresses import parse_bootstrap_servers, resolve_host
+from kafkacore.client.proxy import Proxy, client_proxy
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.security import Secret
+from kafkacore.security.settings import proxy_url_or_none
 from kafkacore.settings import Config
 from kafkacore.text import did_you_mean
 
@@ -124,23 +127,43 @@ def time_limits(arguments: argparse.Namespace, *names: str) -> Config:
     return dict.fromkeys(names, int(timeout_s * 1000))
 
 
-def require_listener(bootstrap: str, clock: Clock = SYSTEM_CLOCK) -> None:
+def require_listener(
+    bootstrap: str, clock: Clock = SYSTEM_CLOCK, *, proxy_url: str | Secret | None = None
+) -> None:
     """Check that at least one address of ``bootstrap`` accepts connections.
 
     A client would retry until its timeout. If a command has not reached any broker yet, the address is
     probably wrong, so the command fails earlier.
 
+    Parameters
+    ----------
+    bootstrap:
+        Addresses, separated by commas.
+    clock:
+        Clock of the pauses between attempts.
+    proxy_url:
+        Proxy through which the clients of the command connect.
+
     Raises
     ------
     CommandError
         If all addresses refuse connections, several times in a row.
+    KafkaConfigurationError
+        If ``proxy_url`` is invalid, or the library that it needs is not installed.
     """
     servers = parse_bootstrap_servers(bootstrap)
+    checked = proxy_url_or_none("proxy_url", proxy_url)
+    proxy = client_proxy({"proxy_url": checked}, resolve_host, SYSTEM_CLOCK)
     for attempt in range(REFUSALS):
         if attempt:
             clock.sleep_ms(REFUSAL_PAUSE_MS)
-        if not all(_refuses(server) for server in servers):
+        if not all(_refuses(server, proxy) for server in servers):
             return
+    if proxy is not None:
+        raise CommandError(
+            f"no broker listens on {bootstrap}: connection refused (through proxy {proxy.endpoint}). Check "
+            f"the address (--bootstrap) and that of the proxy (proxy.url). --timeout waits for one"
+        )
     raise CommandError(
         f"no broker listens on {bootstrap}: connection refused. Check the address (--bootstrap), and "
         f"that its port is the one of the listener for your security_protocol, or start a broker (`kafkacore "
@@ -148,12 +171,17 @@ def require_listener(bootstrap: str, clock: Clock = SYSTEM_CLOCK) -> None:
     )
 
 
-def _refuses(server: tuple[str, int]) -> bool:
+def _refuses(server: tuple[str, int], proxy: Proxy | None) -> bool:
     """Return whether all addresses of a server refuse connections. The client reports all other failures."""
     try:
+        if proxy is not None:
+            proxy.connect(*server, CONNECT_TIMEOUT_S).close()
+            return False
         socket.create_connection(server, CONNECT_TIMEOUT_S, all_errors=True).close()
     except ExceptionGroup as group:
         return all(isinstance(error, ConnectionRefusedError) for error in group.exceptions)
+    except ConnectionRefusedError:
+        return True
     except OSError:
         return False
     return False

@@ -17,6 +17,7 @@ from kafkacore.cli.profiles import CONFIG_VARIABLE, PROFILE_VARIABLE, read_profi
 from kafkacore.client.config import CLIENT_SETTINGS
 from kafkacore.client.text_settings import typed
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security import Secret
 from kafkacore.security.java_names import PREFIXES, security_arguments
 from kafkacore.security.references import (
     ALLOWED_PATHS,
@@ -127,10 +128,15 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> Config:
         settings["sasl_plain_password"] = password
     if not limits:
         return settings
-    is_direct = settings.get("proxy_url") is None and settings.get("socks5_proxy") is None
-    if arguments.timeout is None and is_direct:
-        require_listener(arguments.bootstrap)
+    if arguments.timeout is None:
+        require_listener(arguments.bootstrap, proxy_url=proxy_url_of(settings))
     return settings | time_limits(arguments, *limits)
+
+
+def proxy_url_of(settings: Config) -> str | Secret | None:
+    """Return the URL of the proxy in the settings of a client."""
+    url: str | Secret | None = settings.get("proxy_url") or settings.get("socks5_proxy")
+    return url
 
 
 def properties_of(arguments: argparse.Namespace) -> dict[str, str]:

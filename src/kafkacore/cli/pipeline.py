@@ -21,7 +21,6 @@ from kafkacore.cli.connection import add_security, allow_password, password_refe
 from kafkacore.cli.interrupts import asked_to_stop
 from kafkacore.cli.report import Advance, Reporter
 from kafkacore.errors import KafkaConfigurationError, KafkaError
-from kafkacore.security.java_names import PREFIXES
 from kafkacore.spark.pipeline import (
     AVAILABLE_NOW,
     KAFKA_COLUMNS,
@@ -39,7 +38,7 @@ from kafkacore.spark.pipeline import (
 )
 from kafkacore.spark.pipeline.file import TomlValue, read_settings, settings_as_toml
 from kafkacore.spark.reader.options import parse_options
-from kafkacore.spark.secrets import referred, without_secret
+from kafkacore.spark.secrets import referred, resolved, without_secret
 
 EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --format json \\
       --schema 'id BIGINT, item STRING, price DOUBLE, at TIMESTAMP' \\
@@ -206,8 +205,10 @@ def _pair(form: str) -> Callable[[str], tuple[str, str]]:
 # ---- Settings ----------------------------------------------------------------------------------------------
 
 
-#: Prefixes of the options that secure a connection to brokers.
-SECURITY = ("kafka.security.", "kafka.sasl.", "kafka.ssl.")
+#: Options of the proxy, in the order of their precedence.
+PROXIES = ("kafka.proxy.url", "kafka.socks5.proxy")
+#: Prefixes of the options of a secure connection and of the proxy.
+SECURITY = ("kafka.security.", "kafka.sasl.", "kafka.ssl.", *PROXIES)
 
 
 class Settings:
@@ -315,12 +316,14 @@ def config_of(settings: Settings) -> PipelineConfig:
 
 
 def _secured(settings: Settings) -> dict[str, str]:
-    """Return the options of the source for a secure connection, with a reference to the password."""
+    """Return the options of the source for its connection, with a reference to the password."""
     given = {name.replace("-", "_"): settings.optional(name) for name in ("bootstrap", *CONNECTION)}
     properties = properties_of(argparse.Namespace(**given))
     if given["username"]:
         properties["sasl.password"] = password_reference(given["password_file"])
-    return {f"kafka.{name}": text for name, text in properties.items() if name.startswith(PREFIXES)}
+    return {
+        f"kafka.{name}": text for name, text in properties.items() if f"kafka.{name}".startswith(SECURITY)
+    }
 
 
 def _security_of(options: Mapping[str, str]) -> dict[str, str]:
@@ -432,8 +435,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(settings_as_toml(effective(settings, config)), end="")
         return 0
     if not settings.said("timeout"):
-        for servers in {config.bootstrap_servers, *_servers_of(config.sink)}:
-            require_listener(servers)
+        for servers, proxy_url in {_cluster_of(config.source_options()), *_clusters_of(config.sink)}:
+            require_listener(servers, proxy_url=proxy_url)
     _require_topics(config, _timeout(settings.text("timeout")))
     as_json = settings.flag("json")
     reporter = Reporter(quiet=as_json)
@@ -461,8 +464,17 @@ def _temporary_folder() -> Iterator[Path]:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _servers_of(sink: Sink) -> tuple[str, ...]:
-    return (sink.bootstrap_servers,) if isinstance(sink, KafkaSink) else ()
+def _clusters_of(sink: Sink) -> list[tuple[str, str | None]]:
+    if not isinstance(sink, KafkaSink):
+        return []
+    return [_cluster_of({"kafka.bootstrap.servers": sink.bootstrap_servers, **sink.options})]
+
+
+def _cluster_of(options: Mapping[str, str]) -> tuple[str, str | None]:
+    """Return the brokers and the URL of the proxy in the options of a source or a sink."""
+    given = {name.lower(): text for name, text in options.items()}
+    proxy = next((name for name in PROXIES if given.get(name)), None)
+    return given["kafka.bootstrap.servers"], None if proxy is None else resolved(given[proxy], proxy)
 
 
 def _timeout(text: str) -> argparse.Namespace:

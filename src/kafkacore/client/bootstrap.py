@@ -56,7 +56,8 @@ def bootstrap_client(
         ``bootstrap_servers`` is invalid or cannot be resolved, the security settings are invalid, or the
         library for ``proxy_url`` is not installed.
     """
-    builder = channel_builder(config, clock)
+    proxy = client_proxy(config, resolver, clock)
+    builder = channel_builder(config, clock, proxy)
     servers = _servers(config)
     metadata = _metadata(config, clock, topic_expiry_ms)
     metadata.bootstrap(bootstrap_nodes(servers))
@@ -79,7 +80,7 @@ def bootstrap_client(
         else math.inf,
         resolver=resolver,
         channel_builder=builder,
-        proxy=client_proxy(config, resolver, clock),
+        proxy=proxy,
     )
     if config["api_version"] is None:
         client.api_versions.on_first = functools.partial(config.__setitem__, "api_version")

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kafkacore.client.proxy import Proxy
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import ChannelBuilder
@@ -21,7 +22,9 @@ _CONTEXT_SETTINGS: Final = (
 )  # fmt: skip
 
 
-def channel_builder(config: Mapping[str, Any], clock: Clock) -> ChannelBuilder | None:
+def channel_builder(
+    config: Mapping[str, Any], clock: Clock, proxy: Proxy | None = None
+) -> ChannelBuilder | None:
     """Create the channel builder of a client; return ``None`` if the connections are plaintext.
 
     Parameters
@@ -30,6 +33,8 @@ def channel_builder(config: Mapping[str, Any], clock: Clock) -> ChannelBuilder |
         Settings that ``config.resolve`` returned.
     clock:
         Clock of the client.
+    proxy:
+        Proxy through which tokens are fetched; ``None`` without ``proxy_url``.
 
     Raises
     ------
@@ -40,7 +45,7 @@ def channel_builder(config: Mapping[str, Any], clock: Clock) -> ChannelBuilder |
     context = _context(config, clock) if protocol in ("SSL", "SASL_SSL") else None
     if not protocol.startswith("SASL_"):
         return None if context is None else ChannelBuilder(is_server=False, context=context)
-    sasl, client_id = SaslConfig.from_client_config(config), config["client_id"]
+    sasl, client_id = SaslConfig.from_client_config(config, proxy), config["client_id"]
     return ChannelBuilder(
         is_server=False,
         context=context,

@@ -258,7 +258,7 @@ class ClientConfig(TypedDict, total=False):
     """Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`, with
     `user:password@` before the host if it authenticates clients. With `socks5h` and `http` (CONNECT), the
     proxy resolves the host names of brokers; with `socks5` the client does. TLS and SASL work through the
-    proxy. It needs the extra `proxy`."""
+    proxy, and tokens are fetched through it. It needs the extra `proxy`."""
 
     socks5_proxy: str | Secret | None
     """Earlier name of `proxy_url`, which is used if `proxy_url` is not given."""

@@ -8,6 +8,7 @@ received and skips those that were already sent. A handshake has at most four st
 
 from __future__ import annotations
 
+import select
 import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Maximum size of the response of an HTTP proxy, in bytes.
 MAX_RESPONSE_BYTES: Final = 65_536
+#: SOCKS5's reply that the destination refuses the connection (RFC 1928).
+_SOCKS_REFUSED: Final = 5
 #: Maximum length of an error text of the proxy in a message.
 _MAX_REASON: Final = 200
 _MISSING: Final = "proxy_url needs python-socks 3 or newer: install kafkacore[proxy]"
@@ -104,6 +107,66 @@ class Proxy:
         """Return the handshake for a new connection to ``host``, which is a name or an IP address."""
         stand_in = _StandIn(_END_OF_HEADERS if self._url.scheme == "http" else None)
         return ProxyTunnel(self._handshake_on(stand_in), stand_in, host, port, self._errors)
+
+    def connect(self, host: str, port: int, timeout_s: float) -> socket.socket:
+        """Return a blocking socket that is connected to ``host`` through the proxy.
+
+        Clients connect to brokers without blocking, with :meth:`tunnel`. This method is for other servers.
+
+        Parameters
+        ----------
+        host, port:
+            Destination. The client resolves the name unless :attr:`resolves_names`.
+        timeout_s:
+            Maximum time, in seconds, and the timeout of the socket.
+
+        Raises
+        ------
+        ConnectionRefusedError
+            The proxy refuses the connection, or a SOCKS5 proxy reports that the destination does.
+        OSError
+            The connection fails for another reason, or is not complete in time.
+        """
+        deadline_ms = self._clock.monotonic_ms() + timeout_s * 1000
+        address = host if self.resolves_names else self._resolver(host, port)[0]
+        try:
+            sock = socket.create_connection(self.address(), timeout_s)
+        except OSError as error:
+            raise _os_error(
+                f"cannot connect to the proxy {self.endpoint}: {error}",
+                is_refusal=isinstance(error, ConnectionRefusedError),
+            ) from error
+        try:
+            sock.setblocking(False)
+            tunnel = self.tunnel(address, port)
+            while events := tunnel.proceed(sock):
+                left_ms = deadline_ms - self._clock.monotonic_ms()
+                if left_ms <= 0 or not _is_ready(sock, events, left_ms):
+                    raise TimeoutError(
+                        f"the proxy {self.endpoint} did not connect to {printable(host)}:{port} within "
+                        f"{timeout_s:g} s"
+                    )
+            sock.settimeout(timeout_s)
+        except KafkaConnectionError as error:
+            sock.close()
+            raise _os_error(
+                f"{error} (through proxy {self.endpoint})",
+                is_refusal=getattr(error.__cause__, "error_code", None) == _SOCKS_REFUSED,
+            ) from error
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+
+def _os_error(text: str, *, is_refusal: bool) -> OSError:
+    return ConnectionRefusedError(text) if is_refusal else OSError(text)
+
+
+def _is_ready(sock: socket.socket, events: int, timeout_ms: float) -> bool:
+    poll = select.poll()
+    poll.register(sock, select.POLLIN if events == READ else select.POLLOUT)
+    return bool(poll.poll(timeout_ms))
 
 
 class ProxyTunnel:

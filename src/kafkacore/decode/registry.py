@@ -20,16 +20,23 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException, HTTPResponse
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 
+from kafkacore.client.addresses import resolve_host
+from kafkacore.client.proxy import Proxy, client_proxy
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.decode.avro_schema import AvroSchemaError, AvroType, parse_schema
 from kafkacore.decode.decoder import quoted
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.security import Secret
+from kafkacore.security.settings import proxy_url_or_none
 
 logger = logging.getLogger(__name__)
 
-#: Timeout in seconds of a connection attempt and of each read from the socket.
+#: Option with the URL of the proxy. By default it is the proxy of the Kafka clients.
+PROXY_OPTION = "schema.registry.proxy.url"
+#: Timeout in seconds to connect, and to receive each part of a response.
 TIMEOUT_S = 10.0
 #: Maximum time in milliseconds to receive a complete response.
 ANSWER_MS = 30_000.0
@@ -74,11 +81,15 @@ class RegistryOptions:
         ``user:password`` for HTTP basic authentication. Messages never contain it.
     cafile:
         PEM file with the certificates to trust. ``None`` means the system's certificates.
+    proxy_url:
+        Proxy through which to connect, as in the client setting ``proxy_url``. ``None`` means the proxy of
+        the environment variables ``http_proxy`` and ``https_proxy``, if they are set.
     """
 
     urls: tuple[str, ...]
     auth: str | None = field(default=None, repr=False)
     cafile: str | None = None
+    proxy_url: str | None = field(default=None, repr=False)
 
 
 def registry_options(given: Mapping[str, str]) -> RegistryOptions | None:
@@ -92,7 +103,7 @@ def registry_options(given: Mapping[str, str]) -> RegistryOptions | None:
     Raises
     ------
     KafkaConfigurationError
-        An address is not an http or https URL.
+        An address is not an http or https URL, or that of the proxy is invalid.
     """
     text = given.get("schema.registry.url")
     if text is None:
@@ -116,7 +127,9 @@ def registry_options(given: Mapping[str, str]) -> RegistryOptions | None:
         urls.append(
             parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
         )
-    return RegistryOptions(tuple(urls), auth, given.get("schema.registry.ssl.cafile"))
+    proxy_url = given.get(PROXY_OPTION) or None
+    proxy_url_or_none(PROXY_OPTION, proxy_url)
+    return RegistryOptions(tuple(urls), auth, given.get("schema.registry.ssl.cafile"), proxy_url)
 
 
 _shared: dict[RegistryOptions, SchemaRegistry] = {}
@@ -134,6 +147,53 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _HttpThroughProxy(urllib.request.HTTPHandler):
+    """Opens ``http`` URLs through a proxy."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        super().__init__()
+        self._proxy = proxy
+
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(_ProxiedHttp, self._proxy), req)
+
+
+class _HttpsThroughProxy(urllib.request.HTTPSHandler):
+    """Opens ``https`` URLs through a proxy."""
+
+    def __init__(self, proxy: Proxy, tls: ssl.SSLContext) -> None:
+        super().__init__(context=tls)
+        self._proxy = proxy
+        self._tls = tls
+
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(partial(_ProxiedHttps, self._proxy, self._tls), req)
+
+
+class _ProxiedHttp(HTTPConnection):
+    def __init__(self, proxy: Proxy, host: str, timeout: float) -> None:
+        super().__init__(host, timeout=timeout)
+        self._proxy = proxy
+
+    def connect(self) -> None:
+        self.sock = self._proxy.connect(self.host, self.port, TIMEOUT_S)
+
+
+class _ProxiedHttps(HTTPSConnection):
+    def __init__(self, proxy: Proxy, tls: ssl.SSLContext, host: str, timeout: float) -> None:
+        super().__init__(host, timeout=timeout, context=tls)
+        self._proxy = proxy
+        self._tls = tls
+
+    def connect(self) -> None:
+        sock = self._proxy.connect(self.host, self.port, TIMEOUT_S)
+        try:
+            self.sock = self._tls.wrap_socket(sock, server_hostname=self.host)
+        except OSError:
+            sock.close()
+            raise
+
+
 class SchemaRegistry:
     """Thread-safe client of a schema registry, which caches schemas.
 
@@ -148,6 +208,11 @@ class SchemaRegistry:
     def __init__(self, options: RegistryOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self._options = options
         self._clock = clock
+        self._proxy = client_proxy(
+            {"proxy_url": None if options.proxy_url is None else Secret(options.proxy_url)},
+            resolve_host,
+            SYSTEM_CLOCK,
+        )
         self._lock = threading.Lock()
         self._found: dict[int, AvroType] = {}
         self._absent: dict[int, tuple[float, str]] = {}
@@ -293,8 +358,15 @@ class SchemaRegistry:
             token = base64.b64encode(self._options.auth.encode()).decode("ascii")
             request.add_header("Authorization", f"Basic {token}")
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        if self._proxy is not None:
+            # Ignore the proxies of the environment.
+            handlers += [urllib.request.ProxyHandler({}), _HttpThroughProxy(self._proxy)]
         if url.startswith("https:"):
-            handlers.append(urllib.request.HTTPSHandler(context=self._tls()))
+            handlers.append(
+                urllib.request.HTTPSHandler(context=self._tls())
+                if self._proxy is None
+                else _HttpsThroughProxy(self._proxy, self._tls())
+            )
         with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT_S) as response:
             raw = self._read(response)
         if len(raw) > MAX_ANSWER_BYTES:

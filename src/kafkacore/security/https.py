@@ -14,7 +14,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -41,9 +41,20 @@ class HttpsUnavailableError(HttpsError, RetriableError):
     """A request failed, and a retry may succeed."""
 
 
+class HttpsProxy(Protocol):
+    """The part of a proxy that a request needs."""
+
+    @property
+    def resolves_names(self) -> bool:
+        """Whether the proxy resolves the host names of servers. Otherwise the client does."""
+
+    def connect(self, host: str, port: int, timeout_s: float) -> socket.socket:
+        """Return a blocking socket that is connected to ``host``, or raise ``OSError``."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class HttpsOptions:
-    """Timeouts of a request, and the authorities that it trusts.
+    """Timeouts of a request, the authorities that it trusts, and its proxy.
 
     Attributes
     ----------
@@ -51,11 +62,14 @@ class HttpsOptions:
         How long connecting may take, and how long to wait for the response, in milliseconds.
     cafile:
         PEM file with the certificates of trusted authorities; ``None`` for those of the system.
+    proxy:
+        Proxy through which to connect; ``None`` for a direct connection.
     """
 
     connect_timeout_ms: float = 10_000.0
     read_timeout_ms: float = 10_000.0
     cafile: str | None = None
+    proxy: HttpsProxy | None = None
 
 
 def checked_url(url: str, setting: str, schemes: tuple[str, ...] = ("https",)) -> str:
@@ -199,7 +213,8 @@ def _refusal(url: str, status: int, content: bytes) -> HttpsError:
 class _Connection(http.client.HTTPSConnection):
     """An HTTPS connection that checks each resolved address before it connects to that address.
 
-    Checking the host name beforehand is not enough, because it may resolve to another address later.
+    Checking the host name beforehand is not enough, because it may resolve to another address later. If a
+    proxy resolves the name, the address is not known and only its certificate is checked.
     """
 
     def __init__(self, host: str, port: int, options: HttpsOptions) -> None:
@@ -211,23 +226,43 @@ class _Connection(http.client.HTTPSConnection):
             ) from error
         super().__init__(host, port, context=self._tls)
         self._timeout_s = options.connect_timeout_ms / 1000.0
+        self._proxy = options.proxy
 
     def connect(self) -> None:
+        if self._proxy is not None and self._proxy.resolves_names:
+            self._encrypt(self._proxy.connect(self.host, self.port, self._timeout_s))
+            return
         error: OSError | None = None
         for family, kind, protocol, _, address in socket.getaddrinfo(
             self.host, self.port, type=socket.SOCK_STREAM
         ):
-            sock = socket.socket(family, kind, protocol)
             try:
-                sock.settimeout(self._timeout_s)
                 refuse_address(self.host, str(address[0]))
-                sock.connect(address)
-                self.sock = self._tls.wrap_socket(sock, server_hostname=self.host)
+                if self._proxy is not None:
+                    sock = self._proxy.connect(str(address[0]), self.port, self._timeout_s)
+                else:
+                    sock = self._connected(socket.socket(family, kind, protocol), address)
+                self._encrypt(sock)
                 return
             except OSError as failed:
                 error = failed
-                sock.close()
         raise error or OSError(f"{self.host} resolves to no address")
+
+    def _connected(self, sock: socket.socket, address: tuple[Any, ...]) -> socket.socket:
+        try:
+            sock.settimeout(self._timeout_s)
+            sock.connect(address)
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+    def _encrypt(self, sock: socket.socket) -> None:
+        try:
+            self.sock = self._tls.wrap_socket(sock, server_hostname=self.host)
+        except OSError:
+            sock.close()
+            raise
 
 
 def refuse_address(host: str, address: str) -> None:

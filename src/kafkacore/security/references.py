@@ -28,6 +28,7 @@ REFERENCE: Final = re.compile(r"\$\{(\w+):([^{}]*)\}")
 #: path.
 _SECRET_PROPERTIES: Final = frozenset(
     {
+        "schema.registry.proxy.url",
         *(name.replace("_", ".") for name in SECRET_SETTINGS),
         *(name for name, ours in OTHER_NAMES.items() if ours in SECRET_SETTINGS),
         # Properties of Java's clients and of a schema registry that are not arguments of kafkacore's clients.

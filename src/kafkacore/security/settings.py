@@ -181,7 +181,7 @@ SECURITY_SETTINGS: Final = table(
             "Proxy through which the client connects to brokers, such as `socks5h://proxy.example.com:1080`, "
             "with `user:password@` before the host if it authenticates clients. With `socks5h` and `http` "
             "(CONNECT), the proxy resolves the host names of brokers; with `socks5` the client does. TLS and "
-            "SASL work through the proxy. It needs the extra `proxy`."),
+            "SASL work through the proxy, and tokens are fetched through it. It needs the extra `proxy`."),
     setting("socks5_proxy", None, proxy_url_or_none,
             "Earlier name of `proxy_url`, which is used if `proxy_url` is not given."),
 )

@@ -17,7 +17,7 @@ from kafkacore.security.references import holds_secret
 #: before the next name or the closing bracket.
 REDACTION_REGEX = (
     r"(?i)(?<=[\[ ,])(kafka\.(sasl|ssl|security)\.[\w.]+|storage\.[\w.]+"
-    r"|[\w.]*(password|secret|token|\.auth|credential)[\w.]*)"
+    r"|[\w.]*(password|secret|token|\.auth|credential|proxy)[\w.]*)"
     r'=("[^"\n]*"|(?!, [\w.]+=|\]([\s,)\]]|$))[^\n])*'
 )
 #: Name of an unknown option whose value is probably a secret.

@@ -12,6 +12,7 @@ from kafkacore.errors import (
     SaslAuthenticationFailedError,
     UnsupportedSaslMechanismError,
 )
+from kafkacore.security.https import HttpsProxy
 from kafkacore.security.secret import Secret
 from kafkacore.security.settings import SECURITY_SETTINGS, secret_or_none
 
@@ -48,8 +49,10 @@ class SaslConfig:
     is_encrypted:
         Whether the connections use TLS.
     login:
-        State for all authentications of the client. The mechanism's ``prepare`` function creates it; users
-        cannot set it.
+        State for all authentications of the client, which the mechanism's ``prepare`` function has created.
+        It is not a setting.
+    proxy:
+        Proxy through which tokens are fetched. It is not a setting, but is created from ``proxy_url``.
     """
 
     mechanism: str
@@ -79,9 +82,10 @@ class SaslConfig:
     login_refresh_min_period_seconds: float = _default("login_refresh_min_period_seconds")
     login_refresh_buffer_seconds: float = _default("login_refresh_buffer_seconds")
     login: Login | None = field(default=None, repr=False)
+    proxy: HttpsProxy | None = field(default=None, repr=False)
 
     @classmethod
-    def from_client_config(cls, config: Mapping[str, Any]) -> SaslConfig:
+    def from_client_config(cls, config: Mapping[str, Any], proxy: HttpsProxy | None = None) -> SaslConfig:
         """Create the settings from the result of :func:`kafkacore.client.config.resolve`.
 
         Raises
@@ -101,7 +105,7 @@ class SaslConfig:
         for name, value in values.items():
             if value is not None and SECURITY_SETTINGS[_setting_of(name)].check is secret_or_none:
                 values[name] = Secret(value)
-        own = cls(**values, is_encrypted=config["security_protocol"] == "SASL_SSL")
+        own = cls(**values, is_encrypted=config["security_protocol"] == "SASL_SSL", proxy=proxy)
         try:
             entry = _entry(own.mechanism)
         except UnsupportedSaslMechanismError:
@@ -122,7 +126,7 @@ def settings_of(config: SaslConfig) -> dict[str, object]:
     """Return the settings by kafka-python's names, with secrets revealed, for a user-written mechanism."""
     values = {_setting_of(one.name): getattr(config, one.name) for one in fields(config)}
     encrypted = values.pop("sasl_is_encrypted")
-    del values["sasl_login"]
+    del values["sasl_login"], values["sasl_proxy"]
     values = {name: value.text() if isinstance(value, Secret) else value for name, value in values.items()}
     return values | {"security_protocol": "SASL_SSL" if encrypted else "SASL_PLAINTEXT"}
 

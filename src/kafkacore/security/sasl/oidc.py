@@ -45,6 +45,7 @@ class ClientCredentials:
             connect_timeout_ms=config.login_connect_timeout_ms,
             read_timeout_ms=config.login_read_timeout_ms,
             cafile=config.oauthbearer_https_cafile,
+            proxy=config.proxy,
         )
         self._backoff_ms = config.login_retry_backoff_ms
         self._backoff_max_ms = config.login_retry_backoff_max_ms

@@ -55,6 +55,9 @@ SIDE_OPTIONS: Final = table(
     spark_option("schema.registry.ssl.cafile", _S,
                  documentation="Avro: PEM file with the certificates to trust for the schema registry. The "
                                "file must exist on the driver and on each worker."),
+    spark_option("schema.registry.proxy.url", SettingType.PASSWORD, shown_default="`kafka.proxy.url`",
+                 documentation="Avro: proxy through which to reach the schema registry, such as "
+                               "`socks5h://proxy.example.com:1080`. An empty value reaches it without one."),
     spark_option("timeZone", _S, "UTC",
                  documentation="JSON: time zone of timestamps that do not contain one. Unlike `from_json`, "
                                "a Python source cannot read the time zone of the session."),
@@ -212,6 +215,9 @@ def _side(side: Side, given: Mapping[str, str]) -> SideOptions:
     shared = {n: t for n, t in given.items() if not n.startswith(("kafka.", "key.", "value."))}
     own = {n.removeprefix(f"{side}."): t for n, t in given.items() if n.startswith(f"{side}.")}
     assert not any(name.startswith(other) for name in shared)
+    for name in ("kafka.socks5.proxy", "kafka.proxy.url"):
+        if name in given:
+            shared.setdefault("schema.registry.proxy.url", given[name])
     # A schema is either for the key or for the value, so the option without prefix is not shared.
     shared.pop("schema", None)
     return SideOptions(side, chosen, {**shared, **own})
