@@ -39,6 +39,7 @@ from kafkacore.consumer.timer import Timer
 from kafkacore.consumer.topic_metadata import TopicMetadataFetcher
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError
 from kafkacore.network import Selector
+from kafkacore.record import ColumnBuilder, RecordColumns
 from kafkacore.settings import Config
 from kafkacore.structs import IsolationLevel, OffsetAndMetadata, TopicPartition, partition_name
 
@@ -346,6 +347,7 @@ class ConsumerEngine:
         self, timer: Timer, max_records: int, update_positions: bool = True
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Return records, after the interceptors have processed them."""
+        self.interceptors.on_poll()
         found = self.poll(
             timer,
             lambda: self.fetcher.collect_records(max_records, update_positions),
@@ -358,6 +360,29 @@ class ConsumerEngine:
             # After a Ctrl-C, for example, the caller does not receive the records.
             self.fetcher.rewind()
             raise
+
+    def poll_columns(
+        self,
+        timer: Timer,
+        new_builder: Callable[[], ColumnBuilder],
+        max_records: int | None,
+        end_offsets: Mapping[TopicPartition, int],
+    ) -> dict[TopicPartition, RecordColumns]:
+        """Return records as columns, after the interceptors have seen them."""
+        self.interceptors.on_poll()
+        found = self.poll(
+            timer,
+            lambda: self.fetcher.collect_columns(new_builder, max_records, end_offsets),
+            lambda found: bool(found.columns) or self.reached_all(end_offsets),
+            end_offsets,
+            max_records,
+        )
+        try:
+            self.interceptors.on_consume_columns(found.columns)
+        except BaseException:
+            self.fetcher.rewind()
+            raise
+        return found.columns
 
     def next_record(self) -> ConsumerRecord | None:
         """Return the next record of an iteration, or ``None`` if none arrives in ``consumer_timeout_ms``."""

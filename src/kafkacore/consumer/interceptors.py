@@ -12,6 +12,7 @@ from typing import Any
 
 from kafkacore.client.interceptors import Interceptors
 from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.record import RecordColumns
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -22,17 +23,24 @@ Records = dict[TopicPartition, list[ConsumerRecord]]
 class ConsumerInterceptor:
     """Base class of interceptors; pass instances in the setting ``interceptors``.
 
-    The methods run on the thread that uses the consumer. They must not call the consumer.
+    The methods run on the thread that uses the consumer. They must not call the consumer. An interceptor may
+    lack :meth:`on_poll` and :meth:`on_consume_columns`, which Apache Kafka's interface does not have.
     """
+
+    def on_poll(self) -> None:
+        """Handle the start of a poll: of ``poll()``, of ``poll_arrow()``, or by an iteration."""
 
     def on_consume(self, records: Records) -> Records:
         """Return the records that ``poll()`` or an iteration returns instead of ``records``.
 
-        ``poll_arrow()`` creates no records and does not call this method. The positions advance past the
-        fetched records, whatever this method returns. If the method raises an exception, the next interceptor
-        gets the same records that this interceptor got.
+        ``poll_arrow()`` creates no records and calls :meth:`on_consume_columns` instead. The positions
+        advance past the fetched records, whatever this method returns. If it raises, the next interceptor
+        gets the records that this one got.
         """
         return records
+
+    def on_consume_columns(self, columns: Mapping[TopicPartition, RecordColumns]) -> None:
+        """Handle the columns that ``poll_arrow()`` returns. They cannot be changed."""
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Handle offsets that have been committed, by any kind of commit."""
@@ -52,6 +60,24 @@ class ConsumerInterceptors(Interceptors):
 
     def __init__(self, interceptors: Iterable[Any] = ()) -> None:
         super().__init__(interceptors, logger)
+
+    def on_poll(self) -> None:
+        """Notify each interceptor that a poll starts."""
+        for interceptor in self._interceptors:
+            try:
+                if hasattr(interceptor, "on_poll"):
+                    interceptor.on_poll()
+            except Exception:
+                logger.exception("interceptor %r failed before a poll", interceptor)
+
+    def on_consume_columns(self, columns: Mapping[TopicPartition, RecordColumns]) -> None:
+        """Notify each interceptor of fetched columns."""
+        for interceptor in self._interceptors if columns else ():
+            try:
+                if hasattr(interceptor, "on_consume_columns"):
+                    interceptor.on_consume_columns(columns)
+            except Exception:
+                logger.exception("interceptor %r failed before columns were returned", interceptor)
 
     def on_consume(self, records: Records) -> Records:
         """Return the records that the interceptors return, without partitions that have no records."""

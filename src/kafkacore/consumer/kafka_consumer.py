@@ -318,17 +318,12 @@ class KafkaConsumer:
         with self._guard:
             self._begin()
             try:
-                return self._engine.poll(
+                return self._engine.poll_columns(
                     Timer(self._engine.clock, timeout_ms),
-                    lambda: self._engine.fetcher.collect_columns(
-                        lambda: ColumnBuilder(names, **settings),
-                        max_records,
-                        ends,
-                    ),
-                    lambda found: bool(found.columns) or self._engine.reached_all(ends),
-                    ends,
+                    lambda: ColumnBuilder(names, **settings),
                     max_records,
-                ).columns
+                    ends,
+                )
             except ConsumerClosingError:
                 return {}
 

@@ -47,5 +47,6 @@ def test_trace_reaches_from_the_producer_to_the_consumer(our_broker: EmbeddedBro
     assert offsets == sorted((span.attributes or {})["messaging.kafka.offset"] for span in processed)
     polls = [span for span in sdk.spans() if span.name == f"poll {topic}"]
     assert {link.context.span_id for span in polls for link in span.links} == parents
+    assert all((span.end_time or 0) > (span.start_time or 0) for span in polls)
     assert sum(count for _, count in sdk.points("messaging.client.sent.messages")) == 3
     assert sum(count for _, count in sdk.points("messaging.client.consumed.messages")) == 3

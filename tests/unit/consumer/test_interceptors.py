@@ -93,11 +93,71 @@ def test_loop_commits_up_to_the_record_that_it_has_though_others_were_left_out(m
     assert consumer.committed(A0) == 6
 
 
-def test_columns_are_handed_out_without_them(make):
-    notes = Notes()
-    consumer = make(notes, Returns({}))
+class NotesColumns(Notes):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def on_poll(self):
+        self.calls.append("poll")
+
+    def on_consume_columns(self, columns):
+        self.calls.append({tp: each.num_rows for tp, each in columns.items()})
+
+
+class OnlyKafkas:
+    """An interceptor without the methods that Apache Kafka's interface does not have."""
+
+    def on_consume(self, records):
+        return records
+
+    def on_commit(self, offsets):
+        pass
+
+    def close(self):
+        pass
+
+
+class BreaksColumns(NotesColumns):
+    def on_poll(self):
+        raise RuntimeError("on_poll is broken")
+
+    def on_consume_columns(self, columns):
+        raise RuntimeError("on_consume_columns is broken")
+
+
+def test_columns_are_shown_and_cannot_be_changed(make, caplog):
+    notes = NotesColumns()
+    consumer = make(OnlyKafkas(), BreaksColumns(), Returns({}), notes)
     assert consumer.poll_arrow(1000)[A0].num_rows == 6
     assert notes.consumed == []
+    assert notes.calls == ["poll", {A0: 6}]
+    assert "on_poll is broken" in caplog.text
+    assert "on_consume_columns is broken" in caplog.text
+
+
+@pytest.mark.parametrize("reads", ["poll", "loop"])
+def test_start_of_a_poll_is_announced(make, reads):
+    notes = NotesColumns()
+    consumer = make(notes, consumer_timeout_ms=1000)
+    assert read(consumer) if reads == "poll" else next(consumer)
+    assert notes.calls == ["poll"]
+    assert notes.consumed == [{A0: [0, 1, 2, 3, 4, 5]}]
+
+
+def test_interrupt_before_columns_are_returned_loses_none(make):
+    class Interrupted(ConsumerInterceptor):
+        times = 0
+
+        def on_consume_columns(self, columns):
+            self.times += 1
+            if self.times == 1:
+                raise KeyboardInterrupt
+
+    consumer = make(Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        consumer.poll_arrow(1000)
+    assert consumer.poll_arrow(1000)[A0].num_rows == 6
 
 
 def test_without_records_none_is_asked(make):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 from telemetry import Telemetry
@@ -11,6 +12,7 @@ from telemetry import Telemetry
 from kafkacore.consumer import ConsumerRecord
 from kafkacore.otel import OpenTelemetryConsumerInterceptor
 from kafkacore.otel.consumer_interceptor import MAX_LINKS
+from kafkacore.record import ColumnBuilder, encode, read_batches
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
 
@@ -69,6 +71,48 @@ def test_poll_is_linked_to_the_spans_that_sent(
         for attributes, count in sdk.points("messaging.client.consumed.messages")
     }
     assert consumed == {"0": 2, "1": 1}
+
+
+def test_poll_span_lasts_as_long_as_the_poll(
+    sdk: Telemetry, telemetry: OpenTelemetryConsumerInterceptor, clock: VirtualClock
+) -> None:
+    started_ns = clock.wall_ms() * 1_000_000
+    telemetry.on_poll()
+    clock.advance(250)
+    telemetry.on_consume({TopicPartition("orders", 0): [record(0)]})
+    span = sdk.span("poll orders")
+    assert (span.start_time, span.end_time) == (started_ns, started_ns + 250_000_000)
+    ((attributes, seconds),) = sdk.points("messaging.client.operation.duration")
+    assert seconds == 0.25
+    assert attributes["messaging.operation.type"] == "receive"
+
+
+def test_poll_without_records_has_no_span(
+    sdk: Telemetry, telemetry: OpenTelemetryConsumerInterceptor
+) -> None:
+    telemetry.on_poll()
+    telemetry.on_consume({})
+    telemetry.on_consume_columns({})
+    assert sdk.spans() == []
+
+
+@pytest.mark.parametrize("has_headers", [False, True])
+def test_columns_are_linked_if_they_have_headers(
+    sdk: Telemetry, telemetry: OpenTelemetryConsumerInterceptor, has_headers: bool
+) -> None:
+    assert pyarrow.__version__, "links need that the program has imported it"
+    builder = ColumnBuilder(["value", "headers"] if has_headers else ["value"])
+    for data in encode([b"v"] * 3, headers=[CONTEXT, [], HOSTILE]):
+        for batch in read_batches(data):
+            builder.append(batch)
+    telemetry.on_consume_columns({TopicPartition("orders", 2): builder.finish()})
+    span = sdk.span("poll orders")
+    assert span.attributes is not None
+    assert span.attributes["messaging.batch.message_count"] == 3
+    assert span.attributes["messaging.destination.partition.id"] == "2"
+    assert [link.context.span_id for link in span.links] == ([SPAN] if has_headers else [])
+    ((_, count),) = sdk.points("messaging.client.consumed.messages")
+    assert count == 3
 
 
 def test_number_of_links_is_limited(sdk: Telemetry, telemetry: OpenTelemetryConsumerInterceptor) -> None:
