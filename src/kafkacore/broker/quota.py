@@ -1,13 +1,15 @@
-"""Quotas: limits on bytes produced, bytes fetched, request time and new connections, and throttle times.
+"""Quotas: limits on bytes produced, bytes fetched, request time, partition changes and new connections.
 
-A request over its quota is not rejected. Its response is sent at once and contains the throttle time, and the
-broker does not read from the connection for that long (KIP-219). The behaviour is that of Kafka's
-``ClientQuotaManager``, ``ClientRequestQuotaManager``, ``ConnectionQuotas`` and ``Rate``. Only the network
+A request over its quota is not rejected, except for new versions of requests that change partitions. Its
+response is sent at once and contains the throttle time, and the broker does not read from the connection for
+that long (KIP-219). The behaviour is that of Kafka's ``ClientQuotaManager``, ``ClientRequestQuotaManager``,
+``ControllerMutationQuotaManager``, ``ConnectionQuotas``, ``Rate`` and ``TokenBucket``. Only the network
 thread uses this module.
 """
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from enum import IntEnum
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from kafkacore.broker.config.quota_overrides import parse_overrides
 from kafkacore.clock import Clock
+from kafkacore.errors import ThrottlingQuotaExceededError
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -37,6 +40,8 @@ class QuotaKind(IntEnum):
     REQUEST = 2
     #: New connections per second.
     CONNECTION = 3
+    #: Partitions created or deleted per second.
+    CONTROLLER_MUTATION = 4
 
 
 class QuotaEntity(NamedTuple):
@@ -130,8 +135,8 @@ class _RecentRates(Generic[K]):
 _ANY_CLIENT = QuotaEntity(None, "")
 
 
-class ClientQuota:
-    """Quota of one type for all clients.
+class ClientLimits:
+    """The limits of one quota type for all clients.
 
     As in Kafka, the most specific limit applies. Limits of the user by name come first, then those of the
     default user, then those of client ids alone. For each user, the order is: with the client id, with the
@@ -144,41 +149,19 @@ class ClientQuota:
         Limit per second of a client without its own limit; ``None`` for no limit.
     overrides:
         Limits per second by client id.
-    sample_count:
-        Number of samples (``quota.window.num``).
-    sample_ms:
-        Length of a sample in milliseconds (``quota.window.size.seconds``).
-    max_throttle_ms:
-        Maximum throttle time in milliseconds; ``None`` for no maximum.
     """
 
-    def __init__(
-        self,
-        default: float | None,
-        overrides: Mapping[str, float],
-        *,
-        sample_count: int,
-        sample_ms: float,
-        max_throttle_ms: float | None = None,
-    ) -> None:
+    def __init__(self, default: float | None = None, overrides: Mapping[str, float] | None = None) -> None:
         self._default = default
-        self._overrides = dict(overrides)
-        self._sample_count = sample_count
-        self._sample_ms = sample_ms
-        self._max_throttle_ms = max_throttle_ms
+        self._overrides = dict(overrides or {})
         self._entities: dict[QuotaEntity, float] = {}
-        self._rates: _RecentRates[QuotaEntity] = _RecentRates(sample_count, sample_ms)
 
     @property
     def is_enabled(self) -> bool:
         """Whether any client has a limit."""
         return self._default is not None or bool(self._overrides) or bool(self._entities)
 
-    def limit(self, client_id: str, user: str = "") -> float | None:
-        """Return the limit per second of a client, or ``None`` for no limit."""
-        return self._obeyed(client_id, user)[0]
-
-    def _obeyed(self, client_id: str, user: str) -> tuple[float | None, QuotaEntity]:
+    def obeyed(self, client_id: str, user: str) -> tuple[float | None, QuotaEntity]:
         """Return the limit of a client, and the entity whose clients share it."""
         entities, shared = self._entities, QuotaEntity(None, client_id)
         if entities:
@@ -217,6 +200,54 @@ class ClientQuota:
         else:
             self._overrides[client_id] = limit
 
+
+class ClientQuota:
+    """Quota of one type for all clients, by the rate of a window.
+
+    Parameters
+    ----------
+    default, overrides:
+        As in :class:`ClientLimits`.
+    sample_count:
+        Number of samples (``quota.window.num``).
+    sample_ms:
+        Length of a sample in milliseconds (``quota.window.size.seconds``).
+    max_throttle_ms:
+        Maximum throttle time in milliseconds; ``None`` for no maximum.
+    """
+
+    def __init__(
+        self,
+        default: float | None,
+        overrides: Mapping[str, float],
+        *,
+        sample_count: int,
+        sample_ms: float,
+        max_throttle_ms: float | None = None,
+    ) -> None:
+        self._limits = ClientLimits(default, overrides)
+        self._sample_count = sample_count
+        self._sample_ms = sample_ms
+        self._max_throttle_ms = max_throttle_ms
+        self._rates: _RecentRates[QuotaEntity] = _RecentRates(sample_count, sample_ms)
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether any client has a limit."""
+        return self._limits.is_enabled
+
+    def limit(self, client_id: str, user: str = "") -> float | None:
+        """Return the limit per second of a client, or ``None`` for no limit."""
+        return self._limits.obeyed(client_id, user)[0]
+
+    def set_entity(self, entity: QuotaEntity, limit: float | None) -> None:
+        """Set the limit of an entity; ``None`` removes it."""
+        self._limits.set_entity(entity, limit)
+
+    def set_limit(self, client_id: str | None, limit: float | None) -> None:
+        """Set the limit of a client id, or the default. See :meth:`ClientLimits.set_limit`."""
+        self._limits.set_limit(client_id, limit)
+
     def max_in_window(self, client_id: str, user: str = "") -> float | None:
         """Return the largest amount that can be recorded at once without exceeding the limit."""
         limit = self.limit(client_id, user)
@@ -226,7 +257,7 @@ class ClientQuota:
         self, client_id: str, amount: float, now_ms: float, user: str = ""
     ) -> float:
         """Record ``amount``, and return for how many milliseconds to throttle the client."""
-        limit, shared = self._obeyed(client_id, user)
+        limit, shared = self._limits.obeyed(client_id, user)
         if limit is None:
             return 0.0
         rate = self._rates.of(shared, now_ms)
@@ -239,14 +270,116 @@ class ClientQuota:
 
     def record(self, client_id: str, amount: float, now_ms: float, user: str = "") -> None:
         """Record ``amount``, which may be negative. It affects the throttle time of the next request."""
-        limit, shared = self._obeyed(client_id, user)
+        limit, shared = self._limits.obeyed(client_id, user)
         if limit is not None:
             self._rates.of(shared, now_ms).record(amount, now_ms)
 
     def rate(self, client_id: str, now_ms: float, user: str = "") -> float:
-        """Return the current rate per second of all clients that share the limit of a client."""
-        rate = self._rates.get(self._obeyed(client_id, user)[1])
+        """Return the current rate per second of a client and of those that share its limit."""
+        rate = self._rates.get(self._limits.obeyed(client_id, user)[1])
         return 0.0 if rate is None else rate.measure(now_ms)[0]
+
+
+class TokenBucket:
+    """Tokens that are spent at once and refilled at a rate. Their number may be negative.
+
+    Parameters
+    ----------
+    burst_s:
+        Seconds in which an empty bucket is full.
+    """
+
+    __slots__ = ("_burst_s", "_tokens", "_updated_ms")
+
+    def __init__(self, burst_s: float) -> None:
+        self._burst_s = burst_s
+        self._tokens = math.inf
+        self._updated_ms = 0.0
+
+    def tokens(self, rate: float, now_ms: float) -> float:
+        """Refill the bucket at ``rate`` tokens per second, and return the number of its tokens."""
+        refilled = self._tokens + rate * (now_ms - self._updated_ms) / 1000
+        self._tokens, self._updated_ms = min(refilled, rate * self._burst_s), now_ms
+        return self._tokens
+
+    def spend(self, amount: float, rate: float, now_ms: float) -> float:
+        """Take tokens out, and return the number of those that are left."""
+        self._tokens = self.tokens(rate, now_ms) - amount
+        return self._tokens
+
+    def is_full(self, rate: float, now_ms: float) -> bool:
+        return self.tokens(rate, now_ms) >= rate * self._burst_s
+
+
+class ControllerMutationQuota:
+    """Limits of partitions that clients create and delete per second (KIP-599).
+
+    Parameters
+    ----------
+    sample_count:
+        Number of samples (``controller.quota.window.num``).
+    sample_ms:
+        Length of a sample in milliseconds (``controller.quota.window.size.seconds``). A client that was idle
+        for all samples may change as many partitions at once as its limit allows in their total time.
+    """
+
+    def __init__(self, sample_count: int, sample_ms: float) -> None:
+        self._limits = ClientLimits()
+        self._burst_s = sample_count * sample_ms / 1000
+        self._buckets: dict[QuotaEntity, tuple[TokenBucket, float]] = {}
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether any client has a limit."""
+        return self._limits.is_enabled
+
+    def set_entity(self, entity: QuotaEntity, limit: float | None) -> None:
+        """Set the limit of an entity; ``None`` removes it."""
+        self._limits.set_entity(entity, limit)
+
+    def limit(self, client_id: str, user: str = "") -> float | None:
+        """Return the limit per second of a client, or ``None`` for no limit."""
+        return self._limits.obeyed(client_id, user)[0]
+
+    def throttle_ms(
+        self, client_id: str, amount: int, now_ms: float, user: str = "", *, is_strict: bool
+    ) -> float:
+        """Record a change of partitions, and return for how many milliseconds to throttle the client.
+
+        Parameters
+        ----------
+        client_id, user:
+            The client.
+        amount:
+            Number of partitions.
+        now_ms:
+            Monotonic time in milliseconds.
+        is_strict:
+            Whether the change is rejected, and not recorded, if the limit is exceeded already. Then a change
+            that exceeds the limit itself does not throttle the client.
+        """
+        limit, shared = self._limits.obeyed(client_id, user)
+        if limit is None:
+            return 0.0
+        bucket = self._bucket(shared, limit, now_ms)
+        left = bucket.tokens(limit, now_ms)
+        if not is_strict or left >= 0:
+            spent = bucket.spend(amount, limit, now_ms)
+            left = 0.0 if is_strict else spent
+        return float(round(max(-left, 0.0) / limit * 1000))
+
+    def _bucket(self, entity: QuotaEntity, limit: float, now_ms: float) -> TokenBucket:
+        """Return the bucket of an entity, and remove the buckets that are full when a new one is needed."""
+        found = self._buckets.get(entity)
+        bucket = TokenBucket(self._burst_s) if found is None else found[0]
+        if found is None:
+            self._buckets = {
+                other: (kept, rate)
+                for other, (kept, rate) in self._buckets.items()
+                if not kept.is_full(rate, now_ms)
+            }
+        self._buckets[entity] = bucket, limit
+        return bucket
 
 
 class IpConnectionQuota:
@@ -342,12 +475,20 @@ class Quotas:
                 (QuotaKind.REQUEST, "request", config.quota_request_default, config.quota_request_overrides),
             )
         }
+        #: Limits of partitions that are created and deleted.
+        self.mutations = ControllerMutationQuota(
+            config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000.0
+        )
         #: Limits of new connections.
         self.connections = IpConnectionQuota(config.quota_window_num, sample_ms)
         #: Number of responses with a throttle time.
         self.throttled_count = 0
         #: Whether there is a limit of any type for any client.
-        self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
+        self.is_enabled = False
+        self._look()
+
+    def _look(self) -> None:
+        self.is_enabled = self.mutations.is_enabled or any(each.is_enabled for each in self._kinds.values())
 
     def of(self, kind: QuotaKind) -> ClientQuota:
         return self._kinds[kind]
@@ -355,7 +496,7 @@ class Quotas:
     def set_limit(self, kind: QuotaKind, client_id: str | None, limit: float | None) -> None:
         """Set a limit, effective from the next request on. See :meth:`ClientQuota.set_limit`."""
         self._kinds[kind].set_limit(client_id, limit)
-        self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
+        self._look()
 
     def set_entity(self, kind: QuotaKind, entity: QuotaEntity, limit: float | None) -> None:
         """Set a limit, effective from the next request on. See :meth:`ClientQuota.set_entity`."""
@@ -363,8 +504,40 @@ class Quotas:
             assert entity.ip is not None, "connections are limited by address"
             self.connections.set_limit(entity.ip, limit)
             return
-        self._kinds[kind].set_entity(entity, limit)
-        self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
+        if kind is QuotaKind.CONTROLLER_MUTATION:
+            self.mutations.set_entity(entity, limit)
+        else:
+            self._kinds[kind].set_entity(entity, limit)
+        self._look()
+
+    def record_mutation(self, request: Request, partitions: int, *, strict_since: int) -> None:
+        """Record that a request creates or deletes partitions. Its response gets the throttle time.
+
+        Parameters
+        ----------
+        request:
+            The request.
+        partitions:
+            Number of partitions.
+        strict_since:
+            First version of the API whose clients know the error.
+
+        Raises
+        ------
+        ThrottlingQuotaExceededError
+            The client has exceeded its limit before, so that the change must be rejected.
+        """
+        if not self.mutations.is_enabled:
+            return
+        now_ms, is_strict = self._clock.monotonic_ms(), request.version >= strict_since
+        user = request.context.principal.name
+        throttle_ms = self.mutations.throttle_ms(
+            request.client_id or "", partitions, now_ms, user, is_strict=is_strict
+        )
+        if throttle_ms > 0:
+            request.throttled_until_ms = now_ms + throttle_ms
+            if is_strict:
+                raise ThrottlingQuotaExceededError("The throttling quota has been exceeded.")
 
     def on_response(self, request: Request, response: object) -> None:
         """Record a request and its response, and set the throttle time.
@@ -380,6 +553,8 @@ class Quotas:
             )
         if response is not None:
             throttle_ms = max(throttle_ms, self._request_throttle_ms(request, now_ms))
+        # A request may have waited since a limit of partitions was exceeded.
+        throttle_ms = max(throttle_ms, request.throttled_until_ms - now_ms)
         self._pause(request, throttle_ms)
         if hasattr(response, "throttle_time_ms"):
             # Set the field even if the time is 0, because a response object may be reused.

@@ -15,13 +15,22 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.quota_overrides import parse_overrides
 from kafkacore.broker.quota import (
     ClientQuota,
+    ControllerMutationQuota,
     IpConnectionQuota,
     QuotaEntity,
     QuotaKind,
     WindowedRate,
     canonical_ip,
 )
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.errors import (
+    InvalidPartitionsError,
+    KafkaConfigurationError,
+    ThrottlingQuotaExceededError,
+    UnknownTopicOrPartitionError,
+)
+from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
 from kafkacore.structs import TopicPartition
@@ -154,6 +163,52 @@ def test_overrides_that_cannot_be_read_are_refused_with_their_name(tmp_path: Pat
 def test_overrides_are_clients_and_their_limits() -> None:
     assert parse_overrides("q", " a=1, b.c-d = 20 ,,x=y=3") == {"a": 1, "b.c-d": 20, "x=y": 3}
     assert parse_overrides("q", "") == {}
+
+
+# ---- The figures of ControllerMutationQuotaManagerTest ---------------------------------------------------
+
+
+def mutations(limit: float = 10) -> ControllerMutationQuota:
+    quota = ControllerMutationQuota(10, 1000)
+    quota.set_entity(QuotaEntity(None, "c"), limit)
+    return quota
+
+
+@pytest.mark.kafka(
+    "StrictControllerMutationQuotaTest.testControllerMutationQuotaViolation",
+    "ControllerMutationQuotaManagerTest.testControllerMutationQuotaViolation",
+)
+def test_strict_quota_rejects_only_what_follows_a_violation() -> None:
+    quota = mutations()
+    found = [quota.throttle_ms("c", 90, 0, is_strict=True) for _ in range(3)]
+    assert found == [0, 0, 8000]
+    # A rejected change is not recorded.
+    assert quota.throttle_ms("c", 90, 5000, is_strict=True) == 3000
+    assert quota.throttle_ms("c", 90, 8000, is_strict=True) == 0
+    assert quota.throttle_ms("other", 10**6, 0, is_strict=True) == 0
+
+
+@pytest.mark.kafka("PermissiveControllerMutationQuotaTest.testControllerMutationQuotaViolation")
+def test_permissive_quota_records_and_throttles() -> None:
+    quota = mutations()
+    assert [quota.throttle_ms("c", 90, 0, is_strict=False) for _ in range(3)] == [0, 8000, 17_000]
+
+
+def test_clients_whose_bucket_is_full_are_forgotten() -> None:
+    quota = ControllerMutationQuota(10, 1000)
+    quota.set_entity(QuotaEntity(None, ""), 10)
+    for number in range(100):
+        quota.throttle_ms(f"old-{number}", 10 if number else 110, 0, is_strict=True)
+    quota.throttle_ms("new", 1, 1000, is_strict=True)
+    assert list(quota._buckets) == [QuotaEntity(None, "old-0"), QuotaEntity(None, "new")]
+
+
+def test_removed_mutation_rate_is_no_limit() -> None:
+    quota = mutations(1)
+    quota.set_entity(QuotaEntity(None, "c"), None)
+    assert not quota.is_enabled
+    assert quota.limit("c") is None
+    assert quota.throttle_ms("c", 10**6, 0, is_strict=True) == 0
 
 
 # ---- Requests ------------------------------------------------------------------------------------------
@@ -316,3 +371,105 @@ def test_ipv4_address_in_ipv6_notation_is_the_same_address() -> None:
     assert canonical_ip("FE80::0001%eth0") == "fe80::1%eth0"
     with pytest.raises(ValueError, match="localhost"):
         canonical_ip("localhost")
+
+
+# ---- Partition changes (KIP-599) ---------------------------------------------------------------------------
+
+
+def limited_broker(tmp_path: Path) -> BrokerHarness:
+    """Return a broker with topics ``a`` and ``b`` whose client may change a partition per second."""
+    broker = BrokerHarness(tmp_path)
+    for name in ("a", "b"):
+        broker.topics.create(name, 2, {})
+    broker.quotas.set_entity(QuotaKind.CONTROLLER_MUTATION, QuotaEntity(None, "test"), 1)
+    return broker
+
+
+def creation(*counts: int, validate_only: bool = False) -> CreateTopicsRequest:
+    topics = [
+        CreateTopicsRequest.CreatableTopic(name=f"new-{count}", num_partitions=count, replication_factor=1)
+        for count in counts
+    ]
+    return CreateTopicsRequest(topics=topics, validate_only=validate_only)
+
+
+def growth(name: str, count: int, validate_only: bool = False) -> CreatePartitionsRequest:
+    topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=count, assignments=None)
+    return CreatePartitionsRequest(topics=[topic], validate_only=validate_only)
+
+
+def deletion(name: str, version: int) -> DeleteTopicsRequest:
+    if version < 6:
+        return DeleteTopicsRequest(topic_names=[name])
+    return DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
+
+
+def outcome(broker: BrokerHarness, message: Any, version: int) -> tuple[list[int], int]:
+    """Return the error codes of a response and its throttle time, which is also that of the connection."""
+    answer = broker.send(message, version)
+    response = answer.message
+    results = getattr(response, "topics", None) or getattr(response, "responses", None) or response.results
+    assert answer.request.throttle_ms == response.throttle_time_ms
+    return [result.error_code for result in results], response.throttle_time_ms
+
+
+EXCEEDED = ThrottlingQuotaExceededError.errno
+
+
+def test_request_of_a_new_version_over_the_mutation_rate_is_rejected(tmp_path: Path) -> None:
+    broker = limited_broker(tmp_path)
+    # The burst is 11 partitions. The topic that exceeds it is created, and what follows is rejected.
+    assert outcome(broker, creation(3, 10, 1), 7) == ([0, 0, EXCEEDED], 2000)
+    assert outcome(broker, deletion("a", 6), 6) == ([EXCEEDED], 2000)
+    assert outcome(broker, growth("b", 3), 3) == ([EXCEEDED], 2000)
+    assert broker.topics.get("a") is not None
+    assert broker.log_manager.topic_states["b"].partition_count == 2
+    broker.clock.advance(2000)
+    assert outcome(broker, deletion("a", 6), 6) == ([0], 0)
+    assert outcome(broker, creation(1), 6) == ([EXCEEDED], 2000)
+    broker.clock.advance(2000)
+    assert outcome(broker, growth("b", 3), 3) == ([0], 0)
+
+
+def test_request_of_an_old_version_over_the_mutation_rate_is_throttled(tmp_path: Path) -> None:
+    broker = limited_broker(tmp_path)
+    assert outcome(broker, creation(11, 1), 5) == ([0, 0], 1000)
+    assert outcome(broker, deletion("a", 4), 4) == ([0], 3000)
+    assert outcome(broker, growth("b", 3), 2) == ([0], 4000)
+
+
+def test_validation_counts_as_a_change_of_partitions(tmp_path: Path) -> None:
+    broker = limited_broker(tmp_path)
+    assert outcome(broker, creation(12, validate_only=True), 7) == ([0], 0)
+    assert outcome(broker, growth("b", 3, validate_only=True), 3) == ([EXCEEDED], 1000)
+    assert outcome(broker, creation(1, validate_only=True), 7) == ([EXCEEDED], 1000)
+
+
+def test_invalid_changes_of_partitions_do_not_count(tmp_path: Path) -> None:
+    broker = limited_broker(tmp_path)
+    for _ in range(20):
+        assert outcome(broker, deletion("none", 6), 6) == ([UnknownTopicOrPartitionError.errno], 0)
+        assert outcome(broker, growth("b", 1), 3) == ([InvalidPartitionsError.errno], 0)
+    assert outcome(broker, creation(1), 7) == ([0], 0)
+
+
+def test_topics_are_created_by_metadata_within_the_mutation_rate(tmp_path: Path) -> None:
+    broker = limited_broker(tmp_path)
+    assert outcome(broker, creation(12), 7) == ([0], 0)
+    missing = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name="auto")], allow_auto_topic_creation=True
+    )
+    assert outcome(broker, missing, 12) == ([UnknownTopicOrPartitionError.errno], 0)
+    broker.clock.advance(1000)
+    assert outcome(broker, missing, 12) == ([0], 0)
+
+
+def test_throttle_time_is_less_by_the_time_that_the_request_waited(tmp_path: Path) -> None:
+    broker = limited_broker(tmp_path)
+    request = broker.send(creation(12), 7).request
+    with pytest.raises(ThrottlingQuotaExceededError, match="The throttling quota has been exceeded"):
+        broker.quotas.record_mutation(request, 1, strict_since=6)
+    broker.clock.advance(400)
+    response = CreateTopicsResponse()
+    broker.quotas.on_response(request, response)
+    assert response.throttle_time_ms == 600

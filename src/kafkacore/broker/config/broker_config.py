@@ -126,6 +126,8 @@ class BrokerConfig:
     quota_request_overrides: str = broker_default("quota_request_overrides")
     quota_window_num: int = broker_default("quota_window_num")
     quota_window_size_seconds: int = broker_default("quota_window_size_seconds")
+    controller_quota_window_num: int = broker_default("controller_quota_window_num")
+    controller_quota_window_size_seconds: int = broker_default("controller_quota_window_size_seconds")
     connections_max_idle_ms: int = broker_default("connections_max_idle_ms")
     max_connections: int = broker_default("max_connections")
     max_connections_per_ip: int = broker_default("max_connections_per_ip")

@@ -182,6 +182,11 @@ BROKER_KEYS: Final = (
          documentation="Number of samples kept to compute a client's rate."),
     _key("quota.window.size.seconds", "quota_window_size_seconds", _I, 1, 1, 3600,
          documentation="Duration in seconds of each sample of a client's rate."),
+    _key("controller.quota.window.num", "controller_quota_window_num", _I, 11, 1, 3600,
+         documentation="Number of samples of the quota `controller_mutation_rate`. A client that was "
+                       "idle for all samples may change as many partitions at once as in their total time."),
+    _key("controller.quota.window.size.seconds", "controller_quota_window_size_seconds", _I, 1, 1, 3600,
+         documentation="Duration in seconds of each sample of the quota `controller_mutation_rate`."),
     _key("connections.max.idle.ms", "connections_max_idle_ms", _L, 600_000, -1, INT32_MAX,
          documentation="Idle time in milliseconds after which the broker closes a connection. -1 keeps "
                        "idle connections open."),

@@ -46,7 +46,7 @@ _BY_REASON: Final = {
         controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
         controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
         controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
-        controller.quota.window.num controller.quota.window.size.seconds controller.socket.timeout.ms
+        controller.socket.timeout.ms
         early.start.listeners initial.broker.registration.timeout.ms
         internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
         internal.metadata.max.batch.size.in.bytes metadata.log.dir

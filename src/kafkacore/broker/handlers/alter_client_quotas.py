@@ -1,7 +1,7 @@
 """AlterClientQuotas: set and remove quotas of users, client IDs and IP addresses (KIP-546, KIP-612).
 
 Versions 0 to 1. When the response is sent, the changes are on disk and in effect.
-``controller_mutation_rate`` and host names instead of IP addresses are not supported and are rejected.
+Host names instead of IP addresses are not supported and are rejected.
 """
 
 from __future__ import annotations

@@ -27,6 +27,9 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
+#: First version in which a client over its ``controller_mutation_rate`` gets an error (KIP-599).
+FIRST_STRICT_VERSION = 3
+
 _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
@@ -48,7 +51,7 @@ def handle(
         except (InvalidRequestError, TopicAuthorizationFailedError) as error:
             answer(error)
         else:
-            _grow(topic, message.validate_only, services, answer)
+            _grow(topic, request, services, answer)
     return ANSWERED_LATER
 
 
@@ -61,21 +64,26 @@ def _answer(name: str, answer: Callable[[_Result], None], error: Exception | Non
 
 def _grow(
     topic: CreatePartitionsRequest.CreatePartitionsTopic,
-    validate_only: bool,
+    request: Request[CreatePartitionsRequest],
     services: TopicServices,
     answer: Callable[[Exception | None], None],
 ) -> None:
-    def place(added: range) -> None:
+    def check(added: range) -> None:
         _check_assignments(topic, added, services)
+        # As in Kafka, a validation counts as a creation.
+        services.quotas.record_mutation(request, len(added), strict_since=FIRST_STRICT_VERSION)
+
+    def place(added: range) -> None:
+        check(added)
         factor = len(services.cluster.replicas(TopicPartition(topic.name, 0)))
         assigned = [list(one.broker_ids) for one in topic.assignments or ()]
         services.cluster.place_new(topic.name, added, factor, assigned)
 
-    if not validate_only:
+    if not request.message.validate_only:
         services.topics.grow_soon(topic.name, topic.count, answer, place)
         return
     try:
-        _check_assignments(topic, services.topics.check_growth(topic.name, topic.count), services)
+        check(services.topics.check_growth(topic.name, topic.count))
     except Exception as error:  # noqa: BLE001 - fails this topic only; error_code logs bugs
         answer(error)
     else:

@@ -38,6 +38,8 @@ from kafkacore.structs import ACLOperation, ResourceType
 USE_DEFAULT = -1
 #: Maximum number of partitions of all topics in a request, as in Kafka's controller.
 MAX_PARTITIONS = 10_000
+#: First version in which a client over its ``controller_mutation_rate`` gets an error (KIP-599).
+FIRST_STRICT_VERSION = 6
 
 _Result = CreateTopicsResponse.CreatableTopicResult
 _Config = CreateTopicsResponse.CreatableTopicConfigs
@@ -134,17 +136,22 @@ def _create(
         else:
             answer(result_of(outcome.topic_id, outcome.configs))
 
+    def record_mutation() -> None:
+        services.quotas.record_mutation(request, partition_count, strict_since=FIRST_STRICT_VERSION)
+
     if request.message.validate_only:
-        answer(result_of(ZERO_UUID, services.topics.check_new(topic.name, partition_count, configs)))
+        checked = services.topics.check_new(topic.name, partition_count, configs)
+        # As in Kafka, a validation counts as a creation.
+        record_mutation()
+        answer(result_of(ZERO_UUID, checked))
         return
-    partitions = range(partition_count)
-    services.topics.create_soon(
-        topic.name,
-        partition_count,
-        configs,
-        done,
-        lambda: services.cluster.place_new(topic.name, partitions, replication_factor, assigned),
-    )
+
+    def on_checked() -> None:
+        record_mutation()
+        partitions = range(partition_count)
+        services.cluster.place_new(topic.name, partitions, replication_factor, assigned)
+
+    services.topics.create_soon(topic.name, partition_count, configs, done, on_checked)
 
 
 def wanted_replicas(

@@ -29,6 +29,8 @@ from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest, Dele
 from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_BY_ID = 6
+#: First version in which a client over its ``controller_mutation_rate`` gets an error (KIP-599).
+FIRST_STRICT_VERSION = 5
 
 _Result = DeleteTopicsResponse.DeletableTopicResult
 
@@ -82,7 +84,13 @@ def _delete(
     except Exception as error:  # noqa: BLE001 - fails this topic only; error_code logs bugs
         done(error)
         return
-    services.topics.delete_soon(name, done)
+    services.topics.delete_soon(
+        name,
+        done,
+        lambda topic: services.quotas.record_mutation(
+            request, topic.partition_count, strict_since=FIRST_STRICT_VERSION
+        ),
+    )
 
 
 def _check_may_delete(name: str, topic_id: UUID, request: Request, services: TopicServices) -> None:

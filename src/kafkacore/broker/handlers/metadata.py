@@ -22,6 +22,7 @@ from kafkacore.broker.topics.internal_topics import is_internal
 from kafkacore.errors import (
     InvalidTopicError,
     LeaderNotAvailableError,
+    ThrottlingQuotaExceededError,
     TopicAuthorizationFailedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -109,6 +110,15 @@ def _create_missing(names: Iterable[str], request: Request, services: TopicServi
         refused = dict.fromkeys(denied, TopicAuthorizationFailedError.errno)
 
     def place(name: str, partitions: range) -> None:
+        try:
+            services.quotas.record_mutation(request, len(partitions), strict_since=0)
+        except ThrottlingQuotaExceededError:
+            # As in Kafka, whose broker creates the topic by a request of its own, the client asks again and
+            # is not throttled.
+            request.throttled_until_ms = 0.0
+            raise UnknownTopicOrPartitionError(
+                f"Topic '{name}' was not created: its client exceeds the quota controller_mutation_rate."
+            ) from None
         services.cluster.place_new(name, partitions, DEFAULT_REPLICATION_FACTOR, ())
 
     return refused | services.topics.auto_create([name for name in missing if name not in refused], place)

@@ -121,6 +121,9 @@ class TopicServices(AuthorizationServices, LongWorkServices, Protocol):
     def dynamic_configs(self) -> DynamicConfigs: ...
 
     @property
+    def quotas(self) -> Quotas: ...
+
+    @property
     def replica_manager(self) -> ReplicaManager: ...
 
     @property

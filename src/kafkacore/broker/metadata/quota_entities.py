@@ -37,15 +37,16 @@ class QuotaKey(NamedTuple):
     is_of_ip: bool = False
 
 
-#: All keys by name. The order is that of Kafka's responses, which is the iteration order of its hash map.
+#: All keys by name. The order is that of Kafka's responses with up to three keys, which is the iteration
+#: order of its hash map.
 KEYS: Final = {
     "consumer_byte_rate": QuotaKey(QuotaKind.FETCH, INT64_MAX),
+    "controller_mutation_rate": QuotaKey(QuotaKind.CONTROLLER_MUTATION, None),
     "request_percentage": QuotaKey(QuotaKind.REQUEST, None),
     "producer_byte_rate": QuotaKey(QuotaKind.PRODUCE, INT64_MAX),
     "connection_creation_rate": QuotaKey(QuotaKind.CONNECTION, INT32_MAX, is_of_ip=True),
 }
-_NOT_HERE: Final = "controller_mutation_rate"
-#: Kafka's names of the whole-number types, by the maximum value of each type.
+#: Kafka's names of the types of whole numbers, by their maximum.
 _TYPES: Final = {INT32_MAX: "an INT", INT64_MAX: "a LONG"}
 
 #: Pairs of entity type and name, sorted by type. A name of ``None`` is the default of that type.
@@ -223,8 +224,6 @@ def _check_entity(parts: Mapping[str, str | None]) -> None:
 
 
 def _check_value(key: str, value: float, *, is_of_ip: bool) -> None:
-    if key == _NOT_HERE and not is_of_ip:
-        raise InvalidRequestError(f"This broker does not support quota {key}. Supported: {', '.join(KEYS)}")
     if key not in KEYS or KEYS[key].is_of_ip is not is_of_ip:
         raise InvalidRequestError(f"Invalid configuration key {key}")
     maximum = KEYS[key].maximum

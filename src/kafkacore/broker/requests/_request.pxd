@@ -33,6 +33,8 @@ cdef class Request:
     cdef public Py_ssize_t size
     cdef public object quotas
     cdef public double throttle_ms
+    # Monotonic time until which a quota of partition changes throttles the client; 0 if it does not.
+    cdef public double throttled_until_ms
     # An interceptor may replace these functions.
     cdef public object encode
     cdef public object on_response

@@ -59,6 +59,7 @@ class Request(Generic[_RequestT]):
     size: int
     quotas: _Quotas | None
     throttle_ms: float
+    throttled_until_ms: float
     began_ms: float
     waits_since_ms: float
     stats: _Stats

@@ -202,7 +202,7 @@ class TopicCatalog:
         on_done:
             Called with the topic when it is durable, or with an exception that :meth:`create` raises.
         on_checked:
-            Called after the checks and before the topic is created.
+            Called after the checks and before the topic is created. It may raise an exception to reject it.
         """
         if name in self._to_be_made:
             on_done(TopicAlreadyExistsError(f"Topic '{name}' already exists."))
@@ -353,18 +353,33 @@ class TopicCatalog:
         self._log_manager.update_topic_configs(name, configs)
         self._look()
 
-    def delete_soon(self, name: str, on_done: Callable[[TopicState | Exception], None]) -> None:
+    def delete_soon(
+        self,
+        name: str,
+        on_done: Callable[[TopicState | Exception], None],
+        on_checked: Callable[[TopicState], None] = _nothing,
+    ) -> None:
         """Delete a topic and its records without blocking the network thread.
 
-        ``on_done`` is called with the topic when it has been deleted and all ``on_removed`` callbacks have
-        been called, or with an exception. A topic that is being created is deleted afterwards.
-        """
-        self.changes.submit(self._deleting(name), on_done)
+        A topic that is being created is deleted afterwards.
 
-    def _deleting(self, name: str) -> Change[TopicState]:
+        Parameters
+        ----------
+        name:
+            Name of the topic.
+        on_done:
+            Called with the topic when it has been deleted and all listeners have been notified, or with an
+            exception.
+        on_checked:
+            Called with the topic before it is deleted. It may raise an exception to keep the topic.
+        """
+        self.changes.submit(self._deleting(name, on_checked), on_done)
+
+    def _deleting(self, name: str, on_checked: Callable[[TopicState], None]) -> Change[TopicState]:
         topic = self.get(name)
         if topic is None:
             raise UnknownTopicOrPartitionError("This server does not host this topic-partition.")
+        on_checked(topic)
         with self._change_of(name):
             self._going.add(name)
             self._look()
@@ -419,7 +434,7 @@ class TopicCatalog:
             Names of topics.
         place:
             Called with the name and the partitions of a topic before it is created, but not for
-            ``__consumer_offsets``.
+            ``__consumer_offsets``. It may raise an exception to reject the topic.
 
         Returns
         -------

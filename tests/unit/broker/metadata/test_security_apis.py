@@ -287,10 +287,12 @@ def test_salted_password_is_not_in_the_log(tmp_path: Path) -> None:
 def test_keys_of_a_quota_come_in_kafkas_order(tmp_path: Path) -> None:
     with broker_in_hand(tmp_path) as broker:
         limits = {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0, "request_percentage": 3.0}
+        limits["controller_mutation_rate"] = 0.5
         assert alter_quota(broker, {"user": "alice"}, **limits) == 0
         (entry,) = broker.ask(DescribeClientQuotasRequest()).entries
         assert [each.key for each in entry.values] == [
             "consumer_byte_rate",
+            "controller_mutation_rate",
             "request_percentage",
             "producer_byte_rate",
         ]
@@ -333,7 +335,7 @@ def test_quotas_are_set_found_and_removed_by_kafka_s_rules(tmp_path: Path) -> No
         ({"ip": "localhost"}, {"connection_creation_rate": 1.0}),
         ({"ip": ""}, {"connection_creation_rate": 1.0}),
         ({"user": "u"}, {"connection_creation_rate": 1.0}),
-        ({"user": "u"}, {"controller_mutation_rate": 1.0}),
+        ({"user": "u"}, {"controller_mutation_rate": 0.0}),
         ({"user": "u"}, {"bytes": 1.0}),
         ({"user": "u"}, {"producer_byte_rate": 0.0}),
         ({"user": "u"}, {"producer_byte_rate": 1.5}),
@@ -398,9 +400,9 @@ def test_most_precise_limit_is_obeyed_and_shared_by_whom_it_is_for(tmp_path: Pat
         ]
         for limit, (parts, shared) in enumerate(order, 1):
             assert alter_quota(broker, parts, producer_byte_rate=float(limit)) == 0
-            assert quota._obeyed("c", "u") == (limit, shared)
+            assert quota._limits.obeyed("c", "u") == (limit, shared)
         # A default for all users limits each user separately.
-        assert quota._obeyed("d", "v") == (4.0, QuotaEntity("v", "d"))
+        assert quota._limits.obeyed("d", "v") == (4.0, QuotaEntity("v", "d"))
 
 
 def test_clients_of_a_user_share_the_user_s_limit(tmp_path: Path) -> None:
