@@ -215,6 +215,9 @@ class BrokerResponseError(KafkaError):
     def __str__(self) -> str:
         # The text may come from the broker.
         detail = printable(super().__str__())
+        if not self.message:
+            # It stands for several errors, which the text names, or for none that has a code.
+            return detail or type(self).__name__
         return f"[Error {self.errno}] {self.message}" + (f": {detail}" if detail else "")
 
 

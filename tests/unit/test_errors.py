@@ -58,6 +58,11 @@ def test_broker_error_says_its_code_its_name_and_what_more_there_is() -> None:
     assert str(MessageSizeTooLargeError("5 > 4")) == "[Error 10] MESSAGE_TOO_LARGE: 5 > 4"
 
 
+def test_broker_error_without_a_code_is_its_sentence() -> None:
+    assert str(BrokerResponseError("a-0 and a-1 failed")) == "a-0 and a-1 failed"
+    assert str(BrokerResponseError()) == "BrokerResponseError"
+
+
 def test_invalid_metadata_is_always_retriable() -> None:
     assert [kind for kind in ALL_ERRORS if kind.invalid_metadata and not kind.retriable] == []
 

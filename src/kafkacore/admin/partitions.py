@@ -187,7 +187,7 @@ class PartitionAdmin:
         failed = {tp: result for tp, result in results.items() if isinstance(result, KafkaError)}
         if len(failed) > 1:
             raise BrokerResponseError(
-                "records of several partitions were not deleted: "
+                f"the records of {len(failed)} partitions were not deleted: "
                 + ", ".join(f"{partition_name(tp)} ({type(error).__name__})" for tp, error in failed.items())
             )
         return raised_first(results)

@@ -52,7 +52,7 @@ class Place(NamedTuple):
 class Found(NamedTuple):
     timestamp: int
     offset: int
-    leader_epoch: int = 0
+    leader_epoch: int
 
 
 class MemoryLog:
@@ -201,14 +201,14 @@ class MemoryLog:
         ]
 
     def offset_for_timestamp(self, timestamp: int) -> Found | None:
-        return next((Found(t, o) for t, o in self._records() if t >= timestamp), None)
+        return next((Found(t, o, self.epoch_at(o)) for t, o in self._records() if t >= timestamp), None)
 
     def offset_of_max_timestamp(self) -> Found | None:
         records = [
             (timestamp, offset) for timestamp, offset in self._records() if offset < self.high_watermark
         ]
         best = max((t for t, _ in records), default=None)
-        return next((Found(t, o) for t, o in records if t == best), None)
+        return next((Found(t, o, self.epoch_at(o)) for t, o in records if t == best), None)
 
 
 class MemoryLogManager:

@@ -361,6 +361,9 @@ CHANGING: dict[str, Call] = {
     "delete_records: past the end": lambda lib, world: lib.client.delete_records(
         {lib.tp(lib.mine(world.topic), 0): 99}
     ),
+    "delete_records: past the end of two": lambda lib, world: lib.client.delete_records(
+        {lib.tp(lib.mine(world.topic), 0): 99, lib.tp(lib.mine(world.topic), 1): 99}
+    ),
     "elect_leaders": lambda lib, world: elected(lib.client.elect_leaders(0, {world.topic: [0, 1]})),
     "elect_leaders: raise": lambda lib, world: lib.client.elect_leaders(0, {world.topic: [9]}),
     "alter_partition_reassignments": lambda lib, world: lib.client.alter_partition_reassignments(

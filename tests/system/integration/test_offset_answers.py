@@ -7,12 +7,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from eventually import eventually
+from eventually import BUDGET_S, eventually
 from model.broker_harness import batch
 from model.raw_line import Line
 from peers.apache_kafka import ApacheKafka
 from peers.java_peer import JavaPeer
 
+from kafkacore import KafkaAdminClient, KafkaProducer, TopicPartition
+from kafkacore.admin import NewTopic, OffsetSpec
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
@@ -271,3 +273,27 @@ def test_configs_of_the_offsets_topic(both: Both, java_peer: JavaPeer) -> None:
         ("compression.type", "producer"),
         ("segment.bytes", "104857600"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("timestamps", "before_offset"),
+    [((3000, 2000, 1000), 2), ((1000, 2000, 3000), 3), ((1000, 2000, 3000), 1)],
+)
+def test_largest_timestamp_after_records_were_deleted(
+    apache_kafka: ApacheKafka, our_broker: EmbeddedBroker, timestamps: tuple[int, ...], before_offset: int
+) -> None:
+    """Both return a deleted record as long as its segment exists."""
+    found = []
+    tp = TopicPartition(f"deleted-{timestamps[0]}-{before_offset}", 0)
+    for servers in (apache_kafka.bootstrap_servers, our_broker.bootstrap_servers):
+        with KafkaAdminClient(bootstrap_servers=servers) as admin:
+            admin.create_topics([NewTopic(tp.topic, 1, 1)])
+            with KafkaProducer(bootstrap_servers=servers) as producer:
+                for timestamp in timestamps:
+                    producer.send(tp.topic, b"v", timestamp_ms=timestamp).get(BUDGET_S)
+            assert admin.delete_records({tp: before_offset})[tp]["low_watermark"] == before_offset
+            specs = (OffsetSpec.MAX_TIMESTAMP, OffsetSpec.EARLIEST, OffsetSpec.LATEST, 0, 1500)
+            found.append([admin.list_partition_offsets({tp: spec})[tp] for spec in specs])
+    theirs, ours = found
+    assert ours == theirs
+    assert ours[0] == (timestamps.index(3000), 3000, 0)

@@ -11,7 +11,7 @@ from functools import partial
 
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
-from kafkacore.broker.log.unified_log import UnifiedLog
+from kafkacore.broker.log import TimestampAndOffset, UnifiedLog
 from kafkacore.broker.purgatory.change_queue import Change, run_here
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.long_work import answer_after
@@ -94,23 +94,20 @@ def _answer(
                 f"ListOffsets v{version} does not support the timestamp {requested.timestamp}"
             )
         log = services.cluster.led_log(topic_partition, request.node_id, requested.current_leader_epoch)
-        found: list[tuple[int, int]] = []
+        found: list[TimestampAndOffset] = []
         search = partial(_search, log, requested.timestamp, read_committed, found)
         if _is_searched(requested.timestamp):
             yield search
         else:
             search()
-        offset, timestamp = found[0]
-        epoch = (
-            _epoch_of(log, offset, requested.timestamp) if version >= FIRST_VERSION_WITH_EPOCH else UNKNOWN
-        )
+        timestamp, offset, epoch = found[0]
     except Exception as error:  # noqa: BLE001 - fails this partition only; error_code logs bugs
         return _Partition(partition_index=requested.partition_index, error_code=error_code(error))
     return _Partition(
         partition_index=requested.partition_index,
         timestamp=timestamp,
         offset=offset,
-        leader_epoch=epoch,
+        leader_epoch=epoch if version >= FIRST_VERSION_WITH_EPOCH else UNKNOWN,
     )
 
 
@@ -119,36 +116,30 @@ def _is_searched(timestamp: int) -> bool:
     return timestamp >= 0 or timestamp == OffsetSpec.MAX_TIMESTAMP
 
 
-def _search(log: UnifiedLog, timestamp: int, read_committed: bool, found: list[tuple[int, int]]) -> None:
+def _search(log: UnifiedLog, timestamp: int, read_committed: bool, found: list[TimestampAndOffset]) -> None:
     found.append(offset_of(log, timestamp, read_committed))
 
 
-def _epoch_of(log: UnifiedLog, offset: int, timestamp: int) -> int:
-    """Return the leader epoch of the record at ``offset``, or the current epoch for the latest offset."""
-    if offset == UNKNOWN:
-        return UNKNOWN
-    return log.leader_epoch if timestamp == OffsetSpec.LATEST else log.epoch_at(offset)
+_NOTHING = TimestampAndOffset(UNKNOWN, UNKNOWN, UNKNOWN)
 
 
-def offset_of(log: UnifiedLog, timestamp: int, read_committed: bool) -> tuple[int, int]:
-    """Return the offset and the timestamp of the first record at or after ``timestamp``; -1 if unknown.
+def offset_of(log: UnifiedLog, timestamp: int, read_committed: bool) -> TimestampAndOffset:
+    """Return the first record at or after ``timestamp``, or the offset with this name; -1 is unknown.
 
     As in Kafka's ``fetchOffsetForTimestamp``, the offset is unknown if consumers cannot read the record yet.
     """
     limit = log.last_stable_offset if read_committed else log.high_watermark
     if timestamp == OffsetSpec.LATEST:
-        return limit, UNKNOWN
+        return TimestampAndOffset(UNKNOWN, limit, log.leader_epoch)
     if timestamp in (OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL):
-        return log.log_start_offset, UNKNOWN
+        return TimestampAndOffset(UNKNOWN, log.log_start_offset, log.epoch_at(log.log_start_offset))
     if timestamp in (OffsetSpec.LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return UNKNOWN, UNKNOWN
+        return _NOTHING
     if timestamp == OffsetSpec.MAX_TIMESTAMP:
         found = log.offset_of_max_timestamp()
     else:
         found = log.offset_for_timestamp(timestamp)
-    if found is None or found.offset >= limit:
-        return UNKNOWN, UNKNOWN
-    return found.offset, found.timestamp
+    return _NOTHING if found is None or found.offset >= limit else found
 
 
 HANDLER = ApiHandler(ListOffsetsRequest, 0, 11, handle, decode_list_offsets, encode_list_offsets)

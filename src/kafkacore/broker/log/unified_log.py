@@ -575,8 +575,9 @@ class UnifiedLog:
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
         """Return the first record with the largest timestamp (KIP-734), or ``None`` if no record has one.
 
-        Only records below the high watermark count, because consumers cannot read the others yet. This may be
-        slow, because it decompresses a batch.
+        Only records below the high watermark count, because consumers cannot read the others yet. As in
+        Kafka, the offset may be below the log start offset as long as the segment of the deleted record
+        exists. This may be slow, because it decompresses a batch.
         """
         with self._reading():
             latest = latest_in_time(self._local.segments, self.high_watermark)
@@ -597,7 +598,8 @@ class UnifiedLog:
             found = first_at_time(batch, timestamp, start_offset)
         if found is None:
             return None, batch.next_offset
-        return TimestampAndOffset(*found, self.epoch_at(found[1])), batch.next_offset
+        # The epoch cache no longer has the epochs of records below the log start offset.
+        return TimestampAndOffset(*found, batch.partition_leader_epoch), batch.next_offset
 
     # ---- Flush ----------------------------------------------------------------------------------------
 

@@ -102,6 +102,17 @@ def test_deleted_records_take_their_epochs_along(start: int, content: bytes) -> 
     assert disk.read_file(FILE) == content
 
 
+def test_deleted_record_with_the_largest_timestamp_has_its_epoch() -> None:
+    disk = SimulatedDisk()
+    manager, log = log_of_epochs(disk)
+    manager.flush_dirty()
+    before = log.offset_of_max_timestamp()
+    assert before is not None
+    log.delete_records(log.log_end_offset)
+    assert log.epoch_at(before.offset) == -1
+    assert log.offset_of_max_timestamp() == before
+
+
 def test_retention_takes_epochs_along() -> None:
     disk = SimulatedDisk()
     _, log = log_of_epochs(disk, **SMALL, retention_bytes=91)
