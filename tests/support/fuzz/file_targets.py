@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -19,7 +20,12 @@ from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_entries import BatchMetadata, ProducerStateEntry
 from kafkacore.broker.log.producer_state import read_snapshot, snapshot_bytes
 from kafkacore.broker.log.topics_file import TopicState, read_topics, write_topics
-from kafkacore.broker.log.transaction_index import AbortedTransaction, aborted_bytes, read_aborted
+from kafkacore.broker.log.transaction_index import (
+    AbortedTransaction,
+    TransactionIndex,
+    aborted_bytes,
+    read_aborted,
+)
 from kafkacore.broker.metadata import end_offset_checkpoint, metadata_log
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.records import MetadataRecord, decode_record, encode_record
@@ -29,6 +35,7 @@ from kafkacore.broker.storage.checked_json import checked_json
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.storage.identity import load_or_create_cluster_id
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
+from kafkacore.errors import CorruptRecordError
 from kafkacore.protocol.generated.metadata_records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
@@ -154,6 +161,17 @@ def read_indexes(data: bytes) -> None:
 
 
 def read_aborted_transactions(data: bytes) -> None:
+    """Search the index for ranges, and read all of it. A search must terminate whatever the entries are."""
+    disk = SimulatedDisk()
+    disk.mkdir(FOLDER)
+    disk.write_file(_FILE, data)
+    index = TransactionIndex(OpenFiles(disk, 10), _FILE)
+    for start, end in ((0, 1), (5, 15), (0, 2**62)):
+        with suppress(CorruptRecordError):
+            found, _ = index.collect(start, end)
+            assert all(one.first_offset < end and one.last_offset >= start for one in found)
+    for one in index.checked_entries(0, 1000):
+        assert one.first_offset < one.last_offset in range(1000)
     read_aborted(data)
 
 

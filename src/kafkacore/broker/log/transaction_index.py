@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkacore.broker.log._transaction_index import ENTRY_SIZE, find_aborted
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record.control import ControlRecordType, control_type
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 # Version, producer id, first offset, last offset, last stable offset.
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
+assert _ENTRY.size == ENTRY_SIZE
 #: Entries per read of a file.
-_WINDOW_ENTRIES = 512
+_WINDOW_ENTRIES = 4096
 
 
 class AbortedTransaction(NamedTuple):
@@ -121,13 +123,12 @@ class TransactionIndex:
         found: list[AbortedTransaction] = []
         index = self._first_from(start_offset)
         while index < self._count:
-            window = self._entries(index, _WINDOW_ENTRIES)
-            for one in window:
-                if one.first_offset < end_offset and one.last_offset >= start_offset:
-                    found.append(one)
-                if one.last_stable_offset >= end_offset:
-                    return found, True
-            index += len(window)
+            window = self._read(index, _WINDOW_ENTRIES)
+            positions, is_complete = find_aborted(window, start_offset, end_offset)
+            found += [_entry_at(window, position) for position in positions]
+            if is_complete:
+                return found, True
+            index += _WINDOW_ENTRIES
         return found, False
 
     def _first_from(self, offset: int) -> int:
@@ -135,18 +136,18 @@ class TransactionIndex:
         low, high = 0, self._count
         while low < high:
             middle = (low + high) // 2
-            if self._entries(middle, 1)[0].last_offset < offset:
+            if _entry_at(self._read(middle, 1), 0).last_offset < offset:
                 low = middle + 1
             else:
                 high = middle
         return low
 
-    def _entries(self, index: int, count: int) -> list[AbortedTransaction]:
+    def _read(self, index: int, count: int) -> bytes:
         size = min(count, self._count - index) * _ENTRY.size
         data = self._file.pread(size, index * _ENTRY.size)
         if len(data) < size:
             raise CorruptRecordError(f"{self.path.name} ends before entry {index + count - 1}")
-        return read_aborted(data)
+        return data
 
     def checked_entries(self, base_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return all entries.
@@ -203,6 +204,11 @@ class TransactionIndex:
         self._file.release()
         if self._file.exists():
             self._files.disk.unlink(self.path)
+
+
+def _entry_at(data: bytes, position: int) -> AbortedTransaction:
+    _, producer_id, first, last, stable = _ENTRY.unpack_from(data, position)
+    return AbortedTransaction(first, last, producer_id, stable)
 
 
 def read_aborted(data: bytes) -> list[AbortedTransaction]:

@@ -6,6 +6,7 @@ a model computes from the batches.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -259,6 +260,27 @@ def test_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> Non
             except AssertionError:
                 return
     pytest.fail(f"no loss of power has found the planted bug: {name}")
+
+
+def test_failed_sync_of_an_index_acknowledges_nothing() -> None:
+    """The index is written again, because Linux does not sync the lost pages a second time."""
+    disk = SimulatedDisk()
+    manager = open_manager(disk, **CONFIG)
+    log = make_log(manager)
+    producer = TransactionalProducer(log, 1)
+    producer.send(b"a")
+    manager.flush_dirty()
+    producer.end(commit=False)
+    disk.fault = lambda call, verb, path: (
+        OSError(errno.EIO, "planted") if (verb, path.suffix) == ("fdatasync", ".txnindex") else None
+    )
+    manager.flush_dirty()
+    assert "planted" in (log.failure or "")
+    assert (log.high_watermark, log.last_stable_offset) == (1, 0)
+    disk = disk.kill_process()
+    check_state(the_log(open_manager(disk, **CONFIG)))
+    for seed in range(10):
+        check_state(the_log(open_manager(disk.copy().lose_power(clock(seed)), **CONFIG)))
 
 
 # ---- Damaged indexes ------------------------------------------------------------------------------------

@@ -1,0 +1,61 @@
+"""Searches the encoded entries of a transaction index.
+
+While one transaction stays open, a fetch must look at every transaction that was aborted since it began.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from kafkacore.wire.primitives cimport load_int16, load_int64
+
+from kafkacore.errors import CorruptRecordError
+
+cdef enum:
+    VERSION = 0
+    # Positions of the fields of an entry: version, producer id, first offset, last offset, last stable offset.
+    FIRST_OFFSET_AT = 10
+    LAST_OFFSET_AT = 18
+    LAST_STABLE_OFFSET_AT = 26
+    SIZE = 34
+
+#: Size of an encoded entry in bytes.
+ENTRY_SIZE = SIZE
+
+
+def find_aborted(const uint8_t[::1] entries, int64_t start_offset, int64_t end_offset):
+    """Return the positions of the entries that overlap a range, up to the first one that ends the search.
+
+    Parameters
+    ----------
+    entries:
+        Whole entries.
+    start_offset, end_offset:
+        First offset of the range, and the offset after it.
+
+    Returns
+    -------
+    tuple
+        The positions, and whether all later entries begin after the range, because the last stable offset of
+        an entry is not below its end.
+
+    Raises
+    ------
+    CorruptRecordError
+        An entry has an unknown version.
+    """
+    cdef list found = []
+    cdef int64_t at = 0
+    cdef int64_t length = entries.shape[0]
+    cdef const uint8_t *entry
+    while length - at >= SIZE:
+        entry = &entries[at]
+        if load_int16(entry) != VERSION:
+            raise CorruptRecordError(f"the transaction index has unknown version {load_int16(entry)}")
+        if (
+            load_int64(entry + FIRST_OFFSET_AT) < end_offset
+            and load_int64(entry + LAST_OFFSET_AT) >= start_offset
+        ):
+            found.append(at)
+        if load_int64(entry + LAST_STABLE_OFFSET_AT) >= end_offset:
+            return found, True
+        at += SIZE
+    return found, False
