@@ -20,7 +20,11 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     summary = "print the batches, records or index entries of log files"
     parser = add_command(commands, "dump-log", summary, EXAMPLES, run)
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help=".log, .index, .timeindex or .snapshot file"
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help=".log, .index, .timeindex, .txnindex or .snapshot file",
     )
     parser.add_argument("--records", action="store_true", help="print each record, not only each batch")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")

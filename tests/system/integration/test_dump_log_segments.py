@@ -6,11 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+from model.log_oracle import make_log
+from model.transaction_log import TransactionalProducer
 from peers.clients import CODECS
 from peers.jars import run_java
 from peers.java_peer import JavaPeer
 from peers.samples import edge_samples, sized_samples
 
+from kafkacore.broker.log import LogManager
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
@@ -89,3 +93,24 @@ def test_producer_snapshots_are_read(written: dict[str, list[Path]]) -> None:
     output = dump(written[".snapshot"])
     assert COMPLAINT.search(output) is None
     assert "producerId: " in output
+
+
+def test_transactions_are_read(tmp_path: Path) -> None:
+    """The files of a partition with committed, aborted and open transactions."""
+    with LogManager(tmp_path / "data", clock=SYSTEM_CLOCK, background=False) as manager:
+        log = make_log(manager)
+        producers = [TransactionalProducer(log, number, version=1 + number % 2) for number in range(4)]
+        for producer in producers:
+            producer.send(b"value", b"another")
+        for producer, commit in zip(producers[:3], (True, False, True), strict=False):
+            producer.end(commit=commit)
+    files = sorted((tmp_path / "data" / "flights-0").iterdir())
+    read = {file.suffix: dump([file], "--deep-iteration") for file in files if file.name.startswith("0")}
+    assert all(COMPLAINT.search(output) is None for output in read.values())
+    assert re.findall(r"endTxnMarker: (\w+) coordinatorEpoch: (\d+)", read[".log"]) == [
+        ("COMMIT", "0"),
+        ("ABORT", "0"),
+        ("COMMIT", "0"),
+    ]
+    assert re.findall(r"producerId: 1 firstOffset: 2 lastOffset: 9 lastStableOffset: 4", read[".txnindex"])
+    assert re.findall(r"currentTxnFirstOffset: (?:OptionalLong\[)?(\d+)", read[".snapshot"]) == ["6"]

@@ -550,14 +550,21 @@ def test_fetch_of_nothing_is_answered_at_once(broker: BrokerHarness) -> None:
 
 
 def list_offsets(
-    broker: BrokerHarness, *timestamps: int, version: int = 11, topic: str = "t", **more: Any
+    broker: BrokerHarness,
+    *timestamps: int,
+    version: int = 11,
+    topic: str = "t",
+    isolation_level: int = 0,
+    **more: Any,
 ) -> Any:
     partitions = [
         ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=timestamp, **more)
         for timestamp in timestamps
     ]
     request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=partitions)]
+        replica_id=-1,
+        isolation_level=isolation_level,
+        topics=[ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=partitions)],
     )
     return broker.ask(request, version).topics[0].partitions
 
@@ -591,6 +598,16 @@ def test_list_offsets_does_not_look_beyond_what_may_be_read(broker: BrokerHarnes
     broker.log("t").sync()
     produce(broker, batch(b"b", timestamp=2000))
     assert [list_offsets(broker, ts)[0].offset for ts in (-1, 1000, 2000, -3)] == [1, 0, -1, 0]
+
+
+def test_list_offsets_of_committed_records_ends_at_the_last_stable_offset(broker: BrokerHarness) -> None:
+    for timestamp in (1000, 2000, 3000):
+        produce(broker, batch(b"a", timestamp=timestamp))
+    broker.log("t").unstable_offset = 1
+    asked = (-1, -2, -3, 1000, 2000)
+    assert [list_offsets(broker, ts)[0].offset for ts in asked] == [3, 0, 2, 0, 1]
+    committed = [list_offsets(broker, ts, isolation_level=1)[0].offset for ts in asked]
+    assert committed == [1, 0, -1, 0, -1]
 
 
 @pytest.mark.parametrize(("timestamp", "first"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, None)])

@@ -12,8 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkacore.broker.log._indexes import OFFSET_ENTRY, TIME_ENTRY
+from kafkacore.broker.log.end_transaction_marker import EndTransactionMarker, read_marker
 from kafkacore.broker.log.producer_state import SNAPSHOT_SUFFIX, read_snapshot
-from kafkacore.broker.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from kafkacore.broker.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
+from kafkacore.broker.log.transaction_index import ABORTED_VERSION, read_aborted
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError, IllegalArgumentError
 from kafkacore.record import BatchHeader, Record, RecordBatch
@@ -31,10 +38,10 @@ def dump_log_segments(
     Parameters
     ----------
     path:
-        A ``.log``, ``.index``, ``.timeindex`` or ``.snapshot`` file with its original name.
+        A ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` or ``.snapshot`` file with its original name.
     records:
         Whether to include the records of a ``.log`` file. Keys and values are decoded as UTF-8, with invalid
-        bytes as ``\xff``.
+        bytes as ``\xff``. The record of a transaction marker has the outcome instead.
     as_json:
         Whether each line is a JSON object, whose ``type`` is the kind of entry.
     disk:
@@ -43,7 +50,7 @@ def dump_log_segments(
     Yields
     ------
     str
-        A batch, record, index entry or producer.
+        A batch, record, index entry, aborted transaction or producer.
 
     Raises
     ------
@@ -58,6 +65,7 @@ def dump_log_segments(
         LOG_SUFFIX: _dump_log,
         INDEX_SUFFIX: _dump_offset_index,
         TIME_INDEX_SUFFIX: _dump_time_index,
+        TRANSACTION_INDEX_SUFFIX: _dump_transaction_index,
         SNAPSHOT_SUFFIX: _dump_snapshot,
     }
     path = Path(path)
@@ -108,8 +116,9 @@ def _dump_log(file: _File, base_offset: int, records: bool) -> Iterator[tuple[st
 
 def _records(batch: RecordBatch, position: int) -> Iterator[tuple[str, _Fields]]:
     try:
+        marker = read_marker(batch) if batch.is_control else None
         for record in batch:
-            yield "record", _record(record)
+            yield "record", _record(record, marker)
     except CorruptRecordError as error:
         raise CorruptRecordError(f"position {position}: {error.reason}", offset=error.offset) from error
 
@@ -143,16 +152,18 @@ _TIMESTAMP_NAMES = {
 }
 
 
-def _record(record: Record) -> _Fields:
-    return {
+def _record(record: Record, marker: EndTransactionMarker | None) -> _Fields:
+    fields = {
         "offset": record.offset,
         _TIMESTAMP_NAMES[record.timestamp_type]: record.timestamp,
         "keySize": record.key_size,
         "valueSize": record.value_size,
         "headerKeys": [key for key, _ in record.headers],
-        "key": _readable(record.key),
-        "payload": _readable(record.value),
     }
+    if marker is not None:
+        outcome = "COMMIT" if marker.is_commit else "ABORT"
+        return fields | {"endTxnMarker": outcome, "coordinatorEpoch": marker.coordinator_epoch}
+    return fields | {"key": _readable(record.key), "payload": _readable(record.value)}
 
 
 def _readable(data: bytes | None) -> str | None:
@@ -173,6 +184,20 @@ def _dump_offset_index(file: _File, base_offset: int, _: bool) -> Iterator[tuple
 def _dump_time_index(file: _File, base_offset: int, _: bool) -> Iterator[tuple[str, _Fields]]:
     for timestamp, relative in _entries(file, TIME_ENTRY):
         yield "time_index_entry", {"timestamp": timestamp, "offset": base_offset + relative}
+
+
+def _dump_transaction_index(file: _File, _: int, __: bool) -> Iterator[tuple[str, _Fields]]:
+    for one in read_aborted(file.read(file.size, 0)):
+        yield (
+            "aborted_transaction",
+            {
+                "version": ABORTED_VERSION,
+                "producerId": one.producer_id,
+                "firstOffset": one.first_offset,
+                "lastOffset": one.last_offset,
+                "lastStableOffset": one.last_stable_offset,
+            },
+        )
 
 
 def _dump_snapshot(file: _File, _: int, __: bool) -> Iterator[tuple[str, _Fields]]:

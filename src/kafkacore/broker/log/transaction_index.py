@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 # Version, producer id, first offset, last offset, last stable offset.
 _ENTRY = struct.Struct(">hqqqq")
-_VERSION = 0
+#: Version of the entries.
+ABORTED_VERSION = 0
 assert _ENTRY.size == ENTRY_SIZE
 #: Entries per read of a file.
 _WINDOW_ENTRIES = 4096
@@ -225,7 +226,7 @@ def read_aborted(data: bytes) -> list[AbortedTransaction]:
         )
     entries = []
     for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
-        if version != _VERSION:
+        if version != ABORTED_VERSION:
             raise CorruptRecordError(f"the transaction index has unknown version {version}")
         entries.append(AbortedTransaction(first, last, producer_id, stable))
     return entries
@@ -234,7 +235,9 @@ def read_aborted(data: bytes) -> list[AbortedTransaction]:
 def aborted_bytes(entries: Iterable[AbortedTransaction]) -> bytes:
     """Return the content of a ``.txnindex`` file."""
     return b"".join(
-        _ENTRY.pack(_VERSION, one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
+        _ENTRY.pack(
+            ABORTED_VERSION, one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset
+        )
         for one in entries
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from model.golden_batches import golden_cases
 from model.log_oracle import NOW_MS, batch, make_log, open_manager
+from model.transaction_log import TransactionalProducer
 
 from kafkacore.broker.log.dump import dump_log_segments
 from kafkacore.broker.storage.disk import Disk
@@ -86,12 +87,31 @@ def test_half_an_entry_is_damage(folder: Path, suffix: str) -> None:
         list(dump_log_segments(path))
 
 
-@pytest.mark.parametrize("name", ["x.log", "partition.metadata", f"{BASE}.txnindex"])
+@pytest.mark.parametrize("name", ["x.log", "partition.metadata", f"{BASE}.swap"])
 def test_other_files_are_refused_with_a_sentence(folder: Path, name: str) -> None:
     with pytest.raises(
         IllegalArgumentError, match=r"the file name must be one of <offset>\.log, <offset>\.index"
     ):
         list(dump_log_segments(folder / name))
+
+
+def test_transactions_are_given_as_by_kafka(tmp_path: Path) -> None:
+    manager = open_manager(Disk(), tmp_path / "data", flush="os")
+    producer = TransactionalProducer(make_log(manager), 7, coordinator_epoch=3)
+    for commit in (True, False):
+        producer.send(b"value")
+        producer.end(commit=commit)
+    manager.close()
+    folder = tmp_path / "data" / "flights-0"
+    lines = list(dump_log_segments(folder / f"{BASE}.log", records=True))
+    markers = [line.partition("headerKeys: [] ")[2] for line in lines if "endTxnMarker" in line]
+    assert markers == [
+        "endTxnMarker: COMMIT coordinatorEpoch: 3",
+        "endTxnMarker: ABORT coordinatorEpoch: 3",
+    ]
+    assert list(dump_log_segments(folder / f"{BASE}.txnindex")) == [
+        "version: 0 producerId: 7 firstOffset: 2 lastOffset: 3 lastStableOffset: 4"
+    ]
 
 
 def test_messages_of_old_formats_are_given_too(tmp_path: Path) -> None:
