@@ -356,6 +356,24 @@ def test_damaged_index_is_rebuilt(damage: Callable[[bytes], bytes], end: str) ->
         assert disk.lose_power(clock(1)).read_file(path) == right
 
 
+@pytest.mark.kafka(
+    "LogLoaderTest.testFullTransactionIndexRecovery", "LogLoaderTest.testRecoverLastSegmentWithNoSnapshots"
+)
+def test_missing_indexes_are_rebuilt_if_nothing_is_known_to_be_on_disk() -> None:
+    disk = filled()
+    expected = {path: disk.read_file(path) for path in indexes(disk)}
+    for name in disk.listdir(FOLDER):
+        if name.endswith((".txnindex", ".snapshot")):
+            disk.unlink(FOLDER / name)
+    disk.fsync_dir(FOLDER)
+    for name in ("recovery-point-offset-checkpoint", ".kafka_cleanshutdown"):
+        disk.unlink(FOLDER.parent / name)
+    disk.fsync_dir(FOLDER.parent)
+    disk = disk.lose_power(clock(1))
+    check_state(the_log(open_manager(disk, **CONFIG)))
+    assert {path: disk.read_file(path) for path in indexes(disk)} == expected
+
+
 def test_start_without_damage_writes_no_index() -> None:
     disk = filled()
     written: list[str] = []

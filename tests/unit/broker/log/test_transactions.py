@@ -111,6 +111,10 @@ def test_marker_without_an_open_transaction_is_appended(log: UnifiedLog) -> None
     assert log.aborted_transactions(0, 2) == []
 
 
+@pytest.mark.kafka(
+    "UnifiedLogTest.testEndTxnWithFencedProducerEpoch",
+    "ProducerStateManagerTest.testOldEpochForControlRecord",
+)
 def test_marker_of_an_old_epoch_is_fenced(log: UnifiedLog) -> None:
     TransactionalProducer(log, 7, epoch=2).send(b"a")
     with pytest.raises(InvalidProducerEpochError, match="is 1, which is smaller than the last seen epoch 2"):
@@ -135,6 +139,11 @@ def test_marker_of_version_2_may_repeat_the_largest_epoch(log: UnifiedLog) -> No
     assert not log.has_open_transaction(7, 32767)
 
 
+@pytest.mark.kafka(
+    "UnifiedLogTest.testZombieCoordinatorFenced",
+    "UnifiedLogTest.testZombieCoordinatorFencedEmptyTransaction",
+    "ProducerStateManagerTest.testCoordinatorFencing",
+)
 def test_marker_of_an_old_coordinator_is_fenced(log: UnifiedLog) -> None:
     marker(log, coordinator_epoch=5)
     with pytest.raises(TransactionCoordinatorFencedError, match=r"4 \(zombie\), 5 \(current\)"):
@@ -166,6 +175,7 @@ def test_sequence_continues_after_a_marker_of_version_1(log: UnifiedLog) -> None
 # ---- Batches --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka("ProducerStateManagerTest.testNonTransactionalAppendWithOngoingTransaction")
 def test_plain_batch_of_a_producer_with_an_open_transaction_is_refused(log: UnifiedLog) -> None:
     producer = TransactionalProducer(log, 7)
     producer.send(b"a")
@@ -210,6 +220,7 @@ def test_open_transaction_is_known_by_producer_and_epoch(log: UnifiedLog) -> Non
     assert not log.has_open_transaction(7, 0)
 
 
+@pytest.mark.kafka("ProducerStateManagerTest.testProducersWithOngoingTransactionsDontExpire")
 def test_producer_with_an_open_transaction_does_not_expire(log: UnifiedLog) -> None:
     TransactionalProducer(log, 7).send(b"a")
     TransactionalProducer(log, 8).send(b"a", is_transactional=False)
@@ -250,6 +261,7 @@ def test_last_stable_offset_is_that_of_the_first_open_transaction(log: UnifiedLo
     assert log.last_stable_offset == log.log_end_offset == 7
 
 
+@pytest.mark.kafka("ProducerStateManagerTest.testFirstUnstableOffset")
 def test_transaction_with_a_durable_marker_waits_for_an_earlier_one(log: UnifiedLog) -> None:
     first, second = TransactionalProducer(log, 7), TransactionalProducer(log, 8)
     second.send(b"a")
