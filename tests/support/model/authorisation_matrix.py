@@ -12,10 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from model.authorisation_requests import (
     Names,
+    add_offsets,
+    add_partitions,
+    add_partitions_of_broker,
     add_user,
     alter_configs,
     alter_quotas,
     change_configs,
+    commit_in_transaction,
     create_acls,
     create_topics,
     delete_acls,
@@ -40,6 +44,7 @@ from model.authorisation_requests import (
     reassign,
     sync_group,
     update_features,
+    write_markers,
 )
 
 from kafkacore.broker.requests.authorization import CLUSTER_NAME
@@ -52,7 +57,9 @@ from kafkacore.protocol.generated.describe_groups import DescribeGroupsRequest
 from kafkacore.protocol.generated.describe_log_dirs import DescribeLogDirsRequest
 from kafkacore.protocol.generated.describe_producers import DescribeProducersRequest
 from kafkacore.protocol.generated.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kafkacore.protocol.generated.describe_transactions import DescribeTransactionsRequest
 from kafkacore.protocol.generated.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from kafkacore.protocol.generated.end_txn import EndTxnRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
@@ -60,6 +67,7 @@ from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
 from kafkacore.protocol.generated.list_config_resources import ListConfigResourcesRequest
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest
 from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kafkacore.protocol.generated.list_transactions import ListTransactionsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerRequest
 from kafkacore.structs import ACLOperation, ResourceType
@@ -68,6 +76,7 @@ TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED = 29, 30, 31
 DENIALS: Final = frozenset({TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED})
 UNKNOWN_TOPIC, UNKNOWN_MEMBER, UNSUPPORTED_VERSION, MEMBER_ID_REQUIRED, NOT_NEEDED = 3, 25, 35, 79, 84
 
+INVALID_PRODUCER_ID_MAPPING, NOT_ATTEMPTED = 49, 55
 UNKNOWN_USER: Final = 91
 NO_LOG_DIR: Final = 57
 NO_REASSIGNMENT: Final = 85
@@ -84,7 +93,7 @@ DESCRIBE_CONFIGS, ALTER_CONFIGS = ACLOperation.DESCRIBE_CONFIGS, ACLOperation.AL
 #: APIs without an access check, because every client needs them. DescribeCluster shows the brokers'
 #: addresses, as Metadata does, and checks a right only for the field of authorized operations.
 #: ConsumerGroupHeartbeat returns UNSUPPORTED_VERSION to every client, as Apache Kafka does without the
-#: protocol. ListTransactions leaves out the transactions that the client may not describe.
+#: protocol.
 OPEN_TO_ALL: Final = frozenset(
     {
         "ApiVersions",
@@ -92,7 +101,6 @@ OPEN_TO_ALL: Final = frozenset(
         "SaslAuthenticate",
         "DescribeCluster",
         "ConsumerGroupHeartbeat",
-        "ListTransactions",
     }
 )
 
@@ -137,6 +145,9 @@ class Question(NamedTuple):
         Version of the request, or ``None`` for the newest one that the broker supports.
     hides:
         Whether the refusal is the same for existing and for missing resources.
+    codes_of_others:
+        Error codes of the other resources of a request that is refused for one of them, or ``None`` for
+        ``codes``.
     """
 
     title: str
@@ -145,6 +156,7 @@ class Question(NamedTuple):
     codes: frozenset[int] = frozenset()
     version: int | None = None
     hides: bool = True
+    codes_of_others: frozenset[int] | None = None
 
     @property
     def api(self) -> str:
@@ -460,25 +472,59 @@ QUESTIONS_ABOUT_NOTHING: Final = (
         ),
     ),
 )
-#: Questions about transactions, which our broker does not support: only an authorized user gets that error.
+TRANSACTIONAL_ID_WRITE = need(TRANSACTIONAL_ID_DENIED, Grant(WRITE, TRANSACTIONAL_ID))
+TRANSACTIONAL_ID_DESCRIBE = need(TRANSACTIONAL_ID_DENIED, Grant(DESCRIBE, TRANSACTIONAL_ID))
+#: Every producer in these questions has the wrong id.
+WRONG_PRODUCER = frozenset({INVALID_PRODUCER_ID_MAPPING})
+#: Questions about transactions, and one about share groups. The transactional id is that of the group.
 QUESTIONS_ABOUT_TRANSACTIONS: Final = (
     Question(
         "InitProducerId: of a transaction",
         lambda n: InitProducerIdRequest(transactional_id=n.group, transaction_timeout_ms=1000),
-        (need(TRANSACTIONAL_ID_DENIED, Grant(WRITE, TRANSACTIONAL_ID)),),
-        frozenset({UNSUPPORTED_VERSION}),
+        (TRANSACTIONAL_ID_WRITE,),
     ),
     Question(
-        "FindCoordinator: of a transaction",
-        lambda n: find_coordinator(n, 1),
-        (need(TRANSACTIONAL_ID_DENIED, Grant(DESCRIBE, TRANSACTIONAL_ID)),),
-        frozenset({UNSUPPORTED_VERSION}),
+        "FindCoordinator: of a transaction", lambda n: find_coordinator(n, 1), (TRANSACTIONAL_ID_DESCRIBE,)
     ),
     Question(
         "FindCoordinator: of a share group",
         lambda n: find_coordinator(n, 2),
         of_cluster(ACTION),
         frozenset({UNSUPPORTED_VERSION}),
+    ),
+    Question(
+        "AddPartitionsToTxn: of a client",
+        add_partitions,
+        (TRANSACTIONAL_ID_WRITE, need(TOPIC_DENIED, Grant(WRITE, TOPIC))),
+        WRONG_PRODUCER,
+        version=3,
+        codes_of_others=frozenset({NOT_ATTEMPTED}),
+    ),
+    Question("AddPartitionsToTxn: of a broker", add_partitions_of_broker, of_cluster(ACTION), WRONG_PRODUCER),
+    Question(
+        "AddOffsetsToTxn: of a group", add_offsets, (TRANSACTIONAL_ID_WRITE, GROUP_READ), WRONG_PRODUCER
+    ),
+    Question(
+        "TxnOffsetCommit: of a group",
+        commit_in_transaction,
+        (TRANSACTIONAL_ID_WRITE, GROUP_READ, TOPIC_READ),
+        WRONG_PRODUCER,
+    ),
+    Question(
+        "EndTxn: one",
+        lambda n: EndTxnRequest(transactional_id=n.group, producer_id=4711),
+        (TRANSACTIONAL_ID_WRITE,),
+        WRONG_PRODUCER,
+    ),
+    Question(
+        "WriteTxnMarkers: one",
+        write_markers,
+        (need(CLUSTER_DENIED, Grant(ALTER, CLUSTER), Grant(ACTION, CLUSTER)),),
+    ),
+    Question(
+        "DescribeTransactions: one",
+        lambda n: DescribeTransactionsRequest(transactional_ids=[n.group]),
+        (TRANSACTIONAL_ID_DESCRIBE,),
     ),
 )
 
@@ -520,6 +566,13 @@ LISTINGS: Final = (
         Grant(DESCRIBE, TOPIC, "*"),
         (Grant(DESCRIBE, GROUP),),
         version=9,
+    ),
+    Listing(
+        "ListTransactions: all",
+        lambda _: ListTransactionsRequest(),
+        lambda answer: {each.transactional_id for each in answer.transaction_states},
+        Grant(DESCRIBE, TRANSACTIONAL_ID),
+        Grant(DESCRIBE, TRANSACTIONAL_ID, "*"),
     ),
 )
 

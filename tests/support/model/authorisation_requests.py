@@ -9,6 +9,8 @@ from uuid import UUID
 
 from model.broker_harness import batch
 
+from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafkacore.protocol.generated.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkacore.protocol.generated.alter_client_quotas import AlterClientQuotasRequest
 from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest
 from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -34,7 +36,9 @@ from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest
+from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest
 from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest
+from kafkacore.protocol.generated.write_txn_markers import WriteTxnMarkersRequest
 
 
 class Names(NamedTuple):
@@ -252,3 +256,38 @@ def update_features(_: Names) -> Any:
 def elect_leaders(names: Names) -> Any:
     partitions = [{"topic": names.topic, "partitions": [0]}]
     return made(ElectLeadersRequest, timeout_ms=1000, topic_partitions=partitions)
+
+
+def add_partitions(names: Names) -> Any:
+    return made(
+        AddPartitionsToTxnRequest,
+        v3_and_below_transactional_id=names.group,
+        v3_and_below_producer_id=4711,
+        v3_and_below_topics=[{"name": names.topic, "partitions": [0]}],
+    )
+
+
+def add_partitions_of_broker(names: Names) -> Any:
+    topics = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=names.topic, partitions=[0])
+    transaction = {"transactional_id": names.group, "producer_id": 4711, "topics": [topics]}
+    return made(AddPartitionsToTxnRequest, transactions=[transaction])
+
+
+def add_offsets(names: Names) -> Any:
+    return AddOffsetsToTxnRequest(transactional_id=names.group, producer_id=4711, group_id=names.group)
+
+
+def commit_in_transaction(names: Names) -> Any:
+    topics = [{"name": names.topic, "partitions": [{"partition_index": 0, "committed_offset": 1}]}]
+    return made(
+        TxnOffsetCommitRequest,
+        transactional_id=names.group,
+        group_id=names.group,
+        producer_id=4711,
+        topics=topics,
+    )
+
+
+def write_markers(names: Names) -> Any:
+    topics = [WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=names.topic, partition_indexes=[0])]
+    return made(WriteTxnMarkersRequest, markers=[{"producer_id": 4711, "topics": topics}])

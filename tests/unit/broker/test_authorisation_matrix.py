@@ -41,14 +41,14 @@ from kafkacore.broker.handlers import _produce_append
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.requests import authorization
 from kafkacore.protocol import decode_response
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from kafkacore.structs import ACLOperation, ResourceType
 
 SERVED = {h.request_class.NAME.removesuffix("Request"): h for h in HANDLERS}
-ASKED = [question for question in QUESTIONS if question.api in SERVED]
+ASKED = [each for each in (*QUESTIONS, *QUESTIONS_ABOUT_TRANSACTIONS) if each.api in SERVED]
 MISSING = [(question, need) for question in ASKED for need in question.needs]
 IDS = [f"{question.title}: {need.any_of[0].operation.name}" for question, need in MISSING]
 NEW = list(QUESTIONS_ABOUT_NOTHING)
-TRANSACTIONS = list(QUESTIONS_ABOUT_TRANSACTIONS)
 GHOST = Names("no-such-topic", UUID(int=4711), "no-such-group")
 TURNS = 20
 
@@ -58,7 +58,11 @@ _numbers = count()
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInHand]:
     with broker_in_hand(
-        tmp_path_factory.mktemp("authorised"), flush="os", offsets_topic_num_partitions=1, node_id=0
+        tmp_path_factory.mktemp("authorised"),
+        flush="os",
+        offsets_topic_num_partitions=1,
+        transaction_state_log_num_partitions=1,
+        node_id=0,
     ) as broker:
         yield broker
 
@@ -96,15 +100,18 @@ def ask(broker: BrokerInHand, message: Any, version: int | None = None) -> Any:
 
 
 def world(broker: BrokerInHand) -> Names:
-    """Create a topic with two records, and a group that has committed an offset of it."""
+    """Create a topic with two records, a group with an offset, and a transactional id of the group's name."""
     number = next(_numbers)
     topic = broker.services.topics.create(f"topic-{number}", 1, {})
     names = Names(topic.name, topic.topic_id, f"group-{number}")
     for _ in range(2):
         assert codes_of(ask(broker, produce(names))) == set()
     broker.services.coordinator_log.ensure_topic()
+    broker.services.transaction_log.ensure_topic()
     broker.flush()
     assert codes_of(ask(broker, offset_commit(names))) == set()
+    producer = InitProducerIdRequest(transactional_id=names.group, transaction_timeout_ms=1000)
+    assert codes_of(ask(broker, producer)) == set()
     return names
 
 
@@ -179,18 +186,6 @@ def test_who_is_denied_what_he_is_allowed_is_refused(
     with granted(broker, needed(question, names), denied):
         assert codes_of(ask(broker, question.ask(names), question.version)) == {need.code}
     assert state_of(broker) == before
-
-
-@pytest.mark.parametrize("question", TRANSACTIONS, ids=lambda question: question.title)
-def test_what_is_not_served_is_told_to_whoever_might_have_it(
-    broker: BrokerInHand, question: Question
-) -> None:
-    names = world(broker)
-    (need,) = question.needs
-    with granted(broker):
-        assert codes_of(ask(broker, question.ask(names), question.version)) == {need.code}
-    with granted(broker, needed(question, names)):
-        assert codes_of(ask(broker, question.ask(names), question.version)) == question.codes
 
 
 @pytest.mark.parametrize("question", NEW, ids=lambda question: question.title)
@@ -306,7 +301,8 @@ def check_each(
         answer = ask(broker, merged(*map(question.ask, order)), question.version)
     assert state_about(broker, theirs) == before
     assert list(each_code(answer)).count(missing.code) == refused.count(missing.code) > 0
-    assert codes_of(answer) == {missing.code} | question.codes
+    others = question.codes if question.codes_of_others is None else question.codes_of_others
+    assert codes_of(answer) == {missing.code} | others
 
 
 @pytest.mark.parametrize("is_mine_first", [True, False])

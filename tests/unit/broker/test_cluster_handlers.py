@@ -145,7 +145,7 @@ def test_transactions_are_none_and_unknown_states_are_reported(broker: BrokerHar
     assert answer.unknown_state_filters == ["Nope", "ongoing", ""]
 
 
-@pytest.mark.parametrize("pattern", ["(a", "[", "*", "(" * 900, "a" * 1001, "a{99999999999999999999}"])
+@pytest.mark.parametrize("pattern", ["(a", "[", "*", "(" * 900, "a" * 1001])
 def test_transactions_by_an_invalid_pattern_are_refused(broker: BrokerHarness, pattern: str) -> None:
     answer = broker.ask(ListTransactionsRequest(transactional_id_pattern=pattern))
     assert answer.error_code == InvalidRegularExpressionError.errno

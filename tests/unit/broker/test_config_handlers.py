@@ -355,7 +355,6 @@ def test_property_of_one_broker_that_has_no_effect_is_kept_for_it_alone(
         ("sasl.login.refresh.buffer.seconds", "32768"),
         ("sasl.login.refresh.window.factor", "x"),
         ("num.network.threads", "0"),
-        ("transaction.partition.verification.enable", "maybe"),
         (f"listener.name.plaintext.{THROTTLE}", "7"),
     ],
 )

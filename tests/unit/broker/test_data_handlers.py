@@ -23,6 +23,7 @@ from kafkacore.errors import (
     OffsetOutOfRangeError,
     PolicyViolationError,
     RequestTimedOutError,
+    TransactionalIdAuthorizationFailedError,
     UnknownError,
     UnknownLeaderEpochError,
     UnknownTopicIdError,
@@ -248,11 +249,6 @@ def test_failed_produce_with_acks_0_hangs_up(broker: BrokerHarness) -> None:
         produce(broker, batch(b"a"), acks=0, partition=9)
 
 
-def test_produce_of_a_transaction_hangs_up(broker: BrokerHarness) -> None:
-    with pytest.raises(CloseConnectionError):
-        produce(broker, batch(b"a"), transactional_id="x")
-
-
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -283,7 +279,7 @@ def test_produce_refuses_records_that_are_not_one_plain_batch(broker: BrokerHarn
         "control": (batch(b"a", is_control=True), InvalidRecordError),
         "transaction": (
             batch(b"a", is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0),
-            InvalidRequestError,
+            TransactionalIdAuthorizationFailedError,
         ),
     }
     for name, (records, error) in refused.items():

@@ -13,12 +13,10 @@ from kafkacore.broker.handlers.services import CloseConnectionError, RequestCont
 from kafkacore.errors import (
     BrokerIdNotRegisteredError,
     BrokerResponseError,
-    ClusterAuthorizationFailedError,
     IllegalSaslStateError,
     InvalidRequestError,
     InvalidUpdateVersionError,
     MalformedMessageError,
-    TransactionalIdAuthorizationFailedError,
     UnsupportedVersionError,
 )
 from kafkacore.protocol import decode_response, encode_request
@@ -112,26 +110,17 @@ def test_this_node_coordinates_every_group(broker: BrokerHarness, version: int) 
     ]
 
 
-#: Errors that librdkafka reports as fatal. It sends version 2.
-FATAL_TO_LIBRDKAFKA = (TransactionalIdAuthorizationFailedError.errno, ClusterAuthorizationFailedError.errno)
-
-
 @pytest.mark.parametrize("version", range(1, 7))
-def test_coordinator_of_a_transaction_is_refused_with_a_reason(
-    broker: BrokerHarness, caplog: pytest.LogCaptureFixture, version: int
-) -> None:
+def test_this_node_coordinates_every_transactional_id(broker: BrokerHarness, version: int) -> None:
     if version < 4:
         found: Any = broker.ask(FindCoordinatorRequest(key_type=1, key="x"), version)
     else:
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
         (found,) = broker.ask(request, version).coordinators
-    assert found.node_id == -1
-    assert found.error_message == "This broker does not support transactions: use Apache Kafka for them."
-    if version == 2:
-        assert found.error_code in FATAL_TO_LIBRDKAFKA
-    else:
-        assert found.error_code == UnsupportedVersionError.errno
-    assert caplog.messages == ["client test uses transactions, which this broker does not support"]
+    assert (found.error_code, found.node_id, found.host, found.port) == (0, 1, "127.0.0.1", 9092)
+    topic = broker.topics.get("__transaction_state")
+    assert topic is not None
+    assert topic.partition_count == broker.config.transaction_state_log_num_partitions
 
 
 def test_coordinator_of_an_unknown_type_is_an_invalid_request(broker: BrokerHarness) -> None:
@@ -156,11 +145,6 @@ def test_each_idempotent_producer_gets_an_id_of_its_own(broker: BrokerHarness, v
     assert (first.error_code, first.producer_epoch) == (0, 0)
     assert first.producer_id >= 0
     assert second.producer_id != first.producer_id
-
-
-def test_transactional_producer_is_refused(broker: BrokerHarness) -> None:
-    response = broker.ask(InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000), 5)
-    assert (response.error_code, response.producer_id) == (UnsupportedVersionError.errno, -1)
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -222,8 +206,9 @@ def test_api_versions_is_all_that_is_answered_before_authentication(broker: Brok
     [
         ("metadata.version", 30, False),
         ("metadata.version", 31, True),
-        ("transaction.version", 0, False),
-        ("transaction.version", 2, True),
+        ("transaction.version", 2, False),
+        ("transaction.version", 1, True),
+        ("transaction.version", 0, True),
         ("nobodys.version", 0, True),
     ],
 )
@@ -248,7 +233,7 @@ def test_announced_features_are_those_with_a_level(broker: BrokerHarness) -> Non
     finalized = [
         (each.name, each.min_version_level, each.max_version_level) for each in response.finalized_features
     ]
-    assert supported == finalized == [("metadata.version", 30, 30)]
+    assert supported == finalized == [("metadata.version", 30, 30), ("transaction.version", 2, 2)]
 
 
 @pytest.mark.parametrize(("broker_id", "error"), [(1, InvalidRequestError), (77, BrokerIdNotRegisteredError)])

@@ -12,14 +12,13 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    CloseConnectionError,
     Request,
     TransactionHandlerServices,
 )
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.broker.purgatory.delayed_operation import NEVER_MS, DelayedProduce
 from kafkacore.broker.requests.authorization import allowed_on_cluster
-from kafkacore.errors import KafkaStorageError
+from kafkacore.errors import ClusterAuthorizationFailedError, KafkaStorageError
 from kafkacore.protocol.generated.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kafkacore.structs import ACLOperation, TopicPartition
 
@@ -55,7 +54,7 @@ def handle(
     if not allowed_on_cluster(request, services, ACLOperation.ALTER, is_asked_for=False) and not (
         allowed_on_cluster(request, services, ACLOperation.CLUSTER_ACTION)
     ):
-        raise CloseConnectionError("WriteTxnMarkers needs an ACL that allows ALTER on the cluster")
+        return _refused(request.message)
     pending: list[_Pending] = []
     response = WriteTxnMarkersResponse(
         markers=[
@@ -88,6 +87,29 @@ def handle(
         request.operation, [each.topic_partition for each in pending]
     )
     return ANSWERED_LATER
+
+
+def _refused(message: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    """Return the response to a client that may not write markers."""
+    code = ClusterAuthorizationFailedError.errno
+    return WriteTxnMarkersResponse(
+        markers=[
+            _Marker(
+                producer_id=wanted.producer_id,
+                topics=[
+                    _Topic(
+                        name=topic.name,
+                        partitions=[
+                            _Partition(partition_index=index, error_code=code)
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in wanted.topics
+                ],
+            )
+            for wanted in message.markers
+        ]
+    )
 
 
 def _append(
