@@ -530,6 +530,10 @@ def _is_ended_v2(metadata: TransactionMetadata, producer: ProducerIdAndEpoch, co
         raise InvalidProducerIdMappingError
     is_current = metadata.producer_epoch == producer.epoch
     if state in PREPARED:
+        if is_current:
+            # The end of the next transaction, whose records were not sent. Kafka's answer is PRODUCER_FENCED,
+            # after which the producer cannot be used any more.
+            raise ConcurrentTransactionsError
         is_valid = metadata.producer_epoch == producer.epoch + 1
     elif state in COMPLETED:
         is_valid = is_current or is_repeated
