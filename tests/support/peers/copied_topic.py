@@ -19,23 +19,37 @@ from pathlib import Path
 from eventually import BUDGET_S
 from model.history import Finding, History, LogRecord
 from model.topic_reader import await_markers, read_log
-from peers.apache_kafka import ApacheKafka
 from peers.java_peer import JavaPeer
+from peers.transactional import Broker
 
 from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
 
 SUPPORT = Path(__file__).resolve().parents[1]
-#: Maximum number of the copier's steps before a kill, which follows after a further delay.
-MOST_STEPS = 10
+#: Maximum delay in seconds between the copier's last step and a kill.
 LATEST_S = 0.03
-#: The broker is killed only after this step, at which the copier waits for input. A single broker must not be
-#: killed between the coordinator's decision and the partitions' markers: Apache Kafka 4.3.1 then restarts
-#: without knowing the partitions' leader yet, takes them for deleted, and never writes their markers
-#: (``TransactionMarkerChannelManager``). Java's consumer then sees aborted records, too.
-BROKER_DIES_AFTER = "offsets"
 #: Victims in random order; each occurs once before any is repeated, so that a short run covers all.
 VICTIMS = [{"copier"}, {"copier"}, {"broker"}, {"broker", "copier"}]
+
+
+@dataclass
+class KillPlan:
+    """When the copier and the broker are killed.
+
+    Parameters
+    ----------
+    most_steps:
+        Maximum number of the copier's steps before a kill, which follows after a further delay.
+    broker_dies_after:
+        The broker is killed only after this step, at which the copier waits for input; ``None`` for any time.
+        A single Apache Kafka must not be killed between the coordinator's decision and the partitions'
+        markers: 4.3.1 then restarts without knowing the partitions' leader yet, takes them for deleted, and
+        never writes their markers (``TransactionMarkerChannelManager``). Java's consumer then sees aborted
+        records, too.
+    """
+
+    most_steps: int = 10
+    broker_dies_after: str | None = None
 
 
 @dataclass
@@ -58,10 +72,19 @@ class CopyRun:
         The client whose producer copies.
     options:
         Further command-line options of the copier; :meth:`run_once` adds those of the first run.
+    plan:
+        When to kill.
     """
 
     def __init__(
-        self, kafka: ApacheKafka, name: str, records: int, partitions: int, client: str, *options: str
+        self,
+        kafka: Broker,
+        name: str,
+        records: int,
+        partitions: int,
+        client: str,
+        *options: str,
+        plan: KillPlan | None = None,
     ) -> None:
         self.kafka = kafka
         self.input, self.output = f"{name}-input", f"{name}-output"
@@ -69,11 +92,14 @@ class CopyRun:
         self.figures = Figures()
         self._name = name
         self._records = records
+        self._plan = plan or KillPlan()
         self._command = [
             sys.executable, "-m", "peers.transaction_copier", "--servers", kafka.bootstrap_servers,
             "--input", self.input, "--output", self.output, "--group", name, "--transactional-id", name,
-            "--partitions", str(partitions), "--client", client, "--wait-after", BROKER_DIES_AFTER, *options,
+            "--partitions", str(partitions), "--client", client, *options,
         ]  # fmt: skip
+        if self._plan.broker_dies_after is not None:
+            self._command += ["--wait-after", self._plan.broker_dies_after]
 
     # ---- The input and the check ---------------------------------------------------------------------------
 
@@ -119,7 +145,7 @@ class CopyRun:
 
     def run_once(self, *options: str) -> int:
         """Run the copier to its end and return its exit status."""
-        with _Life(self._command + list(options), self._name) as life:
+        with _Life(self._command + list(options), self._name, self._plan) as life:
             while (step := life.next_step()) is not None:
                 self._count(step)
             return life.status
@@ -128,7 +154,7 @@ class CopyRun:
         """Kill the copier, the broker or both after a random number of steps, until the copy is complete."""
         victims: list[set[str]] = []
         while True:
-            with _Life(self._command, self._name) as life:
+            with _Life(self._command, self._name, self._plan) as life:
                 if self._live(life, chance, victims):
                     return
                 if life.status > 0:
@@ -138,7 +164,7 @@ class CopyRun:
     def _live(self, life: _Life, chance: random.Random, victims: list[set[str]]) -> bool:
         """Run the copier once and return whether it completed the copy."""
         while True:
-            for _ in range(chance.randint(1, MOST_STEPS)):
+            for _ in range(chance.randint(1, self._plan.most_steps)):
                 step = life.next_step()
                 if step is None:
                     return life.status == 0
@@ -146,7 +172,7 @@ class CopyRun:
             if not victims:
                 victims += chance.sample(VICTIMS, len(VICTIMS))
             now = victims.pop()
-            while "broker" in now and step != BROKER_DIES_AFTER:
+            while "broker" in now and self._plan.broker_dies_after not in (None, step):
                 step = life.next_step()
                 if step is None:
                     return life.status == 0
@@ -175,7 +201,8 @@ class CopyRun:
 class _Life:
     """A process of the copier, which is killed at the end of the block."""
 
-    def __init__(self, command: list[str], name: str) -> None:
+    def __init__(self, command: list[str], name: str, plan: KillPlan) -> None:
+        self._plan = plan
         path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(
             command,
@@ -210,7 +237,7 @@ class _Life:
             ) from None
         if step is not None:
             self._said.append(step)
-        self._waits = step == BROKER_DIES_AFTER
+        self._waits = step is not None and step == self._plan.broker_dies_after
         return step
 
     def go_on(self) -> None:

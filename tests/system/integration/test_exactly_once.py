@@ -13,40 +13,53 @@ import pytest
 from model.dose import dose, new_seed, note
 from model.history import Kind
 from peers.apache_kafka import RESTARTS_SOON, ApacheKafka
-from peers.copied_topic import CopyRun
+from peers.copied_topic import CopyRun, KillPlan
 from peers.java_peer import JavaPeer
+from peers.transactional import KIND_NAMES, KINDS, Broker, started
 
 PARTITIONS = 2
 RECORDS = dose(6_000, 100_000)
+#: Records and kills of a run on our broker, which may be killed at any time.
+RECORDS_OF_OURS = dose(3_000, 100_000)
+PLAN_OF_OURS = KillPlan(most_steps=dose(10, 7))
 PER_TRANSACTION = 750
 #: A second copier, with librdkafka, validates the checker itself.
 CLIENTS = dose(["kafkacore"], ["kafkacore", "librdkafka"])
 
 
-@pytest.fixture(scope="module", params=[2, 1], ids=["version 2", "version 1"])
-def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
-    """Start Apache Kafka with this transaction version; tests may kill it."""
-    folder = tmp_path_factory.mktemp("apache-kafka") / "data"
-    with ApacheKafka(folder, RESTARTS_SOON, features={"transaction.version": request.param}) as kafka:
-        yield kafka
+@pytest.fixture(scope="module", params=KINDS, ids=KIND_NAMES)
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Start a broker with this transaction version; tests may kill it."""
+    is_apache_kafka, _ = request.param
+    properties = RESTARTS_SOON if is_apache_kafka else {}
+    with started(tmp_path_factory.mktemp("exactly-once") / "data", request.param, properties) as broker:
+        yield broker
 
 
 @pytest.mark.behaviour(
     "Reliability", "a topic is copied exactly once while the copier and the broker are killed"
 )
 @pytest.mark.timeout(dose(150, 1_800))
+@pytest.mark.parametrize("client", CLIENTS)
 def test_topic_is_copied_exactly_once_while_copier_and_broker_are_killed(
-    kafka: ApacheKafka, java_peer: JavaPeer, request: pytest.FixtureRequest
+    kafka: Broker, java_peer: JavaPeer, request: pytest.FixtureRequest, client: str
 ) -> None:
+    if isinstance(kafka, ApacheKafka):
+        if client != "kafkacore":
+            pytest.skip("Apache Kafka is tested with kafkacore's producer")
+        records, plan = RECORDS, KillPlan(broker_dies_after="offsets")
+    else:
+        records, plan = RECORDS_OF_OURS, PLAN_OF_OURS
     seed = new_seed()
-    run = CopyRun(kafka, "copy", RECORDS, PARTITIONS, "kafkacore", f"--per-transaction={PER_TRANSACTION}")
+    options = f"--per-transaction={PER_TRANSACTION}"
+    run = CopyRun(kafka, f"copy-{client}", records, PARTITIONS, client, options, plan=plan)
     run.make_topics(java_peer)
     run.run_through_kills(random.Random(seed))
     by_ours, by_java = run.copy_by_ours(), run.copy_by_java(java_peer)
     note(
         f"copied in transactions of {PER_TRANSACTION}, {request.node.callspec.id}",
         seed,
-        records=RECORDS,
+        records=records,
         found=len(by_java),
         committed=run.figures.transactions,
         copier_kills=run.figures.copier_kills,
@@ -75,7 +88,7 @@ PLANTED = {
 
 
 def copied(
-    kafka: ApacheKafka, java_peer: JavaPeer, name: str, client: str, fault: str, life: list[str]
+    kafka: Broker, java_peer: JavaPeer, name: str, client: str, fault: str, life: list[str]
 ) -> CopyRun:
     """Make a small copy: run the copier with the options ``life``, and without them if that run died."""
     run = CopyRun(kafka, name, 2_000, PARTITIONS, client, "--per-transaction=300", f"--fault={fault}")
@@ -91,7 +104,7 @@ def copied(
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("step", DEATHS)
 def test_copier_that_dies_after_any_step_goes_on_where_the_last_commit_was(
-    kafka: ApacheKafka, java_peer: JavaPeer, client: str, step: str
+    kafka: Broker, java_peer: JavaPeer, client: str, step: str
 ) -> None:
     life = ["--die-in=3", f"--die-after={step}"]
     run = copied(kafka, java_peer, f"dies-{step}-{client}", client, "none", life)
@@ -104,7 +117,7 @@ def test_copier_that_dies_after_any_step_goes_on_where_the_last_commit_was(
 )
 @pytest.mark.parametrize("client", CLIENTS)
 def test_aborted_transactions_are_copied_again_and_seen_once(
-    kafka: ApacheKafka, java_peer: JavaPeer, client: str
+    kafka: Broker, java_peer: JavaPeer, client: str
 ) -> None:
     run = copied(kafka, java_peer, f"aborts-{client}", client, "none", ["--abort-every=2"])
     assert run.figures.aborted >= 2
@@ -114,9 +127,9 @@ def test_aborted_transactions_are_copied_again_and_seen_once(
 
 @pytest.mark.behaviour("Reliability", "the checker of the copy detects faults that are planted in the copier")
 # The checker reads only records, so that one transaction version is enough.
-@pytest.mark.parametrize("kafka", [2], ids=["version 2"], indirect=True)
+@pytest.mark.parametrize("kafka", KINDS[:1], ids=KIND_NAMES[:1], indirect=True)
 @pytest.mark.parametrize("fault", PLANTED)
-def test_fault_planted_in_the_copier_is_seen(kafka: ApacheKafka, java_peer: JavaPeer, fault: str) -> None:
+def test_fault_planted_in_the_copier_is_seen(kafka: Broker, java_peer: JavaPeer, fault: str) -> None:
     life, kind = PLANTED[fault]
     run = copied(kafka, java_peer, f"planted-{fault}", "librdkafka", fault, life)
     assert kind in {finding.kind for finding in run.findings(run.copy_by_ours())}

@@ -1,4 +1,4 @@
-"""Transactions of our producer on Apache Kafka 4.3.1, with transaction.version 1 and 2.
+"""Transactions of our producer on Apache Kafka 4.3.1 and on our broker, with transaction.version 1 and 2.
 
 The tests check what read_committed consumers (Java's and ours) read, which offsets a group has, and which
 producers are fenced. ``test_exactly_once.py`` shows that kills lose and duplicate no records.
@@ -20,9 +20,9 @@ import pyarrow
 import pytest
 from eventually import BUDGET_S, eventually
 from model.topic_reader import await_markers
-from peers.apache_kafka import ApacheKafka
 from peers.java_peer import JavaPeer
 from peers.transaction_copier import Group
+from peers.transactional import KIND_NAMES, KINDS, Broker, started
 
 from kafkacore import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafkacore.errors import (
@@ -31,35 +31,31 @@ from kafkacore.errors import (
     InvalidProducerEpochError,
     InvalidTransactionTimeoutError,
     InvalidTxnStateError,
-    KafkaError,
     MessageSizeTooLargeError,
     ProducerFencedError,
     TransactionAbortedError,
-    UnsupportedVersionError,
 )
 from kafkacore.structs import ConsumerGroupMetadata
-from kafkacore.testing import EmbeddedBroker
 
-#: Settings with which Apache Kafka aborts timed-out transactions soon.
+#: Settings with which a broker aborts timed-out transactions soon.
 EAGER = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 _names = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=[2, 1], ids=["version 2", "version 1"])
-def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
-    folder = tmp_path_factory.mktemp("apache-kafka") / "data"
-    with ApacheKafka(folder, EAGER, features={"transaction.version": request.param}) as kafka:
-        yield kafka
+@pytest.fixture(scope="module", params=KINDS, ids=KIND_NAMES)
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with started(tmp_path_factory.mktemp("transactions") / "data", request.param, EAGER) as broker:
+        yield broker
 
 
 @pytest.fixture
-def topic(kafka: ApacheKafka, java_peer: JavaPeer) -> str:
+def topic(kafka: Broker, java_peer: JavaPeer) -> str:
     name = f"transactions-{next(_names)}"
     java_peer.create_topic(kafka.bootstrap_servers, name, 2)
     return name
 
 
-def make_producer(kafka: ApacheKafka, transactional_id: str, **settings: Any) -> KafkaProducer:
+def make_producer(kafka: Broker, transactional_id: str, **settings: Any) -> KafkaProducer:
     producer = KafkaProducer(
         bootstrap_servers=kafka.bootstrap_servers, transactional_id=transactional_id, **settings
     )
@@ -67,9 +63,7 @@ def make_producer(kafka: ApacheKafka, transactional_id: str, **settings: Any) ->
     return producer
 
 
-def by_java(
-    java_peer: JavaPeer, kafka: ApacheKafka, topic: str, *, is_open: bool = False
-) -> list[bytes | None]:
+def by_java(java_peer: JavaPeer, kafka: Broker, topic: str, *, is_open: bool = False) -> list[bytes | None]:
     """Return the committed values, once all markers of ended transactions are written."""
     if not is_open:
         await_markers(kafka.bootstrap_servers, topic, 2)
@@ -77,7 +71,7 @@ def by_java(
     return [each.value for each in sorted(received, key=lambda each: (each.partition, each.offset))]
 
 
-def by_ours(kafka: ApacheKafka, topic: str) -> tuple[list[bytes], list[int]]:
+def by_ours(kafka: Broker, topic: str) -> tuple[list[bytes], list[int]]:
     """Return the committed values and the positions after them; no transaction may be open."""
     mine = [TopicPartition(topic, partition) for partition in range(2)]
     found: dict[TopicPartition, list[bytes]] = {each: [] for each in mine}
@@ -97,7 +91,7 @@ def by_ours(kafka: ApacheKafka, topic: str) -> tuple[list[bytes], list[int]]:
         return [value for each in mine for value in found[each]], [consumer.position(each) for each in mine]
 
 
-def last_stable_offset(kafka: ApacheKafka, topic: str) -> int:
+def last_stable_offset(kafka: Broker, topic: str) -> int:
     with KafkaConsumer(
         bootstrap_servers=kafka.bootstrap_servers, isolation_level="read_committed"
     ) as consumer:
@@ -105,7 +99,7 @@ def last_stable_offset(kafka: ApacheKafka, topic: str) -> int:
         return int(consumer.end_offsets([place])[place])
 
 
-def await_stable_offset(kafka: ApacheKafka, topic: str, wanted: int) -> None:
+def await_stable_offset(kafka: Broker, topic: str, wanted: int) -> None:
     eventually(lambda: last_stable_offset(kafka, topic) >= wanted)
 
 
@@ -113,7 +107,7 @@ def await_stable_offset(kafka: ApacheKafka, topic: str, wanted: int) -> None:
 
 
 def test_what_is_committed_is_seen_and_what_is_aborted_never(
-    kafka: ApacheKafka, java_peer: JavaPeer, topic: str
+    kafka: Broker, java_peer: JavaPeer, topic: str
 ) -> None:
     with make_producer(kafka, topic) as producer:
         for number in range(6):
@@ -134,7 +128,7 @@ def test_what_is_committed_is_seen_and_what_is_aborted_never(
 
 
 def test_an_open_transaction_is_seen_by_nobody_who_wants_what_is_committed(
-    kafka: ApacheKafka, java_peer: JavaPeer, topic: str
+    kafka: Broker, java_peer: JavaPeer, topic: str
 ) -> None:
     with make_producer(kafka, topic) as producer:
         producer.begin_transaction()
@@ -145,9 +139,7 @@ def test_an_open_transaction_is_seen_by_nobody_who_wants_what_is_committed(
     assert by_java(java_peer, kafka, topic) == [b"open"]
 
 
-def test_rows_and_tables_are_part_of_the_transaction(
-    kafka: ApacheKafka, java_peer: JavaPeer, topic: str
-) -> None:
+def test_rows_and_tables_are_part_of_the_transaction(kafka: Broker, java_peer: JavaPeer, topic: str) -> None:
     table = pyarrow.table({"value": [b"c", b"d"], "partition": pyarrow.array([0, 1], pyarrow.int32())})
     with make_producer(kafka, topic) as producer:
         producer.begin_transaction()
@@ -163,7 +155,7 @@ def test_rows_and_tables_are_part_of_the_transaction(
     assert by_java(java_peer, kafka, topic) == [b"a", b"b", b"c", b"d"]
 
 
-def test_what_was_not_sent_fails_with_the_abort(kafka: ApacheKafka, java_peer: JavaPeer, topic: str) -> None:
+def test_what_was_not_sent_fails_with_the_abort(kafka: Broker, java_peer: JavaPeer, topic: str) -> None:
     with make_producer(kafka, topic, linger_ms=60_000) as producer:
         producer.begin_transaction()
         future = producer.send(topic, b"lingers", partition=0)
@@ -177,7 +169,7 @@ def test_what_was_not_sent_fails_with_the_abort(kafka: ApacheKafka, java_peer: J
 
 
 def test_a_commit_says_which_record_failed_and_after_the_abort_all_goes_on(
-    kafka: ApacheKafka, java_peer: JavaPeer, topic: str
+    kafka: Broker, java_peer: JavaPeer, topic: str
 ) -> None:
     with make_producer(kafka, topic, max_request_size=8 << 20, batch_size=1) as producer:
         producer.begin_transaction()
@@ -196,7 +188,7 @@ def test_a_commit_says_which_record_failed_and_after_the_abort_all_goes_on(
     assert by_java(java_peer, kafka, topic) == [b"next", b"and next"]
 
 
-def test_threads_share_a_transaction(kafka: ApacheKafka, java_peer: JavaPeer, topic: str) -> None:
+def test_threads_share_a_transaction(kafka: Broker, java_peer: JavaPeer, topic: str) -> None:
     with make_producer(kafka, topic) as producer:
         producer.begin_transaction()
 
@@ -218,7 +210,7 @@ def test_threads_share_a_transaction(kafka: ApacheKafka, java_peer: JavaPeer, to
 
 
 def test_leaving_the_with_block_in_a_transaction_aborts_it(
-    kafka: ApacheKafka, java_peer: JavaPeer, topic: str
+    kafka: Broker, java_peer: JavaPeer, topic: str
 ) -> None:
     with make_producer(kafka, topic) as producer:
         producer.begin_transaction()
@@ -230,7 +222,7 @@ def test_leaving_the_with_block_in_a_transaction_aborts_it(
 # ---- Offsets -----------------------------------------------------------------------------------------------
 
 
-def test_offsets_are_the_groups_with_the_commit_and_not_with_an_abort(kafka: ApacheKafka, topic: str) -> None:
+def test_offsets_are_the_groups_with_the_commit_and_not_with_an_abort(kafka: Broker, topic: str) -> None:
     group = Group(kafka.bootstrap_servers, f"group-{topic}", topic, 2)
     place = TopicPartition(topic, 0)
     with make_producer(kafka, topic) as producer:
@@ -246,9 +238,7 @@ def test_offsets_are_the_groups_with_the_commit_and_not_with_an_abort(kafka: Apa
     assert group.committed() == {0: 7, 1: 8}
 
 
-def test_a_member_of_an_old_generation_is_fenced_and_a_live_one_is_not(
-    kafka: ApacheKafka, topic: str
-) -> None:
+def test_a_member_of_an_old_generation_is_fenced_and_a_live_one_is_not(kafka: Broker, topic: str) -> None:
     name = f"group-{topic}"
     with KafkaConsumer(
         topic, bootstrap_servers=kafka.bootstrap_servers, group_id=name, enable_auto_commit=False
@@ -273,9 +263,7 @@ def test_a_member_of_an_old_generation_is_fenced_and_a_live_one_is_not(
 # ---- Fencing -----------------------------------------------------------------------------------------------
 
 
-def test_a_second_producer_of_the_id_fences_the_first(
-    kafka: ApacheKafka, java_peer: JavaPeer, topic: str
-) -> None:
+def test_a_second_producer_of_the_id_fences_the_first(kafka: Broker, java_peer: JavaPeer, topic: str) -> None:
     with make_producer(kafka, topic) as first, make_producer(kafka, f"{topic}-other") as other:
         first.begin_transaction()
         first.send(topic, b"open", partition=0).get(timeout=BUDGET_S)
@@ -304,7 +292,7 @@ def _end(producer: KafkaProducer) -> None:
         producer.abort_transaction()
 
 
-def test_a_fenced_producer_hears_of_it_when_it_writes(kafka: ApacheKafka, topic: str) -> None:
+def test_a_fenced_producer_hears_of_it_when_it_writes(kafka: Broker, topic: str) -> None:
     with make_producer(kafka, topic) as first:
         first.begin_transaction()
         first.send(topic, b"open", partition=0).get(timeout=BUDGET_S)
@@ -317,7 +305,7 @@ def test_a_fenced_producer_hears_of_it_when_it_writes(kafka: ApacheKafka, topic:
 
 
 def test_a_transaction_that_a_killed_process_left_open_is_aborted_by_the_next_of_its_id(
-    kafka: ApacheKafka, java_peer: JavaPeer, topic: str
+    kafka: Broker, java_peer: JavaPeer, topic: str
 ) -> None:
     program = (
         "import sys; from kafkacore import KafkaProducer; "
@@ -349,7 +337,7 @@ def test_a_transaction_that_a_killed_process_left_open_is_aborted_by_the_next_of
 
 
 def test_a_transaction_that_takes_too_long_is_aborted_by_the_broker(
-    kafka: ApacheKafka, java_peer: JavaPeer, topic: str
+    kafka: Broker, java_peer: JavaPeer, topic: str
 ) -> None:
     with make_producer(kafka, topic, transaction_timeout_ms=5_000) as producer:
         producer.begin_transaction()
@@ -364,7 +352,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_by_the_broker(
     assert by_java(java_peer, kafka, topic) == [b"quick"]
 
 
-def test_a_time_out_longer_than_the_brokers_is_refused(kafka: ApacheKafka) -> None:
+def test_a_time_out_longer_than_the_brokers_is_refused(kafka: Broker) -> None:
     with (
         KafkaProducer(
             bootstrap_servers=kafka.bootstrap_servers,
@@ -376,9 +364,7 @@ def test_a_time_out_longer_than_the_brokers_is_refused(kafka: ApacheKafka) -> No
         producer.init_transactions()
 
 
-def test_other_clients_transactions_do_not_mind_ours(
-    kafka: ApacheKafka, java_peer: JavaPeer, topic: str
-) -> None:
+def test_other_clients_transactions_do_not_mind_ours(kafka: Broker, java_peer: JavaPeer, topic: str) -> None:
     theirs = confluent_kafka.Producer(
         {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"{topic}-theirs"}
     )
@@ -397,7 +383,7 @@ def test_other_clients_transactions_do_not_mind_ours(
         assert mine == [b"%s %d" % (whose, number) for number in range(3)]
 
 
-def test_the_example_prints_what_was_committed(kafka: ApacheKafka, java_peer: JavaPeer, topic: str) -> None:
+def test_the_example_prints_what_was_committed(kafka: Broker, java_peer: JavaPeer, topic: str) -> None:
     java_peer.create_topic(kafka.bootstrap_servers, f"{topic}-invoices", 1)
     example = Path(__file__).resolve().parents[3] / "examples" / "transactions.py"
     command = [
@@ -418,13 +404,3 @@ def test_the_example_prints_what_was_committed(kafka: ApacheKafka, java_peer: Ja
         for number in (0, 1, 2, 4)
         for line in (f"{topic} order {number}", f"{topic}-invoices invoice of order {number}")
     )
-
-
-def test_the_embedded_broker_says_in_a_sentence_that_it_has_no_transactions(
-    our_broker: EmbeddedBroker,
-) -> None:
-    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, transactional_id="pay") as producer:
-        with pytest.raises(UnsupportedVersionError, match=r"supports transactions: Apache Kafka does"):
-            producer.init_transactions()
-        with pytest.raises(KafkaError, match="does not support transactions"):
-            producer.send("t", b"v")
