@@ -39,6 +39,7 @@ from kafkacore.errors import CorruptRecordError
 from kafkacore.protocol.generated.metadata_records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
+    FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -215,6 +216,7 @@ def metadata_records() -> list[MetadataRecord]:
             name="a", mechanism=1, salt=b"s", stored_key=b"k" * 32, server_key=b"l" * 32, iterations=4096
         ),
         ClientQuotaRecord(entity=[part], key="producer_byte_rate", value=5.0, remove=False),
+        FeatureLevelRecord(name="transaction.version", feature_level=1),
         RemoveAccessControlEntryRecord(id=acl_id),
         RemoveUserScramCredentialRecord(name="a", mechanism=1),
     ]

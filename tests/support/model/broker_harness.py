@@ -67,7 +67,14 @@ class BrokerHarness:
             self.config, self.clock, self.timer, self.topics, self.cluster, self.replica_manager
         )
         producer_ids = ProducerIdManager(tmp_path, Disk())
+        self.quotas = Quotas(self.config, self.clock)
         append_marker = MarkerTargets(self.cluster, self.replica_manager, self.clock, self.group_services.log)
+        metadata = ClusterMetadata(
+            MetadataLog(tmp_path / FILE_NAME, Disk(), self.clock),
+            ChangeQueue(),
+            self.clock,
+            self.quotas.set_entity,
+        )
         self.transaction_services = TransactionServices(
             self.config,
             self.clock,
@@ -77,6 +84,7 @@ class BrokerHarness:
             self.replica_manager,
             producer_ids,
             append_marker,
+            metadata.features,
         )
         self.cluster.on_moved += [
             self.replica_manager.partition_changed,
@@ -91,7 +99,6 @@ class BrokerHarness:
         self.dynamic_configs = DynamicConfigs(self.config, Disk())
         self.dynamic_configs.on_changed = self._reconfigure
         self.cluster.on_stopped.append(self.fetch_sessions.remove_node)
-        self.quotas = Quotas(self.config, self.clock)
         self.services = BrokerServices(
             dynamic_configs=self.dynamic_configs,
             clock=self.clock,
@@ -109,12 +116,7 @@ class BrokerHarness:
             transactions=self.transaction_services.coordinator,
             transaction_log=self.transaction_services.log,
             append_marker=append_marker,
-            metadata=ClusterMetadata(
-                MetadataLog(tmp_path / FILE_NAME, Disk(), self.clock),
-                ChangeQueue(),
-                self.clock,
-                self.quotas.set_entity,
-            ),
+            metadata=metadata,
             authorizer_log=AuthorizerLog(self.clock),
         )
         self.apis = KafkaApis(self.services)

@@ -81,6 +81,24 @@ def test_command_prints_text_and_json(run, words, line):
     assert json.loads(shown)
 
 
+def test_feature_level_changes_only_without_dry_run(run):
+    def level():
+        status, shown, _ = run("cluster features --json")
+        assert status == 0
+        return {row["feature"]: row["finalized"] for row in json.loads(shown)}["transaction.version"]
+
+    status, _, errors = run("cluster update-feature transaction.version 1")
+    assert status == 1
+    assert "Can't downgrade the version of this feature" in errors
+    lowered = "cluster update-feature transaction.version 1 --downgrade safe"
+    assert run(f"{lowered} --dry-run")[:2] == (0, "transaction.version can be set to level 1\n")
+    assert level() == 2
+    assert run(lowered)[:2] == (0, "transaction.version has level 1\n")
+    assert level() == 1
+    assert run("cluster update-feature transaction.version 2")[0] == 0
+    assert level() == 2
+
+
 def test_pipe_gets_the_result_and_a_terminal_the_remark(broker):
     words = ["groups", "reset", "cli-billing", "--all-topics", "--to-latest", "--export"]
     ended = subprocess.run(

@@ -354,12 +354,21 @@ def test_reassign_tool_moves_a_replica_to_the_folder_that_it_is_in(
     assert outputs == [(0, False), (1, True)] * 2
 
 
-def test_features_tool_keeps_the_level_in_force_and_refuses_others(brokers: BothBrokers) -> None:
+def test_features_tool_changes_transaction_version_and_refuses_others(brokers: BothBrokers) -> None:
     ours = brokers.servers[1]
-    (described,) = brokers.run(ours, FEATURES, "describe").out.splitlines()
+    described, transactions = brokers.run(ours, FEATURES, "describe").out.splitlines()
+    assert transactions.split()[:8] == [
+        "Feature:", "transaction.version", "SupportedMinVersion:", "0", "SupportedMaxVersion:", "2",
+        "FinalizedVersionLevel:", "2",
+    ]  # fmt: skip
     assert described.split()[:4] == ["Feature:", "metadata.version", "SupportedMinVersion:", "4.3-IV0"]
     same = brokers.same(FEATURES, "upgrade", "--feature", "metadata.version=30")
     assert same == ["metadata.version was upgraded to 30."]
-    refused = brokers.run(ours, FEATURES, "upgrade", "--feature", "transaction.version=2")
+    refused = brokers.run(ours, FEATURES, "upgrade", "--feature", "transaction.version=3")
     assert refused.status == 1
-    assert "Invalid update version 2 for feature transaction.version." in refused.out
+    assert "only supports versions 0-2" in refused.out
+    lowered = brokers.same(FEATURES, "downgrade", "--feature", "transaction.version=1")
+    assert lowered == ["transaction.version was downgraded to 1."]
+    assert "FinalizedVersionLevel: 1" in brokers.run(ours, FEATURES, "describe").out
+    raised = brokers.same(FEATURES, "upgrade", "--feature", "transaction.version=2")
+    assert raised == ["transaction.version was upgraded to 2."]

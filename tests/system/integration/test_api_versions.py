@@ -74,7 +74,6 @@ def test_connection_is_usable_after_an_unknown_version(our_broker: EmbeddedBroke
 
 Range = tuple[int, int]
 
-_TRANSACTIONS = "transactions are not served"
 _QUORUM = "the broker runs without a controller quorum"
 _SHARE_AND_STREAMS = "share groups and streams groups are not served"
 _TOKENS = "delegation tokens are not served"
@@ -84,12 +83,6 @@ _OLD_CLIENTS = "clients of Kafka 0.8 to 0.10 can read (docs/guides/operating.md)
 DIFFERENCES: dict[ApiKey, tuple[Range, Range | None, str]] = {
     ApiKey.FETCH: ((4, 18), (0, 18), _OLD_CLIENTS),
     ApiKey.LIST_OFFSETS: ((1, 11), (0, 11), _OLD_CLIENTS),
-    ApiKey.ADD_PARTITIONS_TO_TXN: ((0, 5), None, _TRANSACTIONS),
-    ApiKey.ADD_OFFSETS_TO_TXN: ((0, 4), None, _TRANSACTIONS),
-    ApiKey.END_TXN: ((0, 5), None, _TRANSACTIONS),
-    ApiKey.WRITE_TXN_MARKERS: ((1, 2), None, _TRANSACTIONS),
-    ApiKey.TXN_OFFSET_COMMIT: ((0, 5), None, _TRANSACTIONS),
-    ApiKey.DESCRIBE_TRANSACTIONS: ((0, 0), None, _TRANSACTIONS),
     ApiKey.CREATE_DELEGATION_TOKEN: ((1, 3), None, _TOKENS),
     ApiKey.RENEW_DELEGATION_TOKEN: ((1, 2), None, _TOKENS),
     ApiKey.EXPIRE_DELEGATION_TOKEN: ((1, 2), None, _TOKENS),
@@ -148,7 +141,6 @@ FEATURES_NOT_HERE = {
     "kraft.version": _QUORUM,
     "share.version": _SHARE_AND_STREAMS,
     "streams.version": _SHARE_AND_STREAMS,
-    "transaction.version": _TRANSACTIONS,
 }
 
 
@@ -159,12 +151,22 @@ def test_announced_features_are_apache_kafkas_but_for_known_reasons(
     supported = {each.name for each in theirs.supported_features}
     assert supported - {each.name for each in ours.supported_features} == set(FEATURES_NOT_HERE)
     assert supported == set(FEATURES)
-    (metadata,) = ours.supported_features
-    newest = next(each for each in theirs.supported_features if each.name == "metadata.version")
-    assert metadata.max_version == newest.max_version
-    assert ours.finalized_features == [
-        each for each in theirs.finalized_features if each.name == "metadata.version"
-    ]
+    our_names = {each.name for each in ours.supported_features}
+    highest, levels = [], []
+    for answer in (theirs, ours):
+        supports = {each.name: each.max_version for each in answer.supported_features}
+        highest.append({name: supports[name] for name in our_names})
+        levels.append(
+            {
+                each.name: each.max_version_level
+                for each in answer.finalized_features
+                if each.name in our_names
+            }
+        )
+    assert highest[0] == highest[1]
+    assert levels[0] == levels[1]
+    (transactions,) = (each for each in ours.supported_features if each.name == "transaction.version")
+    assert transactions in theirs.supported_features
 
 
 #: Updates of features: level, kind, and the error code of both brokers.
@@ -177,6 +179,11 @@ UPDATES = [
     ("metadata.version", -1, 1, INVALID_UPDATE_VERSION),
     ("metadata.version", 30, 9, INVALID_UPDATE_VERSION),
     ("kraft.version", 0, 1, 0),
+    ("transaction.version", 2, 1, 0),
+    ("transaction.version", 1, 2, 0),
+    ("transaction.version", 0, 3, 0),
+    ("transaction.version", 1, 1, INVALID_UPDATE_VERSION),
+    ("transaction.version", 3, 1, INVALID_UPDATE_VERSION),
     ("group.version", 2, 1, INVALID_UPDATE_VERSION),
     ("unknown.version", 0, 1, INVALID_UPDATE_VERSION),
     ("unknown.version", 1, 1, INVALID_UPDATE_VERSION),

@@ -117,10 +117,7 @@ def test_this_node_coordinates_every_transactional_id(broker: BrokerHarness, ver
     else:
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
         (found,) = broker.ask(request, version).coordinators
-    assert (found.error_code, found.node_id, found.host, found.port) == (0, 1, "127.0.0.1", 9092)
-    topic = broker.topics.get("__transaction_state")
-    assert topic is not None
-    assert topic.partition_count == broker.config.transaction_state_log_num_partitions
+    assert (found.error_code, found.node_id, found.port) == (0, 1, 9092)
 
 
 def test_coordinator_of_an_unknown_type_is_an_invalid_request(broker: BrokerHarness) -> None:
@@ -200,40 +197,79 @@ def test_api_versions_is_all_that_is_answered_before_authentication(broker: Brok
         broker.apis.answer_before_authentication(broker.context, memoryview(too_many))
 
 
+def updated(broker: BrokerHarness, feature: str, level: int, version: int = 2, **fields: Any) -> Any:
+    """Return the response to the update of one feature; ``fields`` are those of its update."""
+    only_validates = fields.pop("validate_only", False)
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=level, **fields)
+    request = UpdateFeaturesRequest(feature_updates=[update], validate_only=only_validates)
+    return broker.ask(request, version)
+
+
+def finalized(broker: BrokerHarness, version: int = 4) -> tuple[int, dict[str, int]]:
+    """Return the epoch and the levels that ApiVersions announces."""
+    response = broker.ask(ApiVersionsRequest(**CLIENT), version)
+    assert all(each.min_version_level == each.max_version_level for each in response.finalized_features)
+    return response.finalized_features_epoch, {
+        each.name: each.max_version_level for each in response.finalized_features
+    }
+
+
 @pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("feature", ["metadata.version", "transaction.version", "kraft.version"])
+def test_feature_can_be_updated_to_the_level_that_it_has(
+    broker: BrokerHarness, version: int, feature: str
+) -> None:
+    answer = updated(broker, feature, broker.services.metadata.features.level(feature), version)
+    assert (answer.error_code, answer.error_message) == (0, None)
+    results = [feature] if version <= 1 else []
+    assert [(each.feature, each.error_code) for each in answer.results] == [(name, 0) for name in results]
+
+
 @pytest.mark.parametrize(
-    ("feature", "level", "is_refused"),
+    ("feature", "level", "upgrade_type", "reason"),
     [
-        ("metadata.version", 30, False),
-        ("metadata.version", 31, True),
-        ("transaction.version", 2, False),
-        ("transaction.version", 1, True),
-        ("transaction.version", 0, True),
-        ("nobodys.version", 0, True),
+        ("metadata.version", 31, 1, "Local controller 1 only supports versions 30"),
+        ("metadata.version", 29, 3, "Local controller 1 only supports versions 30"),
+        ("transaction.version", 3, 1, "Local controller 1 only supports versions 0-2"),
+        ("transaction.version", -1, 2, "A feature version cannot be less than 0."),
+        ("transaction.version", 1, 1, "Can't downgrade the version of this feature without setting the "),
+        ("transaction.version", 2, 9, "The controller does not support the given upgrade type."),
+        ("group.version", 1, 1, "Local controller 1 does not support this feature."),
+        ("nobodys.version", 1, 1, "Local controller 1 does not support this feature."),
+        ("nobodys.version", 0, 1, "Feature nobodys.version not found."),
     ],
 )
-def test_features_can_be_updated_to_the_level_that_they_have(
-    broker: BrokerHarness, version: int, feature: str, level: int, is_refused: bool
+def test_other_levels_of_features_are_refused_in_kafkas_words(
+    broker: BrokerHarness, feature: str, level: int, upgrade_type: int, reason: str
 ) -> None:
-    update = UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=level)
-    answer = broker.ask(UpdateFeaturesRequest(feature_updates=[update]), version)
-    if is_refused:
-        assert answer.error_code == InvalidUpdateVersionError.errno
-        assert f"Invalid update version {level} for feature {feature}. " in answer.error_message
-        assert answer.results == []
-    else:
-        assert (answer.error_code, answer.error_message) == (0, None)
-        results = [feature] if version <= 1 else []
-        assert [(each.feature, each.error_code) for each in answer.results] == [(name, 0) for name in results]
+    before = finalized(broker)
+    answer = updated(broker, feature, level, upgrade_type=upgrade_type)
+    assert answer.error_code == InvalidUpdateVersionError.errno
+    assert f"Invalid update version {level} for feature {feature}. {reason}" in answer.error_message
+    assert finalized(broker) == before
 
 
-def test_announced_features_are_those_with_a_level(broker: BrokerHarness) -> None:
-    response = broker.ask(ApiVersionsRequest(**CLIENT), 4)
-    supported = [(each.name, each.min_version, each.max_version) for each in response.supported_features]
-    finalized = [
-        (each.name, each.min_version_level, each.max_version_level) for each in response.finalized_features
+def test_transaction_version_can_be_lowered_and_raised(broker: BrokerHarness) -> None:
+    assert finalized(broker) == (0, {"metadata.version": 30, "transaction.version": 2})
+    assert updated(broker, "transaction.version", 1, 1, upgrade_type=2, validate_only=True).error_code == 0
+    assert finalized(broker)[0] == 0
+    assert updated(broker, "transaction.version", 1, 0, allow_downgrade=True).error_code == 0
+    # Clients ignore levels unless the epoch has grown.
+    assert finalized(broker) == (1, {"metadata.version": 30, "transaction.version": 1})
+    assert updated(broker, "transaction.version", 2, upgrade_type=2).error_code != 0
+    assert updated(broker, "transaction.version", 0, upgrade_type=3).error_code == 0
+    assert finalized(broker) == (2, {"metadata.version": 30})
+    assert updated(broker, "transaction.version", 2).error_code == 0
+    assert finalized(broker) == (3, {"metadata.version": 30, "transaction.version": 2})
+
+
+@pytest.mark.parametrize(("version", "lowest"), [(3, 1), (4, 0)])
+def test_supported_levels_of_features_are_announced(broker: BrokerHarness, version: int, lowest: int) -> None:
+    response = broker.ask(ApiVersionsRequest(**CLIENT), version)
+    assert [(each.name, each.min_version, each.max_version) for each in response.supported_features] == [
+        ("metadata.version", 30, 30),
+        ("transaction.version", lowest, 2),
     ]
-    assert supported == finalized == [("metadata.version", 30, 30), ("transaction.version", 2, 2)]
 
 
 @pytest.mark.parametrize(("broker_id", "error"), [(1, InvalidRequestError), (77, BrokerIdNotRegisteredError)])

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 
 from kafkacore.broker.config.features import FEATURES
-from kafkacore.broker.handlers.services import AnyApiHandler, ApiHandler, Request
-from kafkacore.broker.requests.authorization import AuthorizationServices
+from kafkacore.broker.handlers.services import AnyApiHandler, ApiHandler, MetadataServices, Request
+from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafkacore.protocol.generated.produce import ProduceRequest
@@ -24,16 +24,9 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 #: Produce 0, and closes the connection of a client that sends such a request (KAFKA-18659).
 _ANNOUNCED_FROM: dict[int, int] = {ProduceRequest.API_KEY: 0}
 
-_SUPPORTED = [
-    ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=level, max_version=level)
-    for name, level in FEATURES.items()
-    if level
-]
-_FINALIZED = [
-    ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-    for name, level in FEATURES.items()
-    if level
-]
+#: First version whose clients accept 0 as the lowest level of a feature. Others get 1, as in Apache Kafka.
+FIRST_VERSION_WITH_LEVEL_0 = 4
+
 _announced: list[tuple[int, int, int]] = []
 
 
@@ -46,17 +39,17 @@ def serve(handlers: Iterable[AnyApiHandler]) -> None:
     _announced.sort()
 
 
-def handle(request: Request[ApiVersionsRequest], services: AuthorizationServices) -> ApiVersionsResponse:
+def handle(request: Request[ApiVersionsRequest], services: MetadataServices) -> ApiVersionsResponse:
     message = request.message
     if request.version >= 3 and not (
         _SOFTWARE.fullmatch(message.client_software_name)
         and _SOFTWARE.fullmatch(message.client_software_version)
     ):
-        return response(InvalidRequestError.errno)
+        return response(InvalidRequestError.errno, [])
     if request.version >= 3:
         request.context.software_name = message.client_software_name
         request.context.software_version = message.client_software_version
-    return response(0)
+    return _with_features(response(0, _announced), services.metadata, request.version)
 
 
 def unsupported_version() -> ApiVersionsResponse:
@@ -65,18 +58,36 @@ def unsupported_version() -> ApiVersionsResponse:
     return response(UnsupportedVersionError.errno, own)
 
 
-def response(error: int, announced: list[tuple[int, int, int]] | None = None) -> ApiVersionsResponse:
-    shown = announced if announced is not None else ([] if error else _announced)
+def response(error: int, announced: list[tuple[int, int, int]]) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         error_code=error,
         api_keys=[
             ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
-            for key, low, high in shown
+            for key, low, high in announced
         ],
-        supported_features=_SUPPORTED,
-        finalized_features_epoch=0,
-        finalized_features=_FINALIZED,
     )
+
+
+def _with_features(
+    answer: ApiVersionsResponse, metadata: ClusterMetadata, version: int
+) -> ApiVersionsResponse:
+    lowest = 0 if version >= FIRST_VERSION_WITH_LEVEL_0 else 1
+    supported = [(name, levels) for name, levels in FEATURES.items() if levels.highest]
+    answer.supported_features = [
+        ApiVersionsResponse.SupportedFeatureKey(
+            name=name, min_version=max(levels.lowest, lowest), max_version=levels.highest
+        )
+        for name, levels in supported
+    ]
+    finalized = [(name, metadata.features.level(name)) for name, _ in supported]
+    answer.finalized_features = [
+        ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+        for name, level in finalized
+        if level
+    ]
+    # Clients ignore features with an epoch that is not above the last one.
+    answer.finalized_features_epoch = metadata.end_offset
+    return answer
 
 
 HANDLER = ApiHandler(ApiVersionsRequest, 0, 4, handle)

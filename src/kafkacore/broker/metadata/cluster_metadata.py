@@ -1,4 +1,4 @@
-"""ACLs, users, quotas and configurations in memory, and the changes that are written to the metadata log.
+"""Metadata of the cluster in memory, and the changes that are written to the metadata log.
 
 A change is a function that returns records. Changes run one after the other, so that each change sees the
 result of the earlier changes. A request for a change is answered when the records of the change are on disk.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from kafkacore.broker.metadata.acls import AclStore
+from kafkacore.broker.metadata.feature_levels import FeatureLevels
 from kafkacore.broker.metadata.metadata_log import MetadataLog
 from kafkacore.broker.metadata.quota_entities import OnChanged, QuotaEntities
 from kafkacore.broker.metadata.records import MetadataRecord
@@ -22,6 +23,7 @@ from kafkacore.errors import InvalidRequestError, KafkaStorageError
 from kafkacore.protocol.generated.metadata_records import (
     AccessControlEntryRecord,
     ConfigRecord,
+    FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -41,7 +43,7 @@ Plan: TypeAlias = Callable[[], tuple[Sequence[MetadataRecord], T]]
 
 
 class ClusterMetadata:
-    """ACLs, SCRAM users, quotas and configurations of the cluster. Only the network thread may use it.
+    """ACLs, SCRAM users, quotas, configurations and feature levels. Only the network thread may use it.
 
     Parameters
     ----------
@@ -71,6 +73,7 @@ class ClusterMetadata:
         self.users = ScramUsers(configured_users)
         self.quotas = QuotaEntities(on_quota)
         self.configs = ResourceConfigs()
+        self.features = FeatureLevels()
 
     @property
     def end_offset(self) -> int:
@@ -128,6 +131,7 @@ class ClusterMetadata:
             *self.users.records(),
             *self.quotas.records(),
             *self.configs.records(),
+            *self.features.records(),
         ]
         if self._log.record_count <= 2 * len(records) or self._log.failure:
             return
@@ -147,5 +151,7 @@ class ClusterMetadata:
             self.users.remove(record)
         elif isinstance(record, ConfigRecord):
             self.configs.apply(record)
+        elif isinstance(record, FeatureLevelRecord):
+            self.features.apply(record)
         else:
             self.quotas.apply(record)

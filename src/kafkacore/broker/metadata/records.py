@@ -13,6 +13,7 @@ from kafkacore.protocol.generated.metadata_records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -26,6 +27,7 @@ MetadataRecord = (
     | RemoveUserScramCredentialRecord
     | ClientQuotaRecord
     | ConfigRecord
+    | FeatureLevelRecord
 )
 Buffer = bytes | bytearray | memoryview
 
@@ -35,6 +37,7 @@ _RECORD_VERSION: Final = 0
 CLASSES: Final[dict[int, type[MetadataRecord]]] = {
     4: ConfigRecord,
     11: UserScramCredentialRecord,
+    12: FeatureLevelRecord,
     14: ClientQuotaRecord,
     18: AccessControlEntryRecord,
     19: RemoveAccessControlEntryRecord,

@@ -206,7 +206,15 @@ class KafkaBroker:
         group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager)
         append_marker = MarkerTargets(cluster, replica_manager, clock, group_services.log)
         transaction_services = TransactionServices(
-            config, clock, timer, topics, cluster, replica_manager, producer_ids, append_marker
+            config,
+            clock,
+            timer,
+            topics,
+            cluster,
+            replica_manager,
+            producer_ids,
+            append_marker,
+            metadata.features,
         )
         cluster.on_moved += [
             replica_manager.partition_changed,

@@ -1,7 +1,7 @@
 """Encodes and decodes the records of ``__transaction_state``, as Kafka's ``TransactionLog`` does.
 
-An int16 before the key and before the value gives the version. Values are read in versions 0 and 1, and
-written in version 1. Malformed bytes raise :class:`~kafkacore.errors.MalformedMessageError`.
+An int16 before the key and before the value gives the version. Values are read in versions 0 and 1.
+Malformed bytes raise :class:`~kafkacore.errors.MalformedMessageError`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,16 @@ from kafkacore.structs import TopicPartition
 from kafkacore.wire import Cursor, Writer
 
 KEY_VERSION: Final = 0
+#: Version of the value with ``transaction.version`` 0, and from 1 on. Only the latter has tagged fields.
+OLD_VALUE_VERSION: Final = 0
 VALUE_VERSION: Final = 1
 
 
-def transaction_record(metadata: TransactionMetadata) -> CoordinatorRecord:
-    """Return the record of a state. A state without a transaction has no partitions, as in Kafka."""
+def transaction_record(metadata: TransactionMetadata, transaction_version: int) -> CoordinatorRecord:
+    """Return the record of a state. A state without a transaction has no partitions, as in Kafka.
+
+    ``transaction_version`` is the finalized level of the feature.
+    """
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(metadata.partitions):
         by_topic.setdefault(topic, []).append(partition)
@@ -43,7 +48,8 @@ def transaction_record(metadata: TransactionMetadata) -> CoordinatorRecord:
         transaction_start_timestamp_ms=metadata.start_ms,
         client_transaction_version=metadata.client_version,
     )
-    return CoordinatorRecord(key_of(metadata.transactional_id), _encoded(value, VALUE_VERSION))
+    version = VALUE_VERSION if transaction_version else OLD_VALUE_VERSION
+    return CoordinatorRecord(key_of(metadata.transactional_id), _encoded(value, version))
 
 
 def transaction_tombstone(transactional_id: str) -> CoordinatorRecord:

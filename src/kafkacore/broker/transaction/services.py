@@ -12,6 +12,7 @@ from kafkacore.broker.transaction.transaction_log import TransactionLog
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.metadata.feature_levels import FeatureLevels
     from kafkacore.broker.replica.replica_manager import ReplicaManager
     from kafkacore.broker.storage.producer_ids import ProducerIdManager
     from kafkacore.broker.topics.cluster_state import ClusterState
@@ -47,6 +48,8 @@ class TransactionServices:
     ----------
     append_marker:
         Appends a marker to a partition.
+    features:
+        Levels of the features.
     """
 
     def __init__(
@@ -59,8 +62,9 @@ class TransactionServices:
         replica_manager: ReplicaManager,
         producer_ids: ProducerIdManager,
         append_marker: AppendMarker,
+        features: FeatureLevels,
     ) -> None:
-        transactions = TransactionLog(config, clock, topics, cluster, replica_manager)
+        transactions = TransactionLog(config, clock, topics, cluster, replica_manager, features)
         markers = MarkerWriter(transactions, append_marker, replica_manager, timer, clock)
         self.log = transactions.log
         self.state = transactions.state

@@ -387,7 +387,7 @@ class TransactionCoordinator:
         """Abort an open transaction without a request of its producer, whose epoch becomes invalid."""
         prepared = metadata.fenced().prepared(
             commits=False,
-            client_version=EPOCH_BUMP_VERSION,
+            client_version=self._transactions.features.transaction_version,
             next_producer_id=NO_PRODUCER_ID,
             now_ms=self._clock.wall_ms(),
         )

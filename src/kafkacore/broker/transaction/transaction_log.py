@@ -16,6 +16,7 @@ from kafkacore.record import Compression
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.metadata.feature_levels import FeatureLevels
     from kafkacore.broker.replica.replica_manager import ReplicaManager
     from kafkacore.broker.topics.cluster_state import ClusterState
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
@@ -49,6 +50,8 @@ class TransactionLog:
     ----------
     state:
         The transactional ids in memory.
+    features:
+        Levels of the features: ``transaction.version`` decides the version of the records.
     log:
         The log, whose records are applied to ``state``.
     """
@@ -60,7 +63,9 @@ class TransactionLog:
         topics: TopicCatalog,
         cluster: ClusterState,
         replica_manager: ReplicaManager,
+        features: FeatureLevels,
     ) -> None:
+        self.features = features
         self.state = TransactionCoordinatorState()
         self.log = CoordinatorLog(
             transactions_topic(config),
@@ -75,7 +80,8 @@ class TransactionLog:
     def write(self, metadata: TransactionMetadata, on_safe: OnSafe) -> None:
         """Append the record of a new state and apply it, as :meth:`CoordinatorLog.append` does."""
         self.state.next_last_epoch = metadata.last_producer_epoch
-        self.log.append(metadata.transactional_id, [transaction_record(metadata)], on_safe)
+        record = transaction_record(metadata, self.features.transaction_version)
+        self.log.append(metadata.transactional_id, [record], on_safe)
 
     def remove(self, partition: int, transactional_ids: Sequence[str]) -> None:
         """Append tombstones of transactional ids of one partition. A failure is logged."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from kafkacore.admin import UpdateFeatureType
 from kafkacore.cli.admin_client import admin_client
 from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap
@@ -14,6 +15,7 @@ from kafkacore.structs import printable
 EXAMPLES = """  kafkacore cluster describe
   kafkacore cluster brokers --json
   kafkacore cluster features
+  kafkacore cluster update-feature transaction.version 1 --downgrade safe
   kafkacore cluster quorum
   kafkacore cluster apis --broker 1
 """
@@ -29,16 +31,33 @@ def add_parser(commands: Commands[CommandParser]) -> None:
         ("describe", "print the id, the controller and the brokers of the cluster", _describe),
         ("brokers", "print the brokers", _brokers),
         ("features", "print supported and finalized levels of features", _features),
+        ("update-feature", "change the finalized level of a feature", _update_feature),
         ("quorum", "print leader, voters and observers of the metadata quorum", _quorum),
         ("apis", "print the API versions that a broker serves", _apis),
     ):
         action = add_command(actions, name, summary, EXAMPLES, run)
         add_bootstrap(action)
+        if name == "update-feature":
+            _add_update(action)
+            continue
         add_json(action)
         if name == "apis":
             action.add_argument(
                 "--broker", type=natural, metavar="ID", help="id of the broker to ask (default: any)"
             )
+
+
+def _add_update(action: argparse.ArgumentParser) -> None:
+    action.add_argument("feature", metavar="FEATURE", help="name of the feature, such as transaction.version")
+    action.add_argument(
+        "level", type=natural, metavar="LEVEL", help="level to finalize; 0 disables the feature"
+    )
+    action.add_argument(
+        "--downgrade",
+        choices=("safe", "unsafe"),
+        help="allow a level below the current one; unsafe may lose metadata (default: only upgrades)",
+    )
+    action.add_argument("--dry-run", action="store_true", help="only check the update, do not apply it")
 
 
 def _describe(arguments: argparse.Namespace) -> int:
@@ -81,6 +100,25 @@ def _features(arguments: argparse.Namespace) -> int:
         }
         rows.append(row)
     print_rows(rows, arguments.json)
+    return 0
+
+
+_DOWNGRADES = {
+    None: UpdateFeatureType.UPGRADE,
+    "safe": UpdateFeatureType.SAFE_DOWNGRADE,
+    "unsafe": UpdateFeatureType.UNSAFE_DOWNGRADE,
+}
+
+
+def _update_feature(arguments: argparse.Namespace) -> int:
+    kind = _DOWNGRADES[arguments.downgrade]
+    with admin_client(arguments) as admin:
+        admin.update_features({arguments.feature: (kind, arguments.level)}, validate_only=arguments.dry_run)
+    name = printable(arguments.feature)
+    if arguments.dry_run:
+        print(f"{name} can be set to level {arguments.level}")
+    else:
+        print(f"{name} has level {arguments.level}")
     return 0
 
 

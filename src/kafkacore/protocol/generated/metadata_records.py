@@ -79,6 +79,50 @@ class ConfigRecord(Message):
         return self
 
 
+class FeatureLevelRecord(Message):
+    """The finalized level of a feature."""
+
+    __slots__ = ("name", "feature_level")
+
+    NAME: ClassVar[str] = "FeatureLevelRecord"
+    MIN_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 0
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        feature_level: int = 0,
+    ) -> None:
+        self.name = name
+        self.feature_level = feature_level
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version != 0:
+            raise unsupported_version(FeatureLevelRecord, version)
+        if self.name is None:
+            raise null_not_in_version("FeatureLevelRecord.name", version)
+        writer.write_nullable_string(self.name, True)
+        writer.write_int16(self.feature_level)
+        writer.write_unsigned_varint(0)
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        if version != 0:
+            raise unsupported_version(FeatureLevelRecord, version)
+        self = cls.__new__(cls)
+        name = cursor.read_nullable_string(True)
+        if name is None:
+            raise null_refused("FeatureLevelRecord.name", cursor)
+        self.name = name
+        self.feature_level = cursor.read_int16()
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            skip_tagged_fields(cursor, tag_count)
+        return self
+
+
 class UserScramCredentialRecord(Message):
     """SCRAM credential of a user."""
 

@@ -21,6 +21,16 @@ MODULES = {
             about="One configuration value of a resource, set or, if it is null, removed.",
         ),
         message(
+            "FeatureLevelRecord",
+            """
+                Name                    string
+                FeatureLevel            int16
+            """,
+            versions="0",
+            flexible="0+",
+            about="The finalized level of a feature.",
+        ),
+        message(
             "UserScramCredentialRecord",
             """
                 Name                    string
